@@ -201,7 +201,7 @@ class PatternFilter:
             return child.exchange(search.descriptor, job)
         except EOFError as error:
             status = self._drop_child(child)
-            if status == -signal.SIGALRM:
+            if status == -signal.SIGPROF:
                 raise _too_slow(where, job) from error
             raise _ChildEndedError(
                 f"the process that matches patterns ended with status {status} over {where}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from broker.zk.embedded import find_jars
 from broker.zk.java import Java
+from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until
 
 SERVERS = (1, 2, 3)
@@ -42,11 +43,8 @@ class ZooKeeperEnsemble:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> ZooKeeperEnsemble:
-        with ExitStack() as stack:
-            for number in SERVERS:
-                taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in "123"]
-                first, second, third = (int(one.getsockname()[1]) for one in taken)
-                self._ports[number] = first, second, third
+        for number in SERVERS:
+            self._ports[number] = port_of_its_own(), port_of_its_own(), port_of_its_own()
         try:
             for number in SERVERS:
                 self.start(number)

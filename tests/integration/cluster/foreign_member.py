@@ -45,7 +45,7 @@ log = logging.getLogger("foreign")
 
 _FETCH_BYTES = 1 << 20
 _FETCH_BACKOFF_S = 0.02
-_REBALANCE_ATTEMPTS = 10  # 0.7 makes 4, with longer waits
+_REBALANCE_ATTEMPTS = 100  # 0.7 makes 4, with longer waits, and idles after them
 
 
 def subscription_value(topics: str) -> str:

@@ -28,7 +28,12 @@ from broker.zk import paths
 from broker.zk.registry import Registry
 from tests.support.waiting import wait_until
 
-SESSION_TIMEOUT_MS = 1500
+SESSION_TIMEOUT_MS = 3000
+"""Of brokers, and of members that a test kills or freezes."""
+LONG_SESSION_TIMEOUT_MS = 10_000
+"""Of all other members: a machine that is paused ends none of their sessions."""
+VICTIM = {"zk_sessiontimeout_ms": str(SESSION_TIMEOUT_MS)}
+"""Properties of a member that a test kills or freezes."""
 COMMIT_INTERVAL_MS = 200
 
 
@@ -77,7 +82,7 @@ class Member:
         """Return what it has delivered so far, in order."""
         if not self.path.exists():
             return []
-        lines = self.path.read_text().splitlines()
+        *lines, _ = self.path.read_text().split("\n")  # the last one may be half written
         found = []
         for topic, partition, offset, next_offset, payload in map(str.split, lines):
             number = int(payload.rpartition(":")[2])
@@ -191,7 +196,7 @@ class Cluster:
     def _join(self, program: str, group: str, topics: str, properties: dict[str, str]) -> Member:
         settings = {
             "zk.connect": self.zookeeper,
-            "zk.sessiontimeout.ms": str(SESSION_TIMEOUT_MS),
+            "zk.sessiontimeout.ms": str(LONG_SESSION_TIMEOUT_MS),
             "groupid": group,
             "autocommit.interval.ms": str(COMMIT_INTERVAL_MS),
             "rebalance.backoff.ms": "500",
@@ -336,7 +341,7 @@ class Load(threading.Thread):
 
 
 def _connect(address: BrokerAddress) -> Connection:
-    return Connection(address, connect_timeout_s=20)
+    return Connection(address, connect_timeout_s=60)
 
 
 @contextmanager

@@ -151,7 +151,10 @@ def test_messages_with_key_when_their_broker_is_killed_and_comes_back_then_wait_
     two_brokers: Cluster,
 ) -> None:
     told = Told()
-    properties = places(two_brokers, "registry") | {"num.retries": "50", "retry.backoff.ms": "20"}
+    properties = places(two_brokers, "registry") | {
+        "num.retries": "50",
+        "connect.timeout.ms": "60000",
+    }
     with open_producer(told, "async", **properties) as producer:
         wait_until(lambda: see_both(producer), "both brokers")
         two_brokers.brokers[0].kill()

@@ -13,6 +13,7 @@ import pytest
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from tests.integration.cluster.group_harness import (
+    VICTIM,
     Cluster,
     Load,
     check_order,
@@ -51,7 +52,7 @@ def test_group_when_a_member_is_killed_then_only_what_it_had_not_committed_comes
     cluster: Cluster, topic: str
 ) -> None:
     with running_load(cluster, topic) as load:
-        victim = cluster.join(topic, f"{topic}:1")
+        victim = cluster.join(topic, f"{topic}:1", **VICTIM)
         survivor = cluster.join(topic, f"{topic}:1")
         cluster.settle(topic, topic, 2, "the start of two members")
         wait_until(lambda: len(victim.delivered()) > 100, "work of the victim")
@@ -97,7 +98,7 @@ def test_group_when_a_frozen_member_comes_back_then_it_gives_and_commits_nothing
     cluster: Cluster, topic: str
 ) -> None:
     with running_load(cluster, topic) as load:
-        zombie = cluster.join(topic, f"{topic}:1")
+        zombie = cluster.join(topic, f"{topic}:1", **VICTIM)
         cluster.settle(topic, topic, 1, "the first member's start")
         other = cluster.join(topic, f"{topic}:1")
         cluster.settle(topic, topic, 2, "the second member's start")
@@ -169,7 +170,7 @@ def test_group_when_zookeeper_restarts_then_it_goes_on(java: Java, work_dir: Pat
     cluster.connect()
     try:
         with running_load(cluster, "restart") as load:
-            members = [cluster.join("g", "restart:1") for _ in range(2)]
+            members = [cluster.join("g", "restart:1", **VICTIM) for _ in range(2)]
             cluster.settle("g", "restart", 2, "the start of two members")
             server.stop()
             server = EmbeddedZooKeeper(

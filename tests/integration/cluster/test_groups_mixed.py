@@ -15,6 +15,7 @@ import pytest
 from bench.broker_process import REPOSITORY
 from broker.protocol.compression import Codec
 from tests.integration.cluster.group_harness import (
+    VICTIM,
     Cluster,
     Load,
     Member,
@@ -66,7 +67,7 @@ def test_mixed_group_when_a_member_is_killed_then_only_what_it_had_not_committed
     cluster: Cluster, topic: str, victim_kind: str
 ) -> None:
     with running_load(cluster, topic) as load:
-        victim = joiner(cluster, victim_kind)(topic, f"{topic}:1")
+        victim = joiner(cluster, victim_kind)(topic, f"{topic}:1", **VICTIM)
         survivors = [joiner(cluster, kind)(topic, f"{topic}:1") for kind in KINDS]
         cluster.settle(topic, topic, 3, "the start of three members")
         wait_until(lambda: len(victim.delivered()) > 100, "work of the victim")
@@ -93,7 +94,7 @@ def test_mixed_group_when_sets_are_compressed_then_what_a_killed_member_left_is_
     cluster: Cluster, topic: str, victim_kind: str
 ) -> None:
     with running_load(cluster, topic, Codec.GZIP) as load:
-        victim = joiner(cluster, victim_kind)(topic, f"{topic}:1")
+        victim = joiner(cluster, victim_kind)(topic, f"{topic}:1", **VICTIM)
         survivor = joiner(cluster, other(victim_kind))(topic, f"{topic}:1")
         cluster.settle(topic, topic, 2, "the start of two members")
         wait_until(lambda: len(victim.delivered()) > 100, "work of the victim")
@@ -111,7 +112,7 @@ def test_mixed_group_when_a_frozen_member_comes_back_then_nothing_is_lost(
     cluster: Cluster, topic: str, frozen_kind: str
 ) -> None:
     with running_load(cluster, topic) as load:
-        zombie = joiner(cluster, frozen_kind)(topic, f"{topic}:1")
+        zombie = joiner(cluster, frozen_kind)(topic, f"{topic}:1", **VICTIM)
         member = joiner(cluster, other(frozen_kind))(topic, f"{topic}:1")
         cluster.settle(topic, topic, 2, "the start of two members")
         wait_until(lambda: len(zombie.delivered()) > 50, "work of the first member")

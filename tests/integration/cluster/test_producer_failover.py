@@ -33,7 +33,7 @@ def settings_of(cluster: Cluster, **properties: str) -> ProducerConfig:
     """Return settings that wait for a broker as long as a restart can take."""
     defaults = {
         "zk.connect": cluster.zookeeper,
-        "connect.timeout.ms": "20000",
+        "connect.timeout.ms": "60000",
         "retry.backoff.ms": "20",
         "num.retries": "20",
     }

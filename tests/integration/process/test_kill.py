@@ -43,6 +43,7 @@ class Publisher:
         self.name = name
         self.partition = TopicPartition("events", 0, index)
         self.acknowledged: list[int] = []
+        self._sent: list[tuple[Delivery, range]] = []  # in this round
         self._batch = batch
         self._max_in_flight = max_in_flight
         self._codec = codec
@@ -50,7 +51,7 @@ class Publisher:
 
     def run(self, broker: BrokerProcess) -> None:
         """Publish until the broker is gone."""
-        sent: list[tuple[Delivery, range]] = []
+        self._sent = []
         with closing(broker.cluster()) as cluster, suppress(BrokerError):
             producer = Producer(
                 cluster,
@@ -64,10 +65,17 @@ class Publisher:
                     numbers = range(self._next, self._next + self._batch)
                     self._next += self._batch
                     message_set = build_set(map(self.payload, numbers), self._codec)
-                    sent.append((producer.send_set(self.partition, message_set), numbers))
-        for delivery, numbers in sent:
-            if delivery.is_done and delivery.error is None:
-                self.acknowledged += numbers
+                    self._sent.append((producer.send_set(self.partition, message_set), numbers))
+        self.acknowledged += self._acknowledged_now()
+
+    @property
+    def has_published(self) -> bool:
+        """Return whether any of its messages was acknowledged."""
+        return bool(self.acknowledged or self._acknowledged_now())
+
+    def _acknowledged_now(self) -> list[int]:
+        done = [one for one in list(self._sent) if one[0].is_done and one[0].error is None]
+        return [number for _, numbers in done for number in numbers]
 
     def payload(self, number: int) -> bytes:
         return b"%s %d %s" % (self.name.encode(), number, b"x" * (number * 7 % 300))
@@ -106,8 +114,13 @@ def check_round(broker: BrokerProcess, publishers: list[Publisher]) -> None:
                 assert set(publisher.acknowledged) <= set(numbers), "acknowledged, so there"
 
 
-def run_and_kill(broker: BrokerProcess, publishers: list[Publisher], delay_s: float) -> None:
-    """Let all publish at once, and kill the broker some time after the first set arrived."""
+def run_and_kill(
+    broker: BrokerProcess, publishers: list[Publisher], delay_s: float, *, is_last: bool
+) -> None:
+    """Let all publish at once, and kill the broker some time after the first set arrived.
+
+    In the last round, not before each publisher has got an acknowledgement, in any round.
+    """
     threads = [threading.Thread(target=one.run, args=(broker,)) for one in publishers]
     with broker.peer() as peer:
         before = peer.status()["bytes"]
@@ -115,6 +128,8 @@ def run_and_kill(broker: BrokerProcess, publishers: list[Publisher], delay_s: fl
             thread.start()
         wait_until(lambda: peer.status()["bytes"] > before, "the first set")
     threading.Event().wait(delay_s)
+    if is_last:
+        wait_until(lambda: all(one.has_published for one in publishers), "acknowledgements")
     broker.kill()
     for thread in threads:
         thread.join()
@@ -148,8 +163,9 @@ def test_broker_when_killed_under_load_then_keeps_what_it_acknowledged_in_order_
         Publisher("packed", 1, batch=50, max_in_flight=2, codec=Codec.GZIP),
     ]
     broker = start_process(*SETTINGS)
-    for _ in range(ROUNDS):
-        run_and_kill(broker, publishers, chance.uniform(0, LONGEST_ROUND_S))
+    for number in range(ROUNDS):
+        delay_s = chance.uniform(0, LONGEST_ROUND_S)
+        run_and_kill(broker, publishers, delay_s, is_last=number == ROUNDS - 1)
         spoilt = chance.sample(range(PARTITIONS), chance.randrange(PARTITIONS + 1))
         for index in spoilt:
             spoil_tail(broker.data, index, chance)

@@ -146,6 +146,38 @@ class ReplicatedCluster:
         """End a broker as kill -9 does."""
         self.brokers.pop(broker_id).kill()
 
+    def kill_replaceable(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
+        """End a broker as kill -9 does, at a moment when others can lead its partitions.
+
+        A follower that was paused for longer than the lag time is not in sync for a while; if the
+        leader dies then, nobody may replace it.
+
+        Args:
+            broker_id: any.
+            partitions: those that need a leader afterwards.
+        """
+        partitions = list(partitions)
+
+        def others_can_lead(partition: TopicPartition) -> bool:
+            state = self.state(partition)
+            return state is not None and any(
+                one != broker_id and one in self.brokers for one in state.isr
+            )
+
+        while True:
+            self.await_full_isr(partitions)
+            self.freeze(broker_id)  # so that it removes no replica from now on
+            if all(map(others_can_lead, partitions)):
+                break
+            self.thaw(broker_id)
+        self.kill(broker_id)
+
+    def kill_leader(self, partition: TopicPartition) -> int:
+        """End the leader of a partition when another broker can lead it; return its id."""
+        leader = self.await_leader(partition)
+        self.kill_replaceable(leader, [partition])
+        return leader
+
     def stop(self, broker_id: int) -> None:
         """Shut a broker down."""
         self.brokers.pop(broker_id).stop()
@@ -158,11 +190,11 @@ class ReplicatedCluster:
         """Let a frozen broker go on."""
         self.brokers[broker_id].signal(signal.SIGCONT)
 
-    def connect(self, broker_id: int) -> Connection:
+    def connect(self, broker_id: int, *, timeout_s: float = 10) -> Connection:
         """Return a connection to a broker, through the network."""
         port = self.network.door_to_broker(broker_id)
         address = BrokerAddress(broker_id, "127.0.0.1", port)
-        return Connection(address, timeout_s=10, connect_timeout_s=1, client_id="test")
+        return Connection(address, timeout_s=timeout_s, connect_timeout_s=1, client_id="test")
 
     def controller(self) -> int:
         """Return the id of the controller, -1 if there is none."""
@@ -180,7 +212,7 @@ class ReplicatedCluster:
             tuple(Setting(name.replace("_", "."), one) for name, one in settings.items()),
         )
         wait_until(lambda: self.controller() >= 0, "the election of a controller")
-        connection = self.connect(self.controller())
+        connection = self.connect(self.controller(), timeout_s=60)
         try:
             created = decode_partitions_response(connection.call(request))
         finally:

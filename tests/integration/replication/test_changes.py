@@ -32,8 +32,7 @@ def test_changes_when_a_leader_is_killed_then_tell_why_another_leads(
     cluster = start_cluster()
     first, second = cluster.create_topic("t", 2, 3)
     cluster.await_full_isr([first, second])
-    lost = cluster.leader(first)
-    cluster.kill(lost)
+    lost = cluster.kill_leader(first)
     leader = cluster.await_leader(first, other_than=lost)
 
     def changes(*options: str) -> Result:

@@ -113,8 +113,7 @@ def kill_leader_under_load(
 ) -> None:
     """Kill the leader of the first partition; wait until all that is acknowledged is read."""
     wait_until(lambda: len(payloads()) > 20, "the first messages")
-    leader = cluster.await_leader(partitions[0])
-    cluster.kill(leader)
+    leader = cluster.kill_leader(partitions[0])
     cluster.await_leader(partitions[0], other_than=leader)
     before = producer.acknowledged_count
     wait_until(lambda: producer.acknowledged_count > before + 30, "progress")
@@ -138,7 +137,7 @@ def test_reader_when_a_leader_is_killed_then_reads_on_each_message_once_in_order
     ranges = dict.fromkeys(partitions, ReadRange(MessagePosition(0), None))
     with (
         open_cluster(cluster) as found,
-        ClusterReader(found, connect, ranges) as cluster_reader,
+        ClusterReader(found, connect, ranges, leader_wait_s=60) as cluster_reader,
     ):
         reading = Reading(cluster_reader)
         kill_leader_under_load(cluster, partitions, producer, reading.payloads)
@@ -160,17 +159,19 @@ def test_consume_when_a_broker_is_stopped_then_reads_all_partitions_of_a_replica
     wait_until(lambda: producer.acknowledged_count > 30, "messages")
     producer.stop()
     listed = ",".join(f"{one.host}:{one.port}" for one in addresses_of(cluster))
+    cluster.await_full_isr(partitions)
     stopped = cluster.await_leader(partitions[0])
     cluster.stop(stopped)
     for partition in partitions:
         cluster.await_leader(partition, other_than=stopped)
 
     where = cluster.zookeeper if by == "-Z" else listed
+    words = ("consume", "t", by, where, "-o", "start", "-e", "-X", "leader.wait.max.ms=60000")
     # a new leader knows a little later only that the last messages are committed
     results: list[Result] = []
 
     def has_all() -> bool:
-        results.append(invoke("consume", "t", by, where, "-o", "start", "-e"))
+        results.append(invoke(*words))
         assert results[-1].status == 0, results[-1].stderr
         return set(results[-1].text.split()) == acknowledged(producer)
 
@@ -186,9 +187,7 @@ def test_offsets_when_a_leader_is_killed_then_are_listed_by_the_next(
     (partition,) = create_topic(cluster, 1)
     with open_cluster(cluster) as found, OffsetLister(found, connect) as offsets:
         assert offsets.latest(partition) == 0
-        cluster.await_full_isr([partition])  # a follower that began late can have left it
-        leader = cluster.await_leader(partition)
-        cluster.kill(leader)
+        leader = cluster.kill_leader(partition)
         cluster.await_leader(partition, other_than=leader)
 
         def is_listed() -> bool:
@@ -213,7 +212,13 @@ def test_group_when_a_leader_that_is_not_the_home_is_killed_then_reads_on(
     assert cluster.leader(partition) == leader
     producer = LoggedProducer(cluster, [partition], "p")
     payloads: list[str] = []
-    config = ConsumerConfig(group="g", zookeeper=cluster.zookeeper, consumer_timeout_ms=100)
+    config = ConsumerConfig(
+        group="g",
+        zookeeper=cluster.zookeeper,
+        consumer_timeout_ms=100,
+        leader_wait_ms=60_000,
+        zk_session_timeout_ms=10_000,
+    )
     with ConsumerConnector(config) as member:
         (stream,) = member.create_message_streams({"t": 1})["t"]
 
@@ -242,7 +247,7 @@ def test_consume_to_the_end_when_a_leader_has_just_been_killed_then_waits_for_th
     where = cluster.zookeeper if by == "-Z" else listed
     words = ("consume", "t", by, where, "-o", "start", "-e", "-X", "leader.wait.max.ms=60000")
 
-    cluster.kill(cluster.await_leader(partitions[0]))
+    cluster.kill_replaceable(cluster.await_leader(partitions[0]), partitions)
     first = invoke(*words)  # the session of the leader has not expired
     assert first.status == 0, first.stderr
 

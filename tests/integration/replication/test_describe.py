@@ -45,7 +45,7 @@ def lead_nowhere(cluster: ReplicatedCluster, broker_id: int) -> None:
 def test_describe_when_replicas_are_in_sync_then_shows_leader_and_lags(
     start_cluster: StartCluster, invoke: Invoke
 ) -> None:
-    cluster = start_cluster()
+    cluster = start_cluster(replica_lag_time_max_ms="60000")  # a paused follower stays in sync
     (partition,) = cluster.create_topic("t", 1, 3, min_insync_replicas="2")
     cluster.await_full_isr([partition])
     publish(cluster, partition, [b"x" * 90])
@@ -93,7 +93,7 @@ def test_describe_when_the_home_broker_is_gone_then_the_new_leader_tells(
     cluster = start_cluster()
     (partition,) = cluster.create_topic("t", 1, 3)
     cluster.await_full_isr([partition])
-    cluster.kill(partition.home)
+    cluster.kill_replaceable(partition.home, [partition])
     leader = cluster.await_leader(partition, other_than=partition.home)
 
     def describe() -> Result:

@@ -42,7 +42,7 @@ def test_leader_when_killed_under_load_then_another_leads_and_nothing_is_lost(
     trial = Trial(cluster, reads_back=True)
     partition, leader = leader_of_first(trial)
 
-    cluster.kill(leader)
+    cluster.kill_replaceable(leader, trial.partitions)
 
     cluster.await_leader(partition, other_than=leader)
     trial.await_progress()
@@ -57,6 +57,7 @@ def test_leader_when_its_disk_is_gone_then_another_leads_and_its_other_disk_is_u
     trial = Trial(cluster, partition_count=6)
     partition, leader = leader_of_first(trial)
 
+    cluster.await_full_isr(trial.partitions)
     cluster.lose_disk(leader, partition)
 
     cluster.await_leader(partition, other_than=leader)
@@ -83,8 +84,7 @@ def test_brokers_when_killed_one_after_the_other_then_nothing_is_lost(
 ) -> None:
     trial = Trial(cluster)
     for broker_id in list(cluster.brokers):
-        cluster.await_full_isr(trial.partitions)
-        cluster.kill(broker_id)
+        cluster.kill_replaceable(broker_id, trial.partitions)
         trial.await_progress()
         cluster.start(broker_id)
     trial.verdict()
@@ -196,7 +196,7 @@ def test_controller_when_killed_with_a_leader_then_another_one_elects(
     partition = next(one for one in trial.partitions if cluster.leader(one) != controller)
     leader = cluster.leader(partition)
 
-    cluster.kill(controller)
+    cluster.kill_replaceable(controller, trial.partitions)
     cluster.kill(leader)
 
     cluster.await_leader(partition, other_than=leader)

@@ -98,6 +98,11 @@ def test_controller_when_frozen_beyond_its_session_then_one_acts_and_it_resigns_
     wait_until(lambda: cluster.controller() not in (-1, controller), "another controller")
     partition = trial.partitions[0]
     leader = cluster.await_leader(partition, other_than=controller)
+
+    def are_others_in_sync() -> bool:
+        return all(len(in_sync(cluster, one) - {controller}) == 2 for one in trial.partitions)
+
+    wait_until(are_others_in_sync, "a replica that can lead after the next one")
     cluster.kill(leader)
     cluster.await_leader(partition, other_than=leader)
     trial.await_progress()

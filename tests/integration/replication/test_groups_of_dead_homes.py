@@ -45,6 +45,8 @@ class GroupMember:
             consumer_name=name,
             zookeeper=zookeeper,
             consumer_timeout_ms=100,
+            leader_wait_ms=60_000,
+            zk_session_timeout_ms=10_000,
             offset_reset="smallest",
         )
         self.connector = ConsumerConnector(config)
@@ -116,7 +118,7 @@ def acknowledged(producer: LoggedProducer) -> set[str]:
 
 def kill_home(cluster: ReplicatedCluster, partitions: list[TopicPartition], home: int) -> None:
     """Kill a broker; wait until it is not registered, and others lead its partitions."""
-    cluster.kill(home)
+    cluster.kill_replaceable(home, partitions)
     for partition in partitions:
         cluster.await_leader(partition, other_than=home)
     wait_until(

@@ -205,7 +205,8 @@ def publish(connection: Connection, partition: TopicPartition) -> int:
 def test_broker_when_invalid_requests_come_then_goes_on_and_nothing_has_changed(
     start_cluster: StartCluster,
 ) -> None:
-    cluster = start_cluster(2)
+    # the states of partitions change by these requests alone
+    cluster = start_cluster(2, replica_lag_time_max_ms="60000", zk_sessiontimeout_ms="10000")
     partitions = cluster.create_topic("t", 2, 2)
     cluster.await_full_isr(partitions)
     states = [cluster.state(one) for one in partitions]

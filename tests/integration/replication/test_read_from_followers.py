@@ -174,7 +174,7 @@ def test_reader_when_its_replica_or_the_leader_is_killed_then_reads_on_each_mess
         reading = Reading(cluster_reader)
         wait_until(lambda: len(reading.payloads()) > 20, "the first messages", deadline_s=60)
         wait_until(lambda: bytes_out(cluster, follower) > 0, "reads of it", deadline_s=60)
-        cluster.kill(follower if lost == "follower" else leader)
+        cluster.kill_replaceable(follower if lost == "follower" else leader, [partition])
         if lost == "leader":
             cluster.await_leader(partition, other_than=leader)
         before = producer.acknowledged_count
@@ -205,7 +205,7 @@ def test_reader_when_its_replica_comes_back_then_goes_back_to_it(
     ):
         reading = Reading(cluster_reader)
         wait_until(lambda: len(reading.payloads()) > 20, "the first messages", deadline_s=60)
-        cluster.kill(follower)
+        cluster.kill_replaceable(follower, partitions)
         before = len(reading.payloads())
         wait_until(lambda: len(reading.payloads()) > before + 20, "the others", deadline_s=60)
         cluster.start(follower)
@@ -233,6 +233,7 @@ def test_group_when_the_replica_it_reads_is_killed_then_reads_on_at_the_leader(
         group="g",
         zookeeper=cluster.zookeeper,
         consumer_timeout_ms=100,
+        leader_wait_ms=60_000,
         read_from="any" if read_from == "any" else RACKS[follower],
     )
     with ConsumerConnector(config) as member:
@@ -247,7 +248,7 @@ def test_group_when_the_replica_it_reads_is_killed_then_reads_on_at_the_leader(
         wait_until(lambda: len(payloads) > 20, "the first messages", deadline_s=60)
         if read_from == "rack":
             wait_until(lambda: bytes_out(cluster, follower) > 0, "reads of it", deadline_s=60)
-        cluster.kill(follower)
+        cluster.kill_replaceable(follower, partitions)
         before = producer.acknowledged_count
         wait_until(lambda: producer.acknowledged_count > before + 30, "progress", deadline_s=60)
         producer.stop()

@@ -32,7 +32,7 @@ def test_follower_when_it_has_several_fetchers_then_each_copies_its_share_after_
     )
     producer = LoggedProducer(cluster, partitions, "p")
     wait_until(lambda: producer.acknowledged_count > 60, "messages", deadline_s=60)
-    cluster.kill(0)
+    cluster.kill_replaceable(0, partitions)
     for partition in led:
         cluster.await_leader(partition, other_than=0)
     before = producer.acknowledged_count

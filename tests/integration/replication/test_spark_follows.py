@@ -78,7 +78,7 @@ def test_task_when_its_leader_is_killed_during_the_read_then_every_message_comes
     payloads = next(found).column("value").to_pylist()
     assert len(payloads) < len(PAYLOADS)
 
-    options.cluster.kill(options.cluster.leader(options.partitions[0]))
+    options.cluster.kill_leader(options.partitions[0])
     for batch in found:
         payloads += batch.column("value").to_pylist()
 
@@ -88,7 +88,7 @@ def test_task_when_its_leader_is_killed_during_the_read_then_every_message_comes
 def test_task_when_its_leader_is_killed_after_planning_then_every_message_comes_once(
     options: Options,
 ) -> None:
-    options.cluster.kill(options.cluster.leader(options.partitions[0]))
+    options.cluster.kill_leader(options.partitions[0])
 
     assert values(run(options.plan, options)) == options.payloads
 
@@ -99,6 +99,7 @@ def test_task_when_its_leader_hands_over_during_the_read_then_every_message_come
     found = batches(options.plan, options)
     payloads = next(found).column("value").to_pylist()
 
+    options.cluster.await_full_isr(options.partitions)
     options.cluster.stop(options.cluster.leader(options.partitions[0]))
     for batch in found:
         payloads += batch.column("value").to_pylist()

@@ -54,7 +54,12 @@ class Traffic:
             ProducerConfig.from_properties({"zk.connect": cluster.zookeeper})
         )
         self._member = ConsumerConnector(
-            ConsumerConfig(group="g", zookeeper=cluster.zookeeper, consumer_timeout_ms=100)
+            ConsumerConfig(
+                group="g",
+                zookeeper=cluster.zookeeper,
+                consumer_timeout_ms=100,
+                leader_wait_ms=60_000,
+            )
         )
         (self._stream,) = self._member.create_message_streams({TOPIC: 1})[TOPIC]
         self._producing = LoadThread("producer", self._produce)
@@ -106,8 +111,7 @@ def create_topic(cluster: ReplicatedCluster) -> list[TopicPartition]:
 
 
 def kill_a_leader(cluster: ReplicatedCluster, partitions: list[TopicPartition]) -> int:
-    leader = cluster.await_leader(partitions[0])
-    cluster.kill(leader)
+    leader = cluster.kill_leader(partitions[0])
     cluster.await_leader(partitions[0], other_than=leader)
     return leader
 

@@ -33,11 +33,12 @@ class Member:
             "auto_commit_interval_ms": 50,
             "max_wait_ms": 50,
             "fetch_backoff_ms": 100,
+            "zk_session_timeout_ms": 10_000,
         }
         config = ConsumerConfig(**(defaults | settings))  # type: ignore[arg-type]  # test settings by name
         self.connector = ConsumerConnector(config, connect=connect)
         (self._stream,) = self.connector.create_message_streams_by_filter(Whitelist(topics))
-        assert self.connector.await_assignment(20)
+        assert self.connector.await_assignment(60)
         self.payloads: list[bytes] = []
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._read, daemon=True)

@@ -348,7 +348,8 @@ def test_close_when_broker_is_down_then_all_is_reported_within_the_timeout(
     errors = reports.errors
     assert errors.pop(b"one") is None
     assert set(errors) == {b"two", b"three"}
-    assert all("refused" in str(one) or "lost" in str(one) for one in errors.values())
+    reasons = ("refused", "lost", "closed before")  # the last, if it has not come to an attempt
+    assert all(any(one in str(error) for one in reasons) for error in errors.values())
 
 
 @pytest.mark.parametrize(

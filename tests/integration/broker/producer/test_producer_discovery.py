@@ -39,7 +39,7 @@ class Changes:
 @pytest.fixture
 def watched(zookeeper: str) -> Iterator[WatchedCluster]:
     cluster = WatchedCluster(Registry(zookeeper))
-    cluster.start(10)
+    cluster.start(60)
     yield cluster
     cluster.stop()
 
@@ -152,7 +152,7 @@ def test_cluster_when_zookeeper_is_away_then_what_was_known_stands_until_it_is_b
     try:
         with Session(server.connect) as session:
             session.create(paths.broker(0), b"me-1:host:1000", ephemeral=False)
-        watched.start(10)
+        watched.start(60)
         server.stop()
         assert ports(watched) == {0: 1000}
         server = EmbeddedZooKeeper(tmp_path, port=port, java=java, is_durable=False, tick_ms=200)

@@ -34,6 +34,13 @@ def short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pattern_filter, "LIMIT_S", 0.3)
 
 
+@pytest.fixture
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a search go on until the test ends it."""
+    monkeypatch.setattr(pattern_filter, "LIMIT_S", 600.0)
+    monkeypatch.setattr(pattern_filter, "_RESULT_TIMEOUT_S", 600.0)
+
+
 def the_process() -> int:
     """The one process of the broker in this process."""
     (pid,) = pattern_processes(os.getpid())
@@ -72,6 +79,7 @@ def test_pattern_when_too_slow_then_what_was_found_before_comes_with_the_error(
     peer: Peer, short_limit: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pattern_filter, "_CHUNK_BYTES", len(YES))
+    monkeypatch.setattr(pattern_filter, "_TURN_S", 60.0)  # the start of the process is part of it
     peer.publish("events", YES + EVIL)
     part = peer.read_filtered("events", 0, SLOW + b"|yes")
     assert [run.offset for run in part.runs] == [0]
@@ -89,7 +97,7 @@ def test_process_when_killed_idle_then_the_next_read_starts_another(peer: Peer) 
 
 
 def test_process_when_killed_over_a_read_twice_then_the_reader_hears_of_it(
-    running_broker: Broker, connect: PeerFactory
+    running_broker: Broker, connect: PeerFactory, no_limit: None
 ) -> None:
     slow, other = connect(running_broker), connect(running_broker)
     other.publish("evil", EVIL)
@@ -138,7 +146,10 @@ def test_process_when_it_cannot_be_started_then_the_reader_hears_of_it(
 
 
 def test_search_when_its_turn_does_not_come_in_time_then_the_reader_hears_of_it(
-    running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+    running_broker: Broker,
+    connect: PeerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    no_limit: None,
 ) -> None:
     slow, late = connect(running_broker), connect(running_broker)
     slow.publish("evil", EVIL)
@@ -154,7 +165,7 @@ def test_search_when_its_client_has_left_then_is_not_done(
     running_broker: Broker,
     connect: PeerFactory,
     caplog: pytest.LogCaptureFixture,
-    short_limit: None,
+    no_limit: None,
 ) -> None:
     first, leaving, last = (connect(running_broker) for _ in range(3))
     first.publish("evil", EVIL)
@@ -162,14 +173,16 @@ def test_search_when_its_client_has_left_then_is_not_done(
     wait_until(lambda: any(is_busy(one) for one in pattern_processes(os.getpid())), "the search")
     leaving.send_extension(filtered_request("evil", 0, SLOW))
     leaving.close()
+    wait_until(lambda: running_broker.status()["connections"] == 2, "the end of its connection")
     last.send_extension(filtered_request("evil", 0, b"!"))
+    os.kill(the_process(), signal.SIGPROF)  # as the timer does
     assert receive(first).error == PatternTooSlowError.code
     assert len(receive(last).runs) == 1
     assert caplog.text.count("is too slow") == 1
 
 
 def test_broker_when_stopped_during_a_search_then_ends_it(
-    start_broker: BrokerFactory, connect: PeerFactory
+    start_broker: BrokerFactory, connect: PeerFactory, no_limit: None
 ) -> None:
     broker = start_broker()
     peer = connect(broker)

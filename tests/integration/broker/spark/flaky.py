@@ -27,6 +27,7 @@ from broker.spark.writer import BatchWriter
 
 FAILED_ATTEMPTS = 2
 STALL_S = 60.0
+STALL_OFFSET = 14_000
 
 
 class InjectedError(Exception):
@@ -88,6 +89,14 @@ def stall(batches: Iterator[pa.RecordBatch], directory: Path) -> Iterator[pa.Rec
             (directory / "stalled").touch()
             time.sleep(STALL_S)
         yield batch
+
+
+def stalling_load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
+    """Load a range of the first half of the log; behind it, wait to be killed."""
+    if task.range.start >= STALL_OFFSET:
+        time.sleep(STALL_S)
+        raise InjectedError("nobody has killed the load")
+    return load_range(task, settings)
 
 
 def flaky_load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:

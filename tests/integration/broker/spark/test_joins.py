@@ -19,7 +19,7 @@ from tests.support.spark_session import publish
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 BASE_MS = 1_700_000_040_000
 FIELDS = EventFields(key_field="id", time_field="ts")
@@ -114,7 +114,7 @@ def test_streams_when_joined_within_bounds_then_pairs_come_and_unpaired_after_th
         .trigger(availableNow=True)
         .start(str(tmp_path / "output"))
     )
-    assert query.awaitTermination(90)
+    assert query.awaitTermination(240)
 
     found = pairs(spark.read.parquet(str(tmp_path / "output")))
     assert found == [("a", 0, 3), ("b", 5, None)]

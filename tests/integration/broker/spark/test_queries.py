@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SIZE = len(build_set([b"0000"]))
 
@@ -57,7 +57,7 @@ def run_available(spark: SparkSession, options: dict[str, str], directory: Path)
         .trigger(availableNow=True)
         .start(str(directory / "output"))
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(240)
     return query
 
 
@@ -95,7 +95,7 @@ def test_broker_when_gone_on_an_executor_then_the_cause_names_the_range(
     broker = start_broker()
     publish(broker, "events", numbered(0, 100))
     spark.dataSource.register(FlakySource)
-    options = on(broker, timeoutMs="200", connectTimeoutMs="100", fetchSize="100")
+    options = on(broker, connectTimeoutMs="100", fetchSize="100")
     table = spark.read.format("flaky").options(**options).load()
     rows = table.rdd  # planned, not run
     broker.stop()
@@ -191,7 +191,7 @@ def test_stream_when_written_to_a_topic_then_has_all_messages(
         .start()
     )
 
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(240)
     assert sorted(values(read(brokers=options["brokers"], subscribe="copies"))) == numbered(0, 100)
 
 
@@ -223,7 +223,6 @@ def kill(job: subprocess.Popen[bytes]) -> None:
     job.wait()
 
 
-@pytest.mark.timeout(600)  # two programs with a JVM each
 def test_query_when_killed_inside_and_between_batches_then_files_have_every_message_once(
     spark: SparkSession, running_broker: Broker, tmp_path: Path, start_job: StartJob
 ) -> None:

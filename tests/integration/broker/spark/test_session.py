@@ -176,7 +176,7 @@ def test_session_when_the_jvm_ends_at_once_then_says_where_its_words_are(tmp_pat
         stderr=subprocess.DEVNULL,
         text=True,
         check=True,
-        timeout=100,
+        timeout=240,
     ).stdout
 
     assert "does not start" in output

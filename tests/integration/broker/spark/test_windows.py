@@ -22,7 +22,7 @@ from tests.support.spark_session import publish
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 BASE_MS = 1_700_000_040_000  # at the start of a minute
 BY_USER = EventFields(key_field=".user", time_field=".ts")
@@ -152,7 +152,7 @@ def run_available(spark: SparkSession, broker: Broker, directory: Path) -> None:
         .trigger(availableNow=True)
         .start(str(directory / "output"))
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(240)
 
 
 def test_stream_when_the_watermark_passes_then_sessions_come_once_and_late_events_do_not_count(

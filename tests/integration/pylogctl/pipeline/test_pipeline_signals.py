@@ -26,6 +26,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 TOPIC_COUNT = 60
 """Each is a task: two run at a time."""
+ENDLESS = b"a" * 100 + b"b"
+"""The pattern never gets past it, so that no load ends before its signal comes."""
+PATTERN = ("--date-regex", "(a+)+$")
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
 
@@ -43,13 +46,13 @@ def data(write_segments: WriteSegments) -> Path:
     """Logs to load, of one message each."""
     for number in range(TOPIC_COUNT - 1):
         write_segments([b"%02d" % number], directory=f"events{number}_0")
-    return write_segments([b"%02d" % (TOPIC_COUNT - 1)], directory="events_0")
+    return write_segments([ENDLESS], directory="events_0")
 
 
 @pytest.fixture
 def start_load(start_pipeline: StartPipeline, data: Path, tmp_path: Path, temporary: Path) -> Start:
     """Start a load."""
-    words = ("load", "--path", str(data), "--to", str(tmp_path / "lake"))
+    words = ("load", "--path", str(data), "--to", str(tmp_path / "lake"), *PATTERN)
     return partial(start_pipeline, *words, temporary=temporary)
 
 
@@ -69,7 +72,7 @@ def processes_of(session: int) -> list[str]:
 
 def check_ended(job: subprocess.Popen[bytes], temporary: Path, status: int) -> None:
     """Check that a load ended with a status, and left nothing but that."""
-    output, errors = job.communicate(timeout=60)
+    output, errors = job.communicate(timeout=240)
     assert (job.returncode, output) == (status, b"")
     if status != -signal.SIGKILL:  # a process that was just being started may complain of it
         assert errors == b""
@@ -104,7 +107,8 @@ def test_load_when_interrupted_then_shows_nothing_and_the_next_one_has_each_mess
     made = run_load(spark, LoadRequest(output, parse({"path": str(data)})))
     assert made and made.message_count == TOPIC_COUNT
     rows = spark.read.parquet(str(output / "loads")).select("value").collect()
-    assert sorted(bytes(row.value) for row in rows) == [b"%02d" % at for at in range(TOPIC_COUNT)]
+    expected = [*(b"%02d" % number for number in range(TOPIC_COUNT - 1)), ENDLESS]
+    assert sorted(bytes(row.value) for row in rows) == expected
 
 
 def test_load_when_interrupted_while_spark_starts_then_ends_and_leaves_nothing(
@@ -114,6 +118,7 @@ def test_load_when_interrupted_while_spark_starts_then_ends_and_leaves_nothing(
     wait_until(
         lambda: len(processes_of(job.pid)) > 1 or job.poll() is not None,
         "a JVM",
+        deadline_s=120,
     )
     job.send_signal(signal.SIGTERM)
 
@@ -139,17 +144,17 @@ def test_load_when_ended_by_a_signal_then_its_processes_end(
     status: int,
 ) -> None:
     """A terminal sends the signal to the processes, too."""
-    endless = b"a" * 100 + b"b"
-    write_segments([LARGE, endless], directory="events_1")
-    data = write_segments([LARGE, endless])
+    write_segments([LARGE, ENDLESS], directory="events_1")
+    data = write_segments([LARGE, ENDLESS])
     output = tmp_path / "lake"
-    words = ("load", "--path", str(data), "--to", str(output), "--date-regex", "(a+)+$")
+    words = ("load", "--path", str(data), "--to", str(output), *PATTERN)
     job = start_pipeline(*words, temporary=temporary, on_spark=False)
     wait_until(
         lambda: (
             sum("(python" in text for text in processes_of(job.pid)) == 4 or job.poll() is not None
         ),
         "the load, two processes and multiprocessing's own",
+        deadline_s=120,
     )
     if is_of_terminal:
         os.killpg(job.pid, signum)
