@@ -219,7 +219,7 @@ def test_reset_of_a_live_group_waits_until_the_members_have_left(
     await_owners(session, "g", 1)
     leaving = threading.Timer(0.3, member.leave)
     leaving.start()
-    result = reset("33", "--execute", "--yes", "--wait-inactive", "20s")
+    result = reset("33", "--execute", "--yes", "--wait-inactive", "60s")
     leaving.join()
     assert result.status == ExitStatus.OK
     assert stored(session, "g") == {"0-0": "33", "0-1": "33"}

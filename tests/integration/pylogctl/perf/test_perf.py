@@ -308,15 +308,15 @@ def test_consume_when_fewer_messages_come_than_asked_for_times_out(
     running_broker: Broker, perf: Invoke
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
-    result = perf("consume", "--messages", "11", "--idle-timeout", "100ms")
+    result = perf("consume", "--messages", "11", "--idle-timeout", "2s")
     assert result.status == ExitStatus.TIMEOUT
     assert record(result)["messages"] == 10
-    assert "no message came for 0.1s" in result.stderr
+    assert "no message came for 2s" in result.stderr
 
 
 def test_consume_for_a_time_ends_without_messages_too(running_broker: Broker, perf: Invoke) -> None:
     fill(running_broker, [b"abc"] * 10)
-    result = perf("consume", "--duration", "200ms")
+    result = perf("consume", "--duration", "2s")
     assert result.status == 0
     assert record(result)["messages"] == 10
 
@@ -417,7 +417,7 @@ def test_simple_waits_for_messages_that_were_asked_for(
     running_broker: Broker, perf: Invoke
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
-    result = perf("simple", "--messages", "11", "--idle-timeout", "50ms")
+    result = perf("simple", "--messages", "11", "--idle-timeout", "2s")
     assert result.status == ExitStatus.TIMEOUT
     assert record(result)["messages"] == 10
 

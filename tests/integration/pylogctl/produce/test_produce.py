@@ -773,7 +773,7 @@ def test_produce_when_the_broker_is_down_says_so_once(invoke: Invoke) -> None:
     result = invoke("produce", "-b", "127.0.0.1:1", "--timeout", "200ms", "t", stdin=b"a\n")
     assert result.status == ExitStatus.UNREACHABLE
     assert re.fullmatch(
-        r"error: cannot reach 127\.0\.0\.1:1: connection refused \(\d+ attempts? in 0\.\ds\)\n",
+        r"error: cannot reach 127\.0\.0\.1:1: connection refused \(\d+ attempts? in \d+\.\ds\)\n",
         result.stderr,
     )
 
@@ -784,12 +784,12 @@ def test_produce_when_what_it_sent_cannot_be_read_in_time_tells_the_missing_byte
     broker = start_broker(flush_interval_ms=3_600_000, flush_interval_messages=1_000_000)
     of_07 = BrokerOf07(broker)
     try:
-        args = ("produce", "-b", of_07.address, "t", "--timeout", "300ms")
+        args = ("produce", "-b", of_07.address, "t", "--timeout", "2s")
         result = invoke(*args, stdin=b"abc\n\n")
     finally:
         of_07.stop()
     assert result.status == ExitStatus.TIMEOUT
-    assert result.stderr == (
-        "error: 23 bytes of t[0-0] cannot be read yet, 0.3s after they were sent; "
+    assert result.stderr.endswith(  # it says before that it waits, if that takes long
+        "error: 23 bytes of t[0-0] cannot be read yet, 2s after they were sent; "
         "2 messages confirmed, and not known to be readable yet\n"
     )
