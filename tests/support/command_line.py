@@ -126,7 +126,7 @@ def run_process(spawn: Spawn) -> Invoke:
         if stdin is not None:
             options["stdin"] = subprocess.PIPE
         with spawn(*args, **options) as process:
-            stdout, stderr = process.communicate(stdin, timeout=60)
+            stdout, stderr = process.communicate(stdin, timeout=240)
         return Result(process.returncode, stdout or b"", (stderr or b"").decode())
 
     return run

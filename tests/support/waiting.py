@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 
-def wait_until(condition: Callable[[], object], what: str, *, deadline_s: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], what: str, *, deadline_s: float = 120.0) -> None:
     """Wait for a condition that something else brings about, or fail saying what did not happen."""
     give_up_s = time.monotonic() + deadline_s
     while not condition():

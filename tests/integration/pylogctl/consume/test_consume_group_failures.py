@@ -258,7 +258,7 @@ def test_consume_when_zookeeper_is_gone_at_its_end_says_what_is_not_committed_an
     own_broker: Broker, own_zookeeper: OwnZooKeeper, spawn: Spawn, run_process: Invoke, group: str
 ) -> None:
     command = follow(own_zookeeper, group)
-    with spawn(*command, "-u") as member:
+    with spawn(*command, "-u", "--commit-interval", "1h") as member:
         first = lines_of(member, 5)
         own_zookeeper.stop()
         member.send_signal(signal.SIGINT)

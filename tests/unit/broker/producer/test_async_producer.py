@@ -434,7 +434,7 @@ def test_close_when_a_message_waits_for_another_attempt_then_says_why_it_failed(
     producer = make_producer(broker, on_delivery=reports, backoff_s=NEVER_S)
     producer.send("t", [b"1"])
     wait_until(lambda: broker.publish_count, "the first attempt")
-    producer.close(timeout_s=0.05)
+    producer.close(timeout_s=1.0)  # time enough to see how the attempt ended
     assert "(lost)" in str(reports.all[0].error)
 
 
