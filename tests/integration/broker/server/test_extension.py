@@ -478,6 +478,8 @@ def test_status_when_asked_for_then_has_the_managed_objects_of_0_7(peer: Peer) -
         "Size": 2 * len(ONE),
         "NumberOfSegments": 1,
         "CurrentOffset": 2 * len(ONE),
+        "LogStartOffset": 0,
+        "LogEndOffset": 2 * len(ONE),
         "NumAppendedMessages": 2,
     }
     assert metrics["LogFlushStats"]["NumFlushes"] >= 1
