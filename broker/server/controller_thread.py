@@ -444,7 +444,7 @@ class ControllerThread:
                 logger.error(
                     "topic '%s' cannot be read: %s. Its brokers go on as they are, without "
                     "elections. Write the node again, or delete the topic with `pylogctl topic "
-                    "delete %s --data` (docs/replication.md, Damaged nodes)",
+                    "delete %s --data` (docs/operations/cluster.md, Damaged nodes)",
                     *(topic, reason, topic),
                 )
         for topic in self._reported_unreadable.keys() - reasons.keys():

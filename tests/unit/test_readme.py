@@ -1,7 +1,8 @@
-"""What the README says can be typed."""
+"""What the README and the documents say can be typed, and their links lead somewhere."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -14,15 +15,19 @@ from tests.support.command_line import invoke as invoke
 REPOSITORY = Path(__file__).parents[2]
 
 
+PAGES = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")])
+
+
 def _commands() -> list[list[str]]:
-    """The words behind `pylogctl` of every command line in the README."""
+    """The words behind `pylogctl` of every command line in the README and the documents."""
+    lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
     found = []
-    for line in (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines():
+    for line in dict.fromkeys(lines):
         if not line.startswith("    ") or "pylogctl " not in line or "pip " in line:
             continue
         words: list[str] = []
-        for word in [*shlex.split(line, comments=True), ";"]:
-            if word in ("|", "&&", "<", ";"):
+        for word in [*shlex.split(line.replace(";", " ; "), comments=True), ";"]:
+            if word in ("|", "&&", "<", ">", ";"):
                 if "pylogctl" in words:
                     found.append(words[words.index("pylogctl") + 1 :])
                 words = []
@@ -32,8 +37,15 @@ def _commands() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("words", _commands(), ids=" ".join)
-def test_command_in_the_readme_has_known_commands_and_options(
+def test_command_in_a_document_has_known_commands_and_options(
     invoke: Invoke, words: list[str]
 ) -> None:
     result = invoke(*words, "--help")
     assert (result.status, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_of_a_document_when_relative_then_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    paths = [page.parent / one for one in links if "://" not in one]
+    assert [one for one in paths if not one.exists()] == []

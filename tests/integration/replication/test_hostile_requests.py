@@ -1,7 +1,8 @@
 """Requests that no broker, controller or client of ours would send, on the port of a broker.
 
-Whoever reaches the port of a broker may give it orders, as docs/replication.md says; this is about
-bytes and orders that are invalid: they change nothing, and cost no more than their connection.
+Whoever reaches the port of a broker may give it orders, as docs/operations/cluster.md says; this
+is about bytes and orders that are invalid: they change nothing, and cost no more than their
+connection.
 """
 
 from __future__ import annotations
