@@ -512,6 +512,13 @@ def window(
     if top is None and top_by != "messages":
         raise UsageError("--top-by needs --top")
     size_ms, slide_ms, gap_ms = _optional_ms(size), _optional_ms(slide), _optional_ms(session)
+    for option, length_ms in (("--size", size_ms), ("--slide", slide_ms), ("--session", gap_ms)):
+        if length_ms is not None and length_ms < 1:
+            raise UsageError(f"{option} is at least 1ms")
+    if size_ms is not None and slide_ms is not None and slide_ms > size_ms:
+        raise UsageError(
+            f"--slide {slide} is longer than --size {size}: messages would be left out"
+        )
     events.check_time()
     _check_run(env, read, stream, target)
     check_spark(env)

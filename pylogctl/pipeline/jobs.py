@@ -220,7 +220,7 @@ def run_window(
         value = fn.col("value") if "value" in found.columns else fn.lit(0)
         valueless = fn.count_if(fn.col("time").isNotNull() & value.isNull()).alias("valueless")
         counts = ranked(counts_of(found.observe(observation, timeless, valueless)))
-        write_result(env, counts, job.target, name, at_once=True)
+        write_result(env, counts, job.target, name, order=("start", "key") if top is None else ())
         if count := observation.get["timeless"]:
             env.warn(f"{count} messages have no time: not counted")
         if count := observation.get["valueless"]:

@@ -13,7 +13,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -147,7 +147,12 @@ def _number(value: Any) -> Any:
 
 
 def write_result(
-    env: Environment, table: DataFrame, target: TargetChoice, name: str, *, at_once: bool = False
+    env: Environment,
+    table: DataFrame,
+    target: TargetChoice,
+    name: str,
+    *,
+    order: Sequence[str] | None = None,
 ) -> None:
     """Write the rows of a table to their target.
 
@@ -156,7 +161,8 @@ def write_result(
         table: the rows of a batch.
         target: validated options.
         name: name of the document on standard output.
-        at_once: collect all rows in one job before writing any.
+        order: on standard output, collect all rows in one job and write them sorted by these
+            columns; None: write rows as they come.
 
     Raises:
         UsageError: two columns have the same name.
@@ -175,7 +181,7 @@ def write_result(
             send_rows(env, table, target.to_topic)
     else:
         with query_progress(env, table.sparkSession):  # until the first row is printed
-            rows = table.collect() if at_once else _started(table)
+            rows = _started(table) if order is None else _sorted(table.collect(), order)
         is_json = env.output in ("json", "jsonl")
         render(env, document, records_of(table.schema, rows, is_json=is_json))
 
@@ -184,6 +190,13 @@ def _started(table: DataFrame) -> Iterator[Row]:
     """Return the rows of a table, of which the first has been computed."""
     rows = table.toLocalIterator(prefetchPartitions=True)
     return chain(list(islice(rows, 1)), rows)
+
+
+def _sorted(rows: list[Row], order: Sequence[str]) -> list[Row]:
+    """Sort rows by columns, null first."""
+    if order:
+        rows.sort(key=lambda row: [(row[name] is not None, row[name]) for name in order])
+    return rows
 
 
 def send_rows(env: Environment, table: DataFrame, topic: str) -> None:

@@ -29,8 +29,8 @@ def event(user: str, second: int) -> bytes:
 def test_window_when_counted_then_messages_without_a_time_are_told(
     spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
 ) -> None:
-    data = write_segments([event("ada", 1), event("bob", 2), event("ada", 31), b"no json"])
-    command = ("pipeline", "window", "events", "--path", str(data), *EVENTS, "--sort", "key")
+    data = write_segments([event("bob", 2), event("ada", 31), event("ada", 1), b"no json"])
+    command = ("pipeline", "window", "events", "--path", str(data), *EVENTS)
 
     windows = invoke(*command, "--size", "1m", "--output", "csv")
     sessions = invoke(*command, "--session", "10s", "--output", "csv", "--columns", "key,messages")
@@ -41,7 +41,7 @@ def test_window_when_counted_then_messages_without_a_time_are_told(
         "2026-01-02T03:00:00Z,2026-01-02T03:01:00Z,bob,1\n"
     )
     assert windows.stderr == "warning: 1 messages have no time: not counted\n"
-    assert sessions.text == "key,messages\nada,1\nada,1\nbob,1\n"
+    assert sessions.text == "key,messages\nada,1\nbob,1\nada,1\n"
 
 
 @pytest.mark.spark
@@ -125,6 +125,9 @@ def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
         (("window", "t", *EVENTS), "give either --size or --session"),
         (("window", "t", *EVENTS, "--size", "1m", "--session", "1m"), "give either --size"),
         (("window", "t", *EVENTS, "--session", "1m", "--slide", "1s"), "--slide needs --size"),
+        (("window", "t", *EVENTS, "--size", "0m"), "--size is at least 1ms"),
+        (("window", "t", *EVENTS, "--session", "0"), "--session is at least 1ms"),
+        (("window", "t", *EVENTS, "--size", "1m", "--slide", "2m"), "--slide 2m is longer than"),
         (("window", "t", *EVENTS, "--size", "soon"), "not a duration: 'soon'"),
         (("window", "t", "--size", "1m"), "give --time-field, or --pattern"),
         (("window", "t", *EVENTS, "--size", "1m", "--stream"), "--stream needs --checkpoint DIR"),
