@@ -490,6 +490,7 @@ def test_start_when_running_then_appends_become_visible_and_close_ends_the_threa
     tmp_path: Path,
 ) -> None:
     config = BrokerConfig(data_dirs=(tmp_path / "data",), flush_interval_ms=5)
+    threads = set(threading.enumerate())
     manager = LogManager(config, SystemClock())
     manager.open()
     manager.start()
@@ -501,7 +502,7 @@ def test_start_when_running_then_appends_become_visible_and_close_ends_the_threa
         wait_until(lambda: log.high_watermark == 24, "the flush on request")
     finally:
         manager.close()
-    names = {thread.name for thread in threading.enumerate()}
+    names = {thread.name for thread in set(threading.enumerate()) - threads}
     assert not names & {"checkpoint", "retention", "flusher-0"}
     assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
 

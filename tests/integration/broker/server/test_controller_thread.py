@@ -217,7 +217,11 @@ def test_cluster_when_no_topic_has_replicas_then_no_broker_is_connected_to(
     wait_until(lambda: len(controller.brokers) == 4, "the news")
 
     assert [one.server.connection_count for one in brokers] == [0, 0, 0]
-    assert not [one for one in threading.enumerate() if one.name.startswith("controller-to")]
+
+    def pushing() -> list[threading.Thread]:
+        return [one for one in threading.enumerate() if one.name.startswith("controller-to")]
+
+    wait_until(lambda: not pushing(), "the end of those of earlier tests")
 
 
 def test_topic_when_news_of_a_broker_is_late_then_it_is_created_all_the_same(

@@ -393,13 +393,14 @@ def test_flush_when_broker_does_not_answer_then_says_so_after_the_timeout(
 
 def test_close_when_messages_are_queued_then_sent_and_reported_before_it_returns() -> None:
     broker, reports = FakeBroker([Act.LOSE]), Reports()
+    threads = set(threading.enumerate())
     producer = make_producer(broker, on_delivery=reports, linger_s=NEVER_S, batch_count=2)
     producer.send("t", [b"1", b"2", b"3"])
     producer.close()
     producer.close()
     assert reports.errors == {b"1": None, b"2": None, b"3": None}
     assert len(reports.all) == 3
-    assert not [one for one in threading.enumerate() if one.name.startswith("producer")]
+    assert set(threading.enumerate()) <= threads
 
 
 def test_close_when_broker_is_away_then_reports_errors_within_the_timeout(
