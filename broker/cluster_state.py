@@ -59,6 +59,7 @@ class ReplicatedPartition(NamedTuple):
         min_isr: the fewest in-sync replicas with which messages are committed, 1 or more.
         state: who leads it.
         version: of the node in ZooKeeper that holds the state.
+        adding: those of the replicas that a change of replicas has added, until it has ended.
     """
 
     partition: TopicPartition
@@ -67,6 +68,14 @@ class ReplicatedPartition(NamedTuple):
     min_isr: int
     state: PartitionState
     version: int
+    adding: tuple[int, ...] = ()
+
+    def is_throttled(self, broker_id: int) -> bool:
+        """Return whether what a broker copies of it counts against the throttle of such changes.
+
+        It does not once the replica is in sync: producers wait for it then.
+        """
+        return broker_id in self.adding and broker_id not in self.state.isr
 
 
 class LiveBroker(NamedTuple):
@@ -205,6 +214,7 @@ class ClusterSnapshot(NamedTuple):
         deletions: topics that are being deleted.
         unreadable: topics that are not among `topics`, as nodes of them cannot be read.
         deleted: topics that brokers still may have logs of.
+        throttle_bytes_per_s: of the changes of replicas; 0 for none.
     """
 
     brokers: tuple[LiveBroker, ...] = ()
@@ -215,6 +225,7 @@ class ClusterSnapshot(NamedTuple):
     deletions: frozenset[str] = frozenset()
     unreadable: Mapping[str, UnreadableTopic] = {}
     deleted: tuple[DeletedTopic, ...] = ()
+    throttle_bytes_per_s: int = 0
 
 
 LAST_EPOCH = (1 << 31) - 1

@@ -25,8 +25,8 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl broker decommission')
         commands='' words='@broker'
-        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--throttle --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl broker list')
         commands='' words=''
         options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -85,8 +85,8 @@ __pylogctl_tables() {
         valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic reassign')
         commands='' words=''
-        options='--to --replication-factor --plan --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--to --replication-factor --plan --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic delete')
         commands='' words='@topic'
         options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'

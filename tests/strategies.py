@@ -36,6 +36,7 @@ from broker.protocol.cluster_requests import (
     ListReassignmentsRequest,
     PartitionOutcome,
     PartitionReassignment,
+    Reassignments,
     ReassignRequest,
     ReplicaTarget,
 )
@@ -290,6 +291,7 @@ REPLICATED_PARTITION = st.builds(
     *(PARTITION, SHORT_STRING, _tuples(INT32), INT32),
     st.builds(PartitionState, INT32, INT32, _tuples(INT32), INT32),
     INT32,
+    _tuples(INT32),
 )
 
 EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequest]] = {
@@ -329,6 +331,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         ),
         _tuples(REPLICATED_PARTITION),
         _tuples(st.builds(StoppedReplica, PARTITION, SHORT_STRING, INT32, st.booleans())),
+        INT64,
     ),
     ChangeIsrRequest: st.builds(
         ChangeIsrRequest,
@@ -349,7 +352,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         ElectLeadersRequest, st.sampled_from(ElectionKind), _tuples(PARTITION)
     ),
     ReassignRequest: st.builds(
-        ReassignRequest, _tuples(st.builds(ReplicaTarget, PARTITION, _tuples(INT32)))
+        ReassignRequest, _tuples(st.builds(ReplicaTarget, PARTITION, _tuples(INT32))), INT64
     ),
     ListReassignmentsRequest: st.just(ListReassignmentsRequest()),
     CreateReplicatedTopicRequest: st.builds(
@@ -394,9 +397,15 @@ ISR_DECISIONS = st.builds(
 )
 OUTCOMES = st.builds(PartitionOutcome, PARTITION, INT16, SHORT_STRING)
 REASSIGNMENTS = st.builds(
-    PartitionReassignment,
-    PARTITION,
-    st.builds(Reassignment, _tuples(INT32), _tuples(INT32)),
+    Reassignments,
+    INT64,
+    _tuples(
+        st.builds(
+            PartitionReassignment,
+            PARTITION,
+            st.builds(Reassignment, _tuples(INT32), _tuples(INT32)),
+        )
+    ),
 )
 SHUTDOWN_PROGRESS = st.builds(
     ShutdownProgress,

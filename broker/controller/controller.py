@@ -68,6 +68,8 @@ class Push(NamedTuple):
         brokers: all that are registered.
         partitions: those that have changed.
         stopped: replicas of the broker that are to stop; takes effect after `partitions`.
+        throttle_bytes_per_s: how much the broker may copy to replicas that are being added; 0 for
+            no limit.
     """
 
     broker_epoch: int
@@ -75,6 +77,7 @@ class Push(NamedTuple):
     brokers: tuple[LiveBroker, ...]
     partitions: tuple[ReplicatedPartition, ...]
     stopped: tuple[StoppedReplica, ...]
+    throttle_bytes_per_s: int
 
 
 class StateChange(NamedTuple):
@@ -153,13 +156,14 @@ class Controller:
         self._states: dict[TopicPartition, StoredState] = {}
         self._settings: dict[str, Mapping[str, str]] = {}
         self._reassignments: dict[TopicPartition, Reassignment] = {}
+        self._throttle_bytes_per_s = 0  # of all changes of replicas together, on each broker
         self._unreadable: Mapping[str, UnreadableTopic] = {}
         self._unreadable_reassignments: dict[TopicPartition, Reassignment] = {}
         self._deletions: dict[str, set[int]] = {}  # the brokers that still may have a log
         self._deleted: dict[str, DeletedTopic] = {}  # by creation id
         self._unpushed: dict[TopicPartition, None] = {}  # in the order of the decisions
         self._without_full_push: set[int] = set()
-        self._brokers_unpushed = False
+        self._tells_all = False  # of other brokers, or of the throttle
         self._stops: dict[int, list[StoppedReplica]] = {}
         self._changes: list[StateChange] = []
 
@@ -206,6 +210,11 @@ class Controller:
         """Return the changes of replicas that are under way."""
         return self._reassignments
 
+    @property
+    def throttle_bytes_per_s(self) -> int:
+        """Return how much each broker may copy to replicas that are being added; 0: no limit."""
+        return self._throttle_bytes_per_s
+
     def _all_partitions(self) -> Iterator[TopicPartition]:
         for topic, assignment in self._topics.items():
             if topic not in self._deletions:
@@ -213,13 +222,16 @@ class Controller:
 
     def _described(self, partition: TopicPartition) -> ReplicatedPartition:
         assignment, stored = self._topics[partition.topic], self._states[partition]
+        replicas = assignment.replicas[partition]
+        change = self._reassignments.get(partition)
         return ReplicatedPartition(
             partition,
             assignment.creation_id,
-            assignment.replicas[partition],
+            replicas,
             self._min_isr(partition.topic),
             stored.state,
             stored.version,
+            tuple(one for one in replicas if change and one not in change.original),
         )
 
     def _min_isr(self, topic: str) -> int:
@@ -253,13 +265,18 @@ class Controller:
         for broker_id, broker in self._brokers.items():
             gets_all = broker_id in self._without_full_push
             stopped = tuple(self._stops.get(broker_id, ()))
-            if gets_all or changed or stopped or self._brokers_unpushed:
-                partitions = everything if gets_all else tuple(changed)
-                is_full = gets_all and not self._unreadable
-                pushes[broker_id] = Push(broker.epoch, is_full, brokers, partitions, stopped)
+            if gets_all or changed or stopped or self._tells_all:
+                pushes[broker_id] = Push(
+                    broker.epoch,
+                    gets_all and not self._unreadable,
+                    brokers,
+                    everything if gets_all else tuple(changed),
+                    stopped,
+                    self._throttle_bytes_per_s,
+                )
         self._unpushed.clear()
         self._without_full_push.clear()
-        self._brokers_unpushed = False
+        self._tells_all = False
         self._stops.clear()
         return pushes
 
@@ -437,6 +454,7 @@ class Controller:
             for partition, change in snapshot.reassignments.items()
             if partition.topic in self._unreadable
         }
+        self._throttle_bytes_per_s = snapshot.throttle_bytes_per_s
         self._without_full_push = set(self._brokers)
         for topic in snapshot.deletions & self._topics.keys():
             self._begin_stops(topic)
@@ -465,7 +483,7 @@ class Controller:
         }
         if now == before:
             return
-        self._brokers_unpushed = True
+        self._tells_all = True
         if len(survivors) < len(before):
             self._brokers = survivors
             self._shutting_down &= survivors.keys()
@@ -884,7 +902,11 @@ class Controller:
             raise InvalidRequestError(f"no replica of {partition} is live")
         return self._described(partition)
 
-    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+    def reassign(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...]],
+        throttle_bytes_per_s: int | None = None,
+    ) -> None:
         """Begin to move partitions to other replicas.
 
         The new replicas are added, and the old ones removed once all new ones are in sync. A
@@ -892,21 +914,30 @@ class Controller:
 
         Args:
             targets: the replicas each partition is to have, the preferred leader first.
+            throttle_bytes_per_s: how much each broker may copy, for these changes and those under
+                way together, until they have ended; 0 for no limit, None to leave it as it is.
 
         Raises:
             UnknownTopicError: a partition does not exist.
             InvalidRequestError: a list of replicas is empty, names a broker twice, or one that is
-                not live, or is shorter than `min.insync.replicas`. Nothing is changed then.
+                not live, or is shorter than `min.insync.replicas`; or the throttle is negative.
+                Nothing is changed then.
         """
         for partition, target in targets.items():
             self._validate_target(partition, target)
+        if throttle_bytes_per_s is not None:
+            if throttle_bytes_per_s < 0:
+                raise InvalidRequestError(
+                    f"a throttle of {throttle_bytes_per_s} bytes per second is below 0"
+                )
+            self._tells_all |= throttle_bytes_per_s != self._throttle_bytes_per_s
+            self._throttle_bytes_per_s = throttle_bytes_per_s
         changes = dict(self._reassignments)
         for partition, target in targets.items():
-            original = self._settled_replicas(partition)
-            if target == self._topics[partition.topic].replicas[partition]:
-                changes.pop(partition, None)
-            else:
-                changes[partition] = Reassignment(original, target)
+            replicas = self._topics[partition.topic].replicas[partition]
+            # one with all its replicas that still copy has not ended
+            if partition in changes or target != replicas:
+                changes[partition] = Reassignment(self._settled_replicas(partition), target)
         self._write_reassignments(changes)
         self._advance_reassignments()
 
@@ -967,8 +998,12 @@ class Controller:
             self._stop(broker_id, partition, epoch, deletes=True)
 
     def _write_reassignments(self, changes: dict[TopicPartition, Reassignment]) -> None:
-        """Replace the record, but for topics that cannot be read."""
-        self._store.write_reassignments({**self._unreadable_reassignments, **changes})
+        """Replace the record, but for topics that cannot be read; the last end the throttle."""
+        recorded = {**self._unreadable_reassignments, **changes}
+        if not recorded:
+            self._tells_all |= self._throttle_bytes_per_s != 0
+            self._throttle_bytes_per_s = 0
+        self._store.write_reassignments(recorded, self._throttle_bytes_per_s)
         self._reassignments = changes
 
     def _assign(self, partition: TopicPartition, replicas: tuple[int, ...]) -> None:

@@ -51,10 +51,12 @@ class Store(Protocol):
             RegistryConflictError: the topic's node has another version or is gone.
         """
 
-    def write_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+    def write_reassignments(
+        self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
+    ) -> None:
         """Record which changes of replicas are under way; replaces the former record.
 
-        With no changes the record is removed.
+        With no changes the record is removed, and the throttle with it.
         """
 
     def begin_deletion(self, topic: str) -> None:

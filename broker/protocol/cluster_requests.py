@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from broker.cluster_state import Reassignment
 from broker.errors import ProtocolError
-from broker.protocol.primitives import INT8, INT16, INT32, Reader, encode_short_string
+from broker.protocol.primitives import INT8, INT16, INT32, INT64, Reader, encode_short_string
 from broker.protocol.requests import (
     RequestType,
     decode_partition,
@@ -22,6 +22,8 @@ from broker.protocol.responses import clip
 from broker.topic import TopicPartition
 
 _LEAST_PARTITION_BYTES = 10
+THROTTLE_STAYS = -1
+"""The throttle of a `ReassignRequest` that does not change it."""
 
 
 def encode_ids(ids: tuple[int, ...]) -> bytes:
@@ -133,16 +135,19 @@ class ReassignRequest:
 
     Attributes:
         targets: one for each partition.
+        throttle_bytes_per_s: how much each broker may copy to replicas that are being added, by
+            all changes that are under way; 0 for no limit, `THROTTLE_STAYS` to leave it as it is.
     """
 
     TYPE: ClassVar[RequestType] = RequestType.REASSIGN
     VERSION: ClassVar[int] = 0
 
     targets: tuple[ReplicaTarget, ...]
+    throttle_bytes_per_s: int = THROTTLE_STAYS
 
     def encode(self) -> bytes:
         """Return the body."""
-        parts = [INT32.pack(len(self.targets))]
+        parts = [INT64.pack(self.throttle_bytes_per_s), INT32.pack(len(self.targets))]
         for partition, replicas in self.targets:
             parts += (encode_partition(partition), encode_ids(replicas))
         return b"".join(parts)
@@ -150,9 +155,13 @@ class ReassignRequest:
     @classmethod
     def decode(cls, reader: Reader) -> ReassignRequest:
         """Read the body."""
+        throttle_bytes_per_s = reader.int64()
         count = read_item_count(reader, _LEAST_PARTITION_BYTES + INT32.size)
         return cls(
-            tuple(ReplicaTarget(decode_partition(reader), decode_ids(reader)) for _ in range(count))
+            tuple(
+                ReplicaTarget(decode_partition(reader), decode_ids(reader)) for _ in range(count)
+            ),
+            throttle_bytes_per_s,
         )
 
 
@@ -204,19 +213,28 @@ class PartitionReassignment(NamedTuple):
     reassignment: Reassignment
 
 
-def encode_reassignments(changes: list[PartitionReassignment]) -> bytes:
+class Reassignments(NamedTuple):
+    """The changes of replicas that are under way, and their throttle, 0 for none."""
+
+    throttle_bytes_per_s: int
+    changes: tuple[PartitionReassignment, ...]
+
+
+def encode_reassignments(found: Reassignments) -> bytes:
     """Return the body of the response about changes of replicas."""
-    parts = [INT32.pack(len(changes))]
-    for partition, (original, target) in changes:
+    parts = [INT64.pack(found.throttle_bytes_per_s), INT32.pack(len(found.changes))]
+    for partition, (original, target) in found.changes:
         parts += (encode_partition(partition), encode_ids(original), encode_ids(target))
     return b"".join(parts)
 
 
-def decode_reassignments(reader: Reader) -> list[PartitionReassignment]:
+def decode_reassignments(reader: Reader) -> Reassignments:
     """Read the body of the response about changes of replicas."""
-    return [
+    throttle_bytes_per_s = reader.int64()
+    changes = tuple(
         PartitionReassignment(
             decode_partition(reader), Reassignment(decode_ids(reader), decode_ids(reader))
         )
         for _ in range(reader.count(INT32, _LEAST_PARTITION_BYTES + 8))
-    ]
+    )
+    return Reassignments(throttle_bytes_per_s, changes)

@@ -43,7 +43,8 @@ _POSITION = struct.Struct(">iqiqii")
 _FETCHED = struct.Struct(">hqqiqi")
 """Error, high watermark, log start offset, epoch and offset of a divergence, epoch count."""
 _EPOCH_START = struct.Struct(">iq")
-_CONTROLLER = struct.Struct(">iiqb")
+_CONTROLLER = struct.Struct(">iiqbq")
+"""Id and epoch of the controller; epoch of the broker's registration, is full, throttle."""
 _LIVE_BROKER = struct.Struct(">iiqb")
 _STATE = struct.Struct(">iiiii")
 """Fewest in-sync replicas, leader, leader epoch, controller epoch, version of the node."""
@@ -195,6 +196,7 @@ def encode_replicated_partition(one: ReplicatedPartition) -> bytes:
             ),
             encode_ids(one.replicas),
             encode_ids(state.isr),
+            encode_ids(one.adding),
         )
     )
 
@@ -203,12 +205,12 @@ def decode_replicated_partition(reader: Reader) -> ReplicatedPartition:
     """Read a partition with its state."""
     partition, creation_id = decode_partition(reader), reader.short_string()
     min_isr, leader, leader_epoch, controller_epoch, version = reader.fields(_STATE)
-    replicas, isr = decode_ids(reader), decode_ids(reader)
+    replicas, isr, adding = decode_ids(reader), decode_ids(reader), decode_ids(reader)
     state = PartitionState(leader, leader_epoch, isr, controller_epoch)
-    return ReplicatedPartition(partition, creation_id, replicas, min_isr, state, version)
+    return ReplicatedPartition(partition, creation_id, replicas, min_isr, state, version, adding)
 
 
-_LEAST_REPLICATED_BYTES = _LEAST_PARTITION_BYTES + INT16.size + _STATE.size + 2 * INT32.size
+_LEAST_REPLICATED_BYTES = _LEAST_PARTITION_BYTES + INT16.size + _STATE.size + 3 * INT32.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,8 @@ class PushStatesRequest:
         brokers: all that are registered.
         partitions: those that have changed; the replicas among the brokers act on them.
         stopped: replicas of this broker that are to stop.
+        throttle_bytes_per_s: how much the broker may copy to replicas that are being added; 0 for
+            no limit.
     """
 
     TYPE: ClassVar[RequestType] = RequestType.PUSH_STATES
@@ -236,12 +240,17 @@ class PushStatesRequest:
     brokers: tuple[LiveBroker, ...]
     partitions: tuple[ReplicatedPartition, ...]
     stopped: tuple[StoppedReplica, ...]
+    throttle_bytes_per_s: int = 0
 
     def encode(self) -> bytes:
         """Return the body."""
         parts = [
             _CONTROLLER.pack(
-                self.controller_id, self.controller_epoch, self.broker_epoch, self.is_full
+                self.controller_id,
+                self.controller_epoch,
+                self.broker_epoch,
+                self.is_full,
+                self.throttle_bytes_per_s,
             ),
             INT32.pack(len(self.brokers)),
         ]
@@ -265,7 +274,8 @@ class PushStatesRequest:
     @classmethod
     def decode(cls, reader: Reader) -> PushStatesRequest:
         """Read the body."""
-        controller_id, controller_epoch, broker_epoch, is_full = reader.fields(_CONTROLLER)
+        header = reader.fields(_CONTROLLER)
+        controller_id, controller_epoch, broker_epoch, is_full, throttle_bytes_per_s = header
         brokers = tuple(_decode_live_broker(reader) for _ in range(read_item_count(reader, 21)))
         partitions = tuple(
             decode_replicated_partition(reader)
@@ -282,6 +292,7 @@ class PushStatesRequest:
             brokers,
             partitions,
             stopped,
+            throttle_bytes_per_s,
         )
 
 

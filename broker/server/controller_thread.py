@@ -45,12 +45,14 @@ from broker.errors import (
     UnknownServerError,
 )
 from broker.protocol.cluster_requests import (
+    THROTTLE_STAYS,
     AddPartitionsRequest,
     DeleteReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
     PartitionOutcome,
     PartitionReassignment,
+    Reassignments,
     ReassignRequest,
 )
 from broker.protocol.replica_requests import (
@@ -296,8 +298,9 @@ class ControllerThread:
 
         def reassign(controller: Controller) -> list[PartitionOutcome]:
             targets = {one.partition: one.replicas for one in request.targets if one.replicas}
-            if targets:
-                controller.reassign(targets)
+            throttle = request.throttle_bytes_per_s
+            if targets or throttle != THROTTLE_STAYS:
+                controller.reassign(targets, None if throttle == THROTTLE_STAYS else throttle)
             return [
                 _outcome(
                     one.partition,
@@ -310,10 +313,13 @@ class ControllerThread:
 
         return self._submit(self._with_all_brokers(reassign))
 
-    def reassignments(self) -> Future[list[PartitionReassignment]]:
+    def reassignments(self) -> Future[Reassignments]:
         """List the changes of replicas that are under way."""
         return self._submit(
-            lambda one: [PartitionReassignment(*item) for item in one.reassignments.items()]
+            lambda one: Reassignments(
+                one.throttle_bytes_per_s,
+                tuple(PartitionReassignment(*item) for item in one.reassignments.items()),
+            )
         )
 
     def settings_changed(self) -> None:
@@ -859,4 +865,5 @@ def joined(first: Push, second: Push) -> Push:
         second.brokers,
         tuple(partitions),
         first.stopped + second.stopped,
+        second.throttle_bytes_per_s,
     )

@@ -35,6 +35,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.positions import FetchAnswer, FetchPosition
 from broker.server.hosted_replica import HostedReplica
+from broker.server.throttle import Throttle
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -49,11 +50,19 @@ _Result = TypeVar("_Result")
 
 
 class _Asked(NamedTuple):
-    """What was asked for one partition, by which term of which replica."""
+    """What was asked for one partition, by which term of which replica.
+
+    Attributes:
+        hosted: the replica.
+        role: its term.
+        position: where it continues.
+        is_throttled: whether it is being added.
+    """
 
     hosted: HostedReplica
     role: Follower
     position: FetchPosition
+    is_throttled: bool
 
 
 class Followers(Protocol):
@@ -62,6 +71,10 @@ class Followers(Protocol):
     @property
     def broker_epoch(self) -> int:
         """Return the epoch of the broker's registration."""
+
+    @property
+    def throttle(self) -> Throttle:
+        """Return what limits the copying to replicas that are being added."""
 
     def following(self, leader_id: int, share: int) -> list[HostedReplica]:
         """Return the replicas that copy from a broker, or one of its fetchers' share of them."""
@@ -111,13 +124,17 @@ class ReplicaFetcher:
         self._woken = Event()
         self._turn = 0
         self._retry_s: float | None = None
-        """When the first of the partitions that had an error is to be fetched again."""
+        """When the first of the partitions that had an error, or are throttled, is due again."""
+        self._reserved: dict[TopicPartition, int] = {}
+        """What the throttle has granted to the request under way."""
         self._failure = ""
         self._refusals: dict[TopicPartition, str] = {}
         """Why partitions cannot be copied now, as it was logged: a full disk is told once."""
         self.request_count = 0
         """Fetches that the leader has answered."""
         self.fetched_bytes = 0
+        self.added_bytes = 0
+        """Those of them that were for replicas that are being added."""
         name = f"replica-fetcher-{leader_id}-{share}"
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
@@ -185,9 +202,11 @@ class ReplicaFetcher:
             parts = decode_replica_fetch_response(connection.call(self._request(asked)))
         except BrokerError as error:
             connection.close()
+            self._settle([])
             self._note_failure(str(error))
             self._is_stopping.wait(_RETRY_S)
             return
+        self._settle(parts)
         self._note_failure("")
         self.request_count += 1
         self.fetched_bytes += sum(len(part.data) for part in parts)
@@ -204,7 +223,8 @@ class ReplicaFetcher:
                 if isinstance(role, Follower) and role.leader == self._leader_id:
                     position = role.next_fetch(now_s)
                     if position is not None:
-                        found[hosted.log.partition] = _Asked(hosted, role, position)
+                        is_throttled = role.info.is_throttled(self._config.broker_id)
+                        found[hosted.log.partition] = _Asked(hosted, role, position, is_throttled)
                     elif (retry_s := role.retry_s) is not None:
                         self._retry_s = min(retry_s, self._retry_s or retry_s)
         return found
@@ -216,20 +236,47 @@ class ReplicaFetcher:
         return min(longest_s, max(0.0, self._retry_s - self._clock.monotonic_s()))
 
     def _request(self, asked: dict[TopicPartition, _Asked]) -> ReplicaFetchRequest:
-        least_bytes = self._config.replica_fetch_bytes
+        self._turn = (self._turn + 1) % len(asked)
+        turned = [*asked.items()]
+        turned = turned[self._turn :] + turned[: self._turn]
         positions = [
-            ReplicaPosition(partition, *position, max(hosted.wanted_bytes, least_bytes))
-            for partition, (hosted, _, position) in asked.items()
+            ReplicaPosition(partition, *one.position, self._most_bytes(partition, one))
+            for partition, one in turned
         ]
-        self._turn = (self._turn + 1) % len(positions)
         return ReplicaFetchRequest(
             self._config.broker_id,
             self._replicas.broker_epoch,
             int(self._wait_s(self._config.replica_fetch_wait_ms / 1000) * 1000),
             1,
             max(_MAX_RESPONSE_BYTES, max(one.max_bytes for one in positions)),
-            (*positions[self._turn :], *positions[: self._turn]),
+            tuple(positions),
         )
+
+    def _most_bytes(self, partition: TopicPartition, asked: _Asked) -> int:
+        """Return how much to ask for of a partition.
+
+        One that has to wait for the throttle is named nevertheless, as its leader is to know how
+        far it is; the request then ends when the throttle grants more.
+        """
+        wanted_bytes = max(asked.hosted.wanted_bytes, self._config.replica_fetch_bytes)
+        if not asked.is_throttled:
+            return wanted_bytes
+        throttle, now_s = self._replicas.throttle, self._clock.monotonic_s()
+        granted = throttle.reserve(wanted_bytes, asked.hosted.wanted_bytes, now_s)
+        self._reserved[partition] = granted
+        if not granted:
+            due_s = throttle.due_s(now_s)
+            self._retry_s = due_s if self._retry_s is None else min(due_s, self._retry_s)
+        return granted
+
+    def _settle(self, parts: list[ReplicaPart]) -> None:
+        """Tell the throttle what has come of the partitions that it limits."""
+        sizes = {part.partition: len(part.data) for part in parts}
+        for partition, granted in self._reserved.items():
+            received = sizes.get(partition, 0)
+            self._replicas.throttle.settle(granted, received)
+            self.added_bytes += received
+        self._reserved.clear()
 
     def _note_failure(self, text: str) -> None:
         if text and not self._failure:
@@ -270,7 +317,7 @@ class ReplicaFetcher:
             StorageError: the disk refuses.
             InvalidMessageError: what came is damaged.
         """
-        hosted, role, position = asked
+        hosted, role, position, _ = asked
         log = hosted.log
         entries = whole_entries(part.data, part.partition, position.offset)
         if part.data and not entries.data:

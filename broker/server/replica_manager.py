@@ -64,6 +64,7 @@ from broker.replication.replicas import Applied, Replicas
 from broker.server.hosted_replica import HostedReplica
 from broker.server.replica_fetcher import ReplicaFetcher
 from broker.server.state_change_log import NoteChange
+from broker.server.throttle import Throttle
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition, share_of
@@ -161,6 +162,8 @@ class ReplicaManager:
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id = NO_CONTROLLER
         """Id of the broker that is the controller, as far as is known."""
+        self.throttle = Throttle()
+        """Limits what the fetchers copy to replicas that are being added."""
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         """By the leader's broker, and the share of the partitions."""
         self._retired_fetchers: list[ReplicaFetcher] = []
@@ -366,6 +369,7 @@ class ReplicaManager:
             self._brokers = {one.id: one for one in request.brokers}
             self.on_brokers(request.brokers)
             self.controller_id = request.controller_id
+            self.throttle.set(request.throttle_bytes_per_s, self._clock.monotonic_s())
             before = set(self._replicas.known)
             news = [info for info in request.partitions if self._replicas.note(info)]
             self._delete_former(request, news)

@@ -120,6 +120,8 @@ def replication_metrics(
             "FailedFetcherCount": sum(one.is_failing for one in fetchers),
             "FetchRequests": sum(one.request_count for one in fetchers),
             "BytesFetched": sum(one.fetched_bytes for one in fetchers),
+            "ReassignmentBytesFetched": sum(one.added_bytes for one in fetchers),
+            "ReassignmentThrottle": replicas.throttle.bytes_per_s,
         },
         "KafkaController": {
             "ActiveControllerCount": int(in_office is not None),

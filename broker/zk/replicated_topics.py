@@ -141,7 +141,9 @@ def decode_state(partition: TopicPartition, value: bytes) -> PartitionState:
     return _parsed(paths.partition_state(partition), value, parse)
 
 
-def _encode_reassignments(changes: Mapping[TopicPartition, Reassignment]) -> bytes:
+def _encode_reassignments(
+    changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
+) -> bytes:
     listed = [
         {
             "topic": partition.topic,
@@ -151,17 +153,20 @@ def _encode_reassignments(changes: Mapping[TopicPartition, Reassignment]) -> byt
         }
         for partition, change in changes.items()
     ]
-    return _json({"version": 1, "partitions": listed})
+    return _json({"version": 1, "throttle": throttle_bytes_per_s, "partitions": listed})
 
 
-def _decode_reassignments(value: bytes) -> dict[TopicPartition, Reassignment]:
-    def parse(found: Any) -> dict[TopicPartition, Reassignment]:
-        return {
+def _decode_reassignments(value: bytes) -> tuple[dict[TopicPartition, Reassignment], int]:
+    """Return the changes of replicas and their throttle."""
+
+    def parse(found: Any) -> tuple[dict[TopicPartition, Reassignment], int]:
+        changes = {
             TopicPartition(
                 str(one["topic"]), *decode_partition_name(str(one["partition"]))
             ): Reassignment(_ids(one["original"]), _ids(one["replicas"]))
             for one in found["partitions"]
         }
+        return changes, max(0, int(found.get("throttle", 0)))
 
     return _parsed(paths.REASSIGNMENTS, value, parse)
 
@@ -296,15 +301,17 @@ class ReplicatedTopics:
         names = self.topics(on_topics)
         deletions = frozenset(self._children(paths.DELETIONS, None))
         found = self.find(names, deletions)
+        reassignments, throttle_bytes_per_s = self._reassignments()
         return ClusterSnapshot(
             brokers,
             found.topics,
             found.states,
             self.settings(names),
-            self._reassignments(),
+            reassignments,
             deletions,
             found.unreadable,
             self._deleted(),
+            throttle_bytes_per_s,
         )
 
     def find(self, names: Iterable[str], deletions: Collection[str] = ()) -> FoundTopics:
@@ -456,10 +463,10 @@ class ReplicatedTopics:
                 found.append(decode_deleted(nodes[path], value))
         return tuple(found)
 
-    def _reassignments(self) -> dict[TopicPartition, Reassignment]:
+    def _reassignments(self) -> tuple[dict[TopicPartition, Reassignment], int]:
         with suppress(RegistryNodeNotFoundError), _malformed_is_logged():
             return _decode_reassignments(self._session.get(paths.REASSIGNMENTS)[0])
-        return {}
+        return {}, 0
 
 
 @contextmanager
@@ -608,9 +615,11 @@ class ReplicatedTopicsStore:
         self._change(plan, f"node {path}")
         return written
 
-    def write_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+    def write_reassignments(
+        self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
+    ) -> None:
         """Record the changes of replicas under way; see `Store.write_reassignments`."""
-        value = _encode_reassignments(changes) if changes else None
+        value = _encode_reassignments(changes, throttle_bytes_per_s) if changes else None
         self._session.create_many({paths.ADMIN: b""}, ephemeral=False)
         self._change(lambda: self._replacement(paths.REASSIGNMENTS, value), paths.REASSIGNMENTS)
 

@@ -28,6 +28,7 @@ from pylogctl.cli.options import (
     PROPERTIES,
     REGISTRY,
     SUMMARY,
+    ThrottleOption,
     accepts,
     options_of,
 )
@@ -222,12 +223,13 @@ def _warnings(record: Mapping[str, Any]) -> Iterator[str]:
     ),
     examples=(
         "pylogctl broker decommission 2 --dry-run",
-        "pylogctl broker decommission 2 --yes --timeout 2h",
+        "pylogctl broker decommission 2 --yes --timeout 2h --throttle 50MB/s",
     ),
 )
 def decommission(
     env: Environment,
     broker: Annotated[int, typer.Argument(metavar="ID", help="Which broker; it may be dead.")],
+    throttle: ThrottleOption = None,
 ) -> None:
     """Move all replicas away from a broker, so that it can be stopped for good.
 
@@ -237,7 +239,7 @@ def decommission(
     """
     from pylogctl.broker import decommission as work
 
-    work.decommission(env, broker)
+    work.decommission(env, broker, throttle)
 
 
 @app.command("list", cls=Command)

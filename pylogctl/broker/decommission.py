@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Set
 
 from broker.client.cluster import Cluster
 from broker.client.controller_client import cluster_metadata
@@ -17,6 +17,7 @@ from broker.errors import (
     RequestTimedOutError,
     ServerError,
 )
+from broker.protocol.cluster_requests import THROTTLE_STAYS
 from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
 from broker.tools.reassignment import Plan
 from broker.topic import TopicPartition
@@ -32,14 +33,20 @@ _PATIENCE_S = 60.0
 """How long the cluster may not answer while replicas move, as during an election."""
 
 
-def decommission(env: Environment, broker_id: int) -> None:
+def decommission(env: Environment, broker_id: int, throttle: str | None) -> None:
     """Move all replicas away from a broker, which may be dead, and wait until that is done.
+
+    Args:
+        env: of the command.
+        broker_id: which one.
+        throttle: the value of `--throttle`.
 
     Raises:
         CliError: the broker is not known, the others are too few, it was not confirmed, or not
             done in time; or partitions without replicas stay on it.
         BrokerError: no broker responds.
     """
+    limit = THROTTLE_STAYS if throttle is None else reassign.parse_throttle(throttle)
     with open_cluster(env, absence=Absence.WARN) as cluster:
         metadata = cluster_metadata(cluster.brokers(), connector(env), None)
         partitions = [one for topic in metadata.topics for one in topic.partitions]
@@ -61,15 +68,16 @@ def decommission(env: Environment, broker_id: int) -> None:
         if plan:
             count = f"{len(plan)} partition{'' if len(plan) == 1 else 's'}"
             confirm(env, "broker decommission", f"move {count} away from broker {broker_id}?")
-            _begin(env, cluster, plan)
-            for partition in sorted(plan):
+            _begin(env, cluster, plan, limit)
+        if known:  # also those that a change under way takes away
+            for partition in sorted(known):
                 if known[partition].leader == NO_LEADER:
                     env.warn(
                         f"{partition} has no leader and cannot be copied: start a broker of "
                         f"{list(known[partition].isr)}, or give messages up with `pylogctl topic "
                         f"elect {partition.topic} --unclean`"
                     )
-            _wait(env, cluster, broker_id, plan)
+            _wait(env, cluster, broker_id, known.keys())
     env.note(f"broker {broker_id} has no replicas")
     if plain:
         _name_plain(env, broker_id, plain)
@@ -141,15 +149,15 @@ def _name_plain(env: Environment, broker_id: int, plain: Counter[str]) -> None:
         )
 
 
-def _begin(env: Environment, cluster: Cluster, plan: Plan) -> None:
-    outcomes = reassign.request(env, cluster, plan)
+def _begin(env: Environment, cluster: Cluster, plan: Plan, throttle: int) -> None:
+    outcomes = reassign.request(env, cluster, plan, throttle=throttle)
     refused = [one for one in outcomes if one.error != NO_ERROR]
     if refused:
         raise CliError(ExitStatus.CONFLICT, f"{refused[0].partition}: {refused[0].text}")
 
 
-def _wait(env: Environment, cluster: Cluster, broker_id: int, plan: Plan) -> None:
-    """Wait until no partition of a plan has a replica on a broker.
+def _wait(env: Environment, cluster: Cluster, broker_id: int, moving: Set[TopicPartition]) -> None:
+    """Wait until none of some partitions has a replica on a broker, and their changes have ended.
 
     Raises:
         CliError: that takes longer than `--timeout`, or a change was cancelled or replaced.
@@ -157,15 +165,16 @@ def _wait(env: Environment, cluster: Cluster, broker_id: int, plan: Plan) -> Non
     """
     started_s = answered_s = time.monotonic()
     with (
-        announced_wait(env, f"{len(plan)} partitions to be copied"),
-        progress(env, "move", len(plan), unit="tasks") as meter,
+        announced_wait(env, f"{len(moving)} partitions to be copied"),
+        progress(env, "move", len(moving), unit="tasks") as meter,
     ):
         moved = 0
         while True:
             now_s = time.monotonic()
             try:
-                under_way = {one.partition for one in reassign.list_reassignments(env, cluster)}
-                left = _left(env, cluster, broker_id, plan)
+                changes = reassign.list_reassignments(env, cluster).changes
+                under_way = {one.partition for one in changes}
+                left = _left(env, cluster, broker_id, moving)
                 answered_s = now_s
             except BrokerError as error:
                 is_refusal = isinstance(error, ServerError) and not isinstance(
@@ -174,12 +183,12 @@ def _wait(env: Environment, cluster: Cluster, broker_id: int, plan: Plan) -> Non
                 if is_refusal or now_s - answered_s > _PATIENCE_S:
                     raise
             else:
-                waiting = (under_way & plan.keys()) | left
-                meter.advance(len(plan) - len(waiting) - moved)
-                moved = len(plan) - len(waiting)
+                waiting = (under_way & moving) | left
+                meter.advance(len(moving) - len(waiting) - moved)
+                moved = len(moving) - len(waiting)
                 if not waiting:
                     return
-                if not under_way & plan.keys() and now_s - started_s > _PATIENCE_S:
+                if not under_way & moving and now_s - started_s > _PATIENCE_S:
                     raise CliError(
                         ExitStatus.CONFLICT,
                         f"{len(left)} partitions stay on broker {broker_id}: their change was "
@@ -190,20 +199,22 @@ def _wait(env: Environment, cluster: Cluster, broker_id: int, plan: Plan) -> Non
             if limit_s is not None and now_s - started_s > limit_s:
                 raise CliError(
                     ExitStatus.TIMEOUT,
-                    f"{len(plan) - moved} of {len(plan)} partitions are still being copied after "
-                    f"{limit_s:g}s; that goes on",
+                    f"{len(moving) - moved} of {len(moving)} partitions are still being copied "
+                    f"after {limit_s:g}s; that goes on",
                     hints=["try: pylogctl topic reassign status"],
                 )
             time.sleep(_POLL_S)
 
 
-def _left(env: Environment, cluster: Cluster, broker_id: int, plan: Plan) -> set[TopicPartition]:
-    """Return the partitions of a plan that have a replica on a broker."""
-    topics = tuple(sorted({one.topic for one in plan}))
+def _left(
+    env: Environment, cluster: Cluster, broker_id: int, moving: Set[TopicPartition]
+) -> set[TopicPartition]:
+    """Return those of some partitions that have a replica on a broker."""
+    topics = tuple(sorted({one.topic for one in moving}))
     metadata: ClusterMetadataResponse = cluster_metadata(cluster.brokers(), connector(env), topics)
     return {
         one.partition
         for topic in metadata.topics
         for one in topic.partitions
-        if one.partition in plan and broker_id in one.replicas
+        if one.partition in moving and broker_id in one.replicas
     }

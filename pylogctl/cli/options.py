@@ -359,6 +359,15 @@ RateOption = Annotated[
         help="No faster than this: 1000/s, 5MiB/s.",
     ),
 ]
+ThrottleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--throttle",
+        metavar="RATE",
+        rich_help_panel="Limits",
+        help="Most bytes that each broker copies: 50MB/s; none lifts it. Default: as it is.",
+    ),
+]
 CodecOption = Annotated[
     Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
     typer.Option(

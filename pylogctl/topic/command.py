@@ -26,6 +26,7 @@ from pylogctl.cli.options import (
     TOPIC_PATTERNS_07,
     PartitionsOption,
     StrictOffsetOption,
+    ThrottleOption,
     TopicPatterns,
     accepts,
     confirm_option,
@@ -335,6 +336,7 @@ class ReassignAction(StrEnum):
 
     PLAN = "plan"
     EXECUTE = "execute"
+    THROTTLE = "throttle"
     STATUS = "status"
     CANCEL = "cancel"
 
@@ -347,14 +349,16 @@ class ReassignAction(StrEnum):
     exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic reassign plan orders --to 1,2,3 --output json > plan.json",
-        "pylogctl topic reassign execute --plan plan.json",
+        "pylogctl topic reassign execute --plan plan.json --throttle 50MB/s",
+        "pylogctl topic reassign throttle --throttle 10MB/s",
         "pylogctl topic reassign status",
     ),
 )
 def reassign_replicas(
     env: Environment,
     action: Annotated[
-        ReassignAction, typer.Argument(metavar="ACTION", help="plan, execute, status or cancel.")
+        ReassignAction,
+        typer.Argument(metavar="ACTION", help="plan, execute, throttle, status or cancel."),
     ],
     topics: Annotated[
         list[str] | None,
@@ -372,27 +376,38 @@ def reassign_replicas(
         Path | None,
         typer.Option("--plan", metavar="FILE", help="With execute: the plan; - for stdin."),
     ] = None,
+    throttle: ThrottleOption = None,
 ) -> None:
     """Move partitions to other brokers, with their messages, while they are used.
 
     plan shows what would move, in JSON with --output json; execute begins it, with a --plan or
-    what plan would show; status shows what is under way; cancel gives partitions their former
-    replicas back.
+    what plan would show; status shows what is under way, and how far; cancel gives partitions
+    their former replicas back. --throttle limits how fast each broker copies to replicas that are
+    being added, until these are in sync; throttle changes that limit for all that is under way.
     """
+    from broker.protocol.cluster_requests import THROTTLE_STAYS
     from pylogctl.cli.connections import Absence, open_cluster
     from pylogctl.topic import reassign
+    from pylogctl.topic.reassign_status import show_status
     from pylogctl.topic.replication import replicas_of
 
     if plan is not None and action is not ReassignAction.EXECUTE:
         raise UsageError("--plan is for `topic reassign execute`")
+    if throttle is None and action is ReassignAction.THROTTLE:
+        raise UsageError("--throttle RATE is missing", hints=["--throttle none lifts it"])
+    if throttle is not None and action not in (ReassignAction.EXECUTE, ReassignAction.THROTTLE):
+        raise UsageError("--throttle is for `topic reassign execute` and `throttle`")
+    limit = THROTTLE_STAYS if throttle is None else reassign.parse_throttle(throttle)
     with open_cluster(env, absence=Absence.WARN) as cluster:
         match action:
             case ReassignAction.STATUS:
-                reassign.show_status(env, cluster)
+                show_status(env, cluster)
+            case ReassignAction.THROTTLE:
+                reassign.change_throttle(env, cluster, limit)
             case ReassignAction.CANCEL:
                 reassign.cancel(env, cluster, topics or [])
             case ReassignAction.EXECUTE if plan is not None:
-                reassign.execute(env, cluster, reassign.read_plan(env, plan))
+                reassign.execute(env, cluster, reassign.read_plan(env, plan), throttle=limit)
             case _:
                 made = reassign.make_plan(
                     env,
@@ -402,7 +417,7 @@ def reassign_replicas(
                     replication_factor=replication_factor,
                 )
                 if action is ReassignAction.EXECUTE:
-                    reassign.execute(env, cluster, made)
+                    reassign.execute(env, cluster, made, throttle=limit)
                 else:
                     reassign.show_plan(env, made, replicas_of(env, cluster, topics or []))
 

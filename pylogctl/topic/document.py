@@ -91,7 +91,7 @@ ELECT = Document(
     (
         _TOPIC,
         _PARTITION,
-        Column("result", "elect, elected, begun or refused"),
+        Column("result", "elect, elected, begun, throttled, not throttled or refused"),
         Column("reason", "why it was refused"),
     ),
     empty="nothing to do",
@@ -114,6 +114,9 @@ REASSIGN_STATUS = Document(
         Column("original", "ids of the brokers it had"),
         Column("target", "ids of the brokers it gets"),
         Column("copying", "those that are not in sync yet"),
+        Column("left", "what the last of them still has to copy", ColumnKind.BYTES),
+        Column("percent", "how much of the partition that one has", ColumnKind.INTEGER),
+        Column("throttle", "bytes per second that a broker may copy", ColumnKind.BYTES),
     ),
     empty="no change of replicas is under way",
 )

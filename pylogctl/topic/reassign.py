@@ -12,11 +12,13 @@ from pathlib import Path
 from broker.client.cluster import Cluster
 from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.controller.assignment import validate_target
-from broker.errors import InvalidRequestError
+from broker.errors import NO_ERROR, InvalidRequestError
+from broker.properties import INT64_MAX
 from broker.protocol.cluster_requests import (
+    THROTTLE_STAYS,
     ListReassignmentsRequest,
     PartitionOutcome,
-    PartitionReassignment,
+    Reassignments,
     ReassignRequest,
     ReplicaTarget,
     decode_outcomes,
@@ -29,7 +31,8 @@ from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
-from pylogctl.topic.document import REASSIGN_PLAN, REASSIGN_STATUS
+from pylogctl.cli.units import format_size, parse_rate
+from pylogctl.topic.document import REASSIGN_PLAN
 from pylogctl.topic.replication import render_outcomes, replicas_of
 
 
@@ -44,6 +47,8 @@ def make_plan(
 ) -> Plan:
     """Return the replicas that partitions would get, where these change.
 
+    Of a partition whose replicas are being changed, the target of that counts.
+
     Args:
         env: of the command.
         cluster: says who has them now.
@@ -55,9 +60,12 @@ def make_plan(
     Raises:
         CliError: a topic does not exist or has no replicas, or a broker is not live.
         InvalidReplicationFactorError: there are fewer brokers than replicas.
-        BrokerError: no broker responds.
+        BrokerError: no broker or no controller responds.
     """
     known = {one: found.replicas for one, found in replicas_of(env, cluster, topics).items()}
+    for partition, change in list_reassignments(env, cluster).changes:
+        if partition in known:  # for the time being it has those before the change, too
+            known[partition] = change.target
     metadata = cluster_metadata(cluster.brokers(), connector(env), ())
     live = {one.id for one in metadata.brokers}
     for broker_id in broker_ids:
@@ -120,8 +128,16 @@ def read_plan(env: Environment, path: Path) -> Plan:
     return plan
 
 
-def execute(env: Environment, cluster: Cluster, plan: Plan) -> None:
+def execute(
+    env: Environment, cluster: Cluster, plan: Plan, *, throttle: int = THROTTLE_STAYS
+) -> None:
     """Have the controller begin to move partitions, and render what became of each.
+
+    Args:
+        env: of the command.
+        cluster: has the controller.
+        plan: where partitions are to go.
+        throttle: bytes per second that each broker may copy, 0 for no limit.
 
     Raises:
         CliError: the plan was refused.
@@ -131,11 +147,16 @@ def execute(env: Environment, cluster: Cluster, plan: Plan) -> None:
         _validate(env, cluster, plan)
         env.note(f"{len(plan)} partitions would get other replicas; nothing changed")
         return
-    render_outcomes(env, request(env, cluster, plan), "begun")
+    render_outcomes(env, request(env, cluster, plan, throttle=throttle), "begun")
 
 
-def request(env: Environment, cluster: Cluster, plan: Plan) -> list[PartitionOutcome]:
+def request(
+    env: Environment, cluster: Cluster, plan: Plan, *, throttle: int = THROTTLE_STAYS
+) -> list[PartitionOutcome]:
     """Have the controller begin to move partitions; return what became of each.
+
+    Args:
+        env, cluster, plan, throttle: as for `execute`.
 
     Raises:
         BrokerError: no controller responds, or it refuses the whole plan.
@@ -144,7 +165,7 @@ def request(env: Environment, cluster: Cluster, plan: Plan) -> list[PartitionOut
     body = ask_controller(
         cluster.brokers(),
         connector(env),
-        ReassignRequest(targets),
+        ReassignRequest(targets, throttle),
         timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
     )
     return decode_outcomes(body)
@@ -173,8 +194,8 @@ def _validate(env: Environment, cluster: Cluster, plan: Plan) -> None:
                 raise CliError(ExitStatus.CONFLICT, str(error)) from error
 
 
-def list_reassignments(env: Environment, cluster: Cluster) -> list[PartitionReassignment]:
-    """Return the changes of replicas that are under way.
+def list_reassignments(env: Environment, cluster: Cluster) -> Reassignments:
+    """Return the changes of replicas that are under way, and their throttle.
 
     Raises:
         BrokerError: no controller responds.
@@ -185,27 +206,53 @@ def list_reassignments(env: Environment, cluster: Cluster) -> list[PartitionReas
         ListReassignmentsRequest(),
         timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
     )
-    return sorted(decode_reassignments(body))
+    return decode_reassignments(body)
 
 
-def show_status(env: Environment, cluster: Cluster) -> None:
-    """Render the changes of replicas that are under way, with the replicas that still copy."""
-    changes = list_reassignments(env, cluster)
-    known = replicas_of(env, cluster, sorted({one.partition.topic for one in changes}))
-    records = []
-    for partition, (original, target) in changes:
-        found = known.get(partition)
-        missing = [one for one in target if found is None or one not in found.isr]
-        records.append(
-            {
-                "topic": partition.topic,
-                "partition": partition.name,
-                "original": ",".join(map(str, original)),
-                "target": ",".join(map(str, target)),
-                "copying": ",".join(map(str, missing)),
-            }
+def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:
+    """Change the throttle of the changes of replicas that are under way, and render these.
+
+    Args:
+        env: of the command.
+        cluster: has the controller.
+        throttle: bytes per second that each broker may copy, 0 for no limit.
+
+    Raises:
+        BrokerError: no controller responds.
+    """
+    changes = list_reassignments(env, cluster).changes
+    limit = format_throttle(throttle)
+    if not changes:
+        env.note("no change of replicas is under way")
+    elif env.settings.dry_run:
+        env.note(f"the throttle would be {limit}; nothing changed")
+        return
+    else:
+        request(env, cluster, {}, throttle=throttle)
+        env.note(f"the throttle is {limit}")
+    outcomes = [PartitionOutcome(one.partition, NO_ERROR, "") for one in sorted(changes)]
+    render_outcomes(env, outcomes, "throttled" if throttle else "not throttled")
+
+
+def parse_throttle(text: str) -> int:
+    """Return the value of `--throttle` in bytes per second, 0 for `none`.
+
+    Raises:
+        UsageError: it is no rate of bytes.
+    """
+    if text == "none":
+        return 0
+    rate = parse_rate(text)
+    if not rate.in_bytes or rate.per_second > INT64_MAX:
+        raise UsageError(
+            f"not a throttle: '{text}'", hints=["valid: 50MB/s, 512KiB/s, none to lift it"]
         )
-    render(env, REASSIGN_STATUS, records)
+    return int(rate.per_second)
+
+
+def format_throttle(bytes_per_s: int) -> str:
+    """Return a throttle for people."""
+    return f"{format_size(bytes_per_s)}/s" if bytes_per_s else "none"
 
 
 def cancel(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
@@ -217,7 +264,7 @@ def cancel(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
     """
     plan: Plan = {
         one.partition: ()
-        for one in list_reassignments(env, cluster)
+        for one in list_reassignments(env, cluster).changes
         if not topics or one.partition.topic in topics
     }
     if not plan:

@@ -33,6 +33,7 @@ from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replicas import Replicas
+from broker.server.throttle import Throttle
 from broker.topic import TopicPartition
 from tests.simulation.checker import Checker, Created
 from tests.simulation.disk import SimulatedLog
@@ -46,6 +47,8 @@ _FETCH_TIMEOUT_S = 1.5
 _REQUEST_TIMEOUT_S = 1.5
 _RETRY_S = 0.4
 _MAX_FETCH = 4
+MESSAGE_BYTES = 16 << 10
+"""What a message, which is one offset, counts for the throttle."""
 
 
 class Fetched(NamedTuple):
@@ -82,6 +85,7 @@ class _ParkedFetch:
     leader: Leader
     log: SimulatedLog
     position: FetchPosition
+    most: int
     respond: Done
     is_answered: bool = False
 
@@ -134,6 +138,7 @@ class Broker(Process):
     def _reset(self) -> None:
         settings = ReplicaSettings(LAG_TIME_S, lambda topic: self.options.counts_flushed)
         self.replicas = self.options.replicas(self.id, settings, self._open, self._delete)
+        self.throttle = Throttle()
         self.session: Session | None = None
         self.broker_epoch = -1
         self.controller: Controller | None = None
@@ -415,6 +420,7 @@ class Broker(Process):
             respond(error)
             return
         self.controller_id = controller_id
+        self.throttle.set(push.throttle_bytes_per_s, now)
         self._is_known = True
         for replica, change in applied.changes:
             self._changed(replica, change)
@@ -442,7 +448,19 @@ class Broker(Process):
             self.later(_RETRY_S, self._fetch, replica, follower)
             return
 
+        most, wait_s, reserved = _MAX_FETCH, _LONG_POLL_S, 0
+        if follower.info.is_throttled(self.id):
+            now = self.scheduler.now
+            reserved = self.throttle.reserve(_MAX_FETCH * MESSAGE_BYTES, MESSAGE_BYTES, now)
+            most = reserved // MESSAGE_BYTES
+            if not most:
+                self.scheduler.counts["fetches that wait for the throttle"] += 1
+                wait_s = min(wait_s, 0.001 + self.throttle.due_s(now) - now)
+
         def done(response: object) -> None:
+            if reserved:
+                count = len(response.data) if isinstance(response, Fetched) else 0
+                self.throttle.settle(reserved, count * MESSAGE_BYTES)
             delay = self._fetched(follower, position, response)
             if delay > 0:
                 self.later(delay, self._fetch, replica, follower)
@@ -451,7 +469,11 @@ class Broker(Process):
 
         partition, epoch = replica.partition, self.broker_epoch
         self.network.call(
-            *(self, leader, lambda r: leader.fetch(partition, self.id, epoch, position, r)),
+            *(
+                self,
+                leader,
+                lambda r: leader.fetch(partition, self.id, epoch, position, most, wait_s, r),
+            ),
             *(done, _FETCH_TIMEOUT_S),
         )
 
@@ -489,9 +511,11 @@ class Broker(Process):
         follower_id: int,
         broker_epoch: int,
         position: FetchPosition,
+        most: int,
+        wait_s: float,
         respond: Done,
     ) -> None:
-        """Handle a follower's fetch; wait for data if there is none."""
+        """Handle a follower's fetch; wait for data if there is none, or none is wanted."""
         replica = self.replicas.get(partition)
         try:
             if replica is None:
@@ -511,12 +535,13 @@ class Broker(Process):
         if leader.has_joining:
             self._propose(replica, leader)
         self._settle()
-        if answer.diverging == NO_DIVERGENCE and position.offset == log.log_end_offset:
-            parked = _ParkedFetch(leader, log, position, respond)
+        is_at_end = position.offset == log.log_end_offset
+        if answer.diverging == NO_DIVERGENCE and (is_at_end or not most):
+            parked = _ParkedFetch(leader, log, position, most, respond)
             self._parked.append(parked)
-            self.later(_LONG_POLL_S, self._answer_fetch, parked)
+            self.later(wait_s, self._answer_fetch, parked)
         else:
-            respond(self._read(log, position, answer))
+            respond(self._read(log, position, most, answer))
 
     def _answer_fetch(self, parked: _ParkedFetch) -> None:
         if parked.is_answered:
@@ -528,12 +553,14 @@ class Broker(Process):
         except ServerError as error:
             parked.respond(error)
             return
-        parked.respond(self._read(parked.log, parked.position, answer))
+        parked.respond(self._read(parked.log, parked.position, parked.most, answer))
 
-    def _read(self, log: SimulatedLog, position: FetchPosition, answer: FetchAnswer) -> Fetched:
-        if answer.diverging != NO_DIVERGENCE:
+    def _read(
+        self, log: SimulatedLog, position: FetchPosition, most: int, answer: FetchAnswer
+    ) -> Fetched:
+        if answer.diverging != NO_DIVERGENCE or not most:
             return Fetched(answer, (), [])
-        count = self.scheduler.random.randint(1, _MAX_FETCH)
+        count = self.scheduler.random.randint(1, most)
         data = log.read(position.offset, position.offset + count)
         starts = log.epochs.covering(position.offset, position.offset + len(data))
         return Fetched(answer, starts, data)
@@ -619,7 +646,8 @@ class Broker(Process):
     def _settle(self) -> None:
         """Answer what waited for an append, a commit, or the end of a term."""
         for parked in list(self._parked):
-            if parked.leader.is_stopped or parked.log.log_end_offset > parked.position.offset:
+            has_more = parked.log.log_end_offset > parked.position.offset
+            if parked.leader.is_stopped or (has_more and parked.most):
                 self._answer_fetch(parked)
         if not self._publishes:
             return

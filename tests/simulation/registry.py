@@ -213,9 +213,11 @@ class SimulatedStore(ModelStore):
         self.nodes.lose_answer()
         return written
 
-    def write_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+    def write_reassignments(
+        self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
+    ) -> None:
         before = self.nodes.reassignments
-        super().write_reassignments(changes)
+        super().write_reassignments(changes, throttle_bytes_per_s)
         counts = self.nodes.scheduler.counts
         counts["changes of replicas begun"] += len(changes.keys() - before.keys())
         counts["changes of replicas ended"] += len(before.keys() - changes.keys())

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
+from random import Random
 from unittest.mock import patch
 
 from broker.cluster_state import NO_LEADER
 from broker.controller.controller import Controller, ControllerSettings
 from broker.topic import TopicPartition
-from tests.simulation.broker import Broker, Options
+from tests.simulation.broker import MESSAGE_BYTES, Broker, Options
 from tests.simulation.checker import Checker, Created
 from tests.simulation.clients import Consumer, Producer
 from tests.simulation.events import Network, Scheduler
@@ -36,6 +37,7 @@ class Simulation:
         if traces:
             scheduler.trace = []
         random = self.random = scheduler.random
+        self._throttles = Random(seed)  # of its own: the seeds of known failures stay what they are
         self.is_unclean = random.random() < 0.15
         self.loses_power = random.random() < 0.7
         if fault is not None and fault.is_unclean is not None:
@@ -310,12 +312,13 @@ class Simulation:
         self.random.shuffle(ids)
         target = tuple(ids[: self.random.randint(2, 3)])
         partition = self.random.choice(list(self.registry.states))
-        self.scheduler.note("reassign {} to {}", partition, target)
+        throttle = self._throttles.choice((None, 0, 16 * MESSAGE_BYTES, 64 * MESSAGE_BYTES))
+        self.scheduler.note("reassign {} to {}, throttle {}", partition, target, throttle)
         if self.registry.reassignments and self.random.random() < 0.3:
             for one in list(self.registry.reassignments):
                 self._administer(partial(self._cancel, partition=one))
         else:
-            self._administer(lambda c: c.reassign({partition: target}))
+            self._administer(lambda c: c.reassign({partition: target}, throttle))
 
     def _cancel(self, controller: Controller, partition: TopicPartition) -> None:
         controller.cancel_reassignment(partition)

@@ -34,6 +34,7 @@ SITUATIONS = (
     "fetches refused: StaleBrokerEpochError",
     "fetches refused: UnknownEpochError",
     "fetches restarted",
+    "fetches that wait for the throttle",
     "in-sync replicas grow",
     "in-sync replicas shrink",
     "late orders refused",

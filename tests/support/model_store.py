@@ -29,6 +29,7 @@ class ModelRegistry:
         self.states: dict[TopicPartition, StoredState] = {}
         self.settings: dict[str, Mapping[str, str]] = {}
         self.reassignments: dict[TopicPartition, Reassignment] = {}
+        self.throttle_bytes_per_s = 0
         self.deletions: set[str] = set()
         self.unreadable: dict[str, UnreadableTopic] = {}
         self.deleted: dict[str, DeletedTopic] = {}
@@ -44,6 +45,7 @@ class ModelRegistry:
             frozenset(self.deletions),
             dict(self.unreadable),
             tuple(self.deleted.values()),
+            self.throttle_bytes_per_s,
         )
 
     def edit(self, partition: TopicPartition, state: PartitionState) -> None:
@@ -103,9 +105,12 @@ class ModelStore:
         self.registry.topics[assignment.topic] = written
         return written
 
-    def write_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+    def write_reassignments(
+        self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
+    ) -> None:
         self._check()
         self.registry.reassignments = dict(changes)
+        self.registry.throttle_bytes_per_s = throttle_bytes_per_s if changes else 0
 
     def begin_deletion(self, topic: str) -> None:
         self._check()

@@ -36,6 +36,7 @@ from broker.protocol.cluster_requests import (
     ElectionKind,
     ElectLeadersRequest,
     PartitionReassignment,
+    Reassignments,
     ReassignRequest,
     ReplicaTarget,
 )
@@ -733,17 +734,21 @@ def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
     thread = brokers[0].thread
     target = next(one.id for one in brokers if one.id not in info.replicas)
 
-    moved = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, (target,)),)))
+    moved = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, (target,)),), 9000))
 
     assert [one.error for one in moved.result(60)] == [0]
     listed = thread.reassignments().result(60)
     change = Reassignment(info.replicas, (target,))
-    assert listed == [PartitionReassignment(info.partition, change)]
+    assert listed == Reassignments(9000, (PartitionReassignment(info.partition, change),))
     await_told(brokers[0], lambda one: one.replicas == (*info.replicas, target))
+    assert led(brokers[0]).adding == (target,)
+    assert brokers[target].pushes[-1].throttle_bytes_per_s == 9000
+    thread.reassign(ReassignRequest((), 0)).result(60)
+    wait_until(lambda: brokers[target].pushes[-1].throttle_bytes_per_s == 0, "the new throttle")
     cancel = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, ()),)))
     assert [one.error for one in cancel.result(60)] == [0]
     await_told(brokers[0], lambda one: one.replicas == info.replicas)
-    assert thread.reassignments().result(60) == []
+    assert thread.reassignments().result(60) == Reassignments(0, ())
 
 
 def test_replicas_when_a_target_is_not_live_then_nothing_is_begun(brokers: Brokers) -> None:
@@ -755,7 +760,7 @@ def test_replicas_when_a_target_is_not_live_then_nothing_is_begun(brokers: Broke
     with pytest.raises(InvalidRequestError, match="broker 9, which is not live"):
         brokers[0].thread.reassign(request).result(60)
 
-    assert brokers[0].thread.reassignments().result(60) == []
+    assert brokers[0].thread.reassignments().result(60) == Reassignments(0, ())
 
 
 def test_leadership_when_preferred_replica_is_in_sync_again_then_goes_back_by_itself(

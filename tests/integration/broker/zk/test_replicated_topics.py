@@ -99,7 +99,7 @@ def test_snapshot_when_read_then_has_all_that_was_written(
 ) -> None:
     create(store)
     change = Reassignment((0, 1), (2,))
-    store.write_reassignments({P: change})
+    store.write_reassignments({P: change}, 5000)
     store.begin_deletion("t")
     session.set("/config/topics", b"")
     session.create("/config/topics/t", b'{"version":1,"config":{"min.insync.replicas":"2"}}')
@@ -319,7 +319,7 @@ def test_writes_when_another_is_the_controller_then_all_are_fenced(
         lambda: store.write_states([StateWrite(P, LED._replace(isr=(0,)), 0)]),
         lambda: store.create_topic(TOPIC._replace(topic="u"), {}),
         lambda: store.write_assignment(TOPIC._replace(replicas={P: (1,)})),
-        lambda: store.write_reassignments({P: Reassignment((0,), (1,))}),
+        lambda: store.write_reassignments({P: Reassignment((0,), (1,))}, 0),
         lambda: store.begin_deletion("t"),
         lambda: store.finish_deletion(TOPIC),
         lambda: store.write_deleted(DeletedTopic("t", "c1", (P,), frozenset({1}))),
@@ -344,11 +344,11 @@ def test_assignment_when_another_version_then_conflict(store: ReplicatedTopicsSt
 def test_reassignments_when_none_are_left_then_node_is_removed(
     session: Session, store: ReplicatedTopicsStore
 ) -> None:
-    store.write_reassignments({P: Reassignment((0,), (1,))})
+    store.write_reassignments({P: Reassignment((0,), (1,))}, 0)
     assert session.exists("/admin/reassign_partitions")
 
-    store.write_reassignments({})
-    store.write_reassignments({})
+    store.write_reassignments({}, 0)
+    store.write_reassignments({}, 0)
 
     assert session.exists("/admin/reassign_partitions") is None
 

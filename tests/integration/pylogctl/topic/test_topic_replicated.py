@@ -10,11 +10,20 @@ import pytest
 
 from broker import Broker, Connection
 from broker.errors import InvalidRequestError, TopicExistsError
-from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
+from broker.protocol.extension_requests import (
+    Acks,
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    PartitionSet,
+    PublishRequest,
+)
+from broker.protocol.message_set import build_set
+from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.topic.test_topic import rows
+from tests.integration.replication.load import LoadThread
 from tests.support.command_line import Invoke, Result
 from tests.support.waiting import wait_until
 
@@ -244,3 +253,109 @@ def test_plan_when_a_topic_with_one_replica_has_to_move_then_it_is_planned(
     (step,) = rows(result)
     assert (step["partition"], step["replicas"]) == (partition.name, str(partition.home))
     assert int(step["target"]) in others
+
+
+def publish_some(brokers: dict[int, Broker], partition: TopicPartition) -> None:
+    """Publish more than a throttle grants at once, however low it is."""
+    connection = Connection(brokers[partition.home].address(), timeout_s=60)
+    sets = (PartitionSet(partition, build_set([bytes(1000)] * 40)),)
+    body = connection.call(PublishRequest(Acks.COMMITTED, 60_000, sets))
+    connection.close()
+    (published,) = decode_publish_response(body)
+    assert published.error == 0, published.text
+
+
+def add_replica(topic: Invoke, partition: TopicPartition, *options: str) -> int:
+    """Begin to add a replica to a partition that has one; return its broker."""
+    added = min({0, 1, 2} - {partition.home})
+    result = topic(
+        *("reassign", "execute", "t", "--replication-factor", "2"),
+        *("--to", f"{partition.home},{added}", *options),
+    )
+    assert result.status == ExitStatus.OK, result.stderr
+    return added
+
+
+def test_reassign_status_when_messages_come_faster_than_the_throttle_then_warns(
+    topic: Invoke, brokers: dict[int, Broker]
+) -> None:
+    partition = create(topic, factor=1)
+    publish_some(brokers, partition)
+    added = add_replica(topic, partition, "--throttle", "1B/s")
+    load = LoadThread("load", lambda: publish_some(brokers, partition))
+
+    def warns() -> bool:
+        result = topic("reassign", "status", "--output", "json")
+        assert result.status == ExitStatus.OK, result.stderr
+        (row,) = rows(result)
+        assert (row["copying"], row["throttle"]) == (str(added), 1)
+        return (
+            f"broker {added} cannot catch up:" in result.stderr
+            and "copies with 1 B/s; raise that: pylogctl topic reassign throttle" in result.stderr
+        )
+
+    wait_until(warns, "the warning")
+    load.stop()
+    raised = topic("reassign", "throttle", "--throttle", "none", "--output", "json")
+    assert [one["result"] for one in rows(raised)] == ["not throttled"]
+    wait_until(
+        lambda: not rows(topic("reassign", "status", "--output", "json")), "the end of the change"
+    )
+    again = topic("reassign", "throttle", "--throttle", "1MB/s")
+    assert again.status == ExitStatus.OK
+    assert "no change of replicas is under way" in again.stderr
+
+
+def test_reassign_execute_when_same_plan_is_given_again_then_only_the_throttle_changes(
+    topic: Invoke, session: Session, tmp_path: Path, brokers: dict[int, Broker]
+) -> None:
+    partition = create(topic, factor=1)
+    publish_some(brokers, partition)
+    added = min({0, 1, 2} - {partition.home})
+    plan = plan_file(tmp_path, partition, partition.home, added)
+    found = []
+
+    for throttle in ("1B/s", "2B/s"):
+        result = topic("reassign", "execute", "--plan", plan, "--throttle", throttle)
+        assert result.status == ExitStatus.OK, result.stderr
+        found.append(json.loads(nodes(session)["/admin/reassign_partitions"]))
+
+    assert [one["throttle"] for one in found] == [1, 2]
+    assert found[0]["partitions"] == found[1]["partitions"]
+    assert found[1]["partitions"][0]["original"] == [partition.home]
+
+
+def test_plan_when_a_change_is_under_way_then_its_target_counts(
+    topic: Invoke, brokers: dict[int, Broker]
+) -> None:
+    partition = create(topic, factor=1)
+    publish_some(brokers, partition)
+    added = add_replica(topic, partition, "--throttle", "1B/s")
+    other = ({0, 1, 2} - {partition.home, added}).pop()
+
+    same = topic(
+        *("reassign", "plan", "--to", f"{partition.home},{added}", "--output", "json"),
+    )
+    moved = topic("reassign", "plan", "--to", f"{partition.home},{other}", "--output", "json")
+
+    assert rows(same) == []
+    assert [one["target"] for one in rows(moved)] == [f"{partition.home},{other}"]
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (("execute", "--throttle", "1000/s"), "not a throttle: '1000/s'"),
+        (("execute", "--throttle", "50MB"), "not a rate: '50MB'"),
+        (("execute", "--throttle", "0kB/s"), "a rate must be above zero"),
+        (("execute", "--throttle", "99999999999TiB/s"), "not a throttle: '99999999999TiB/s'"),
+        (("status", "--throttle", "5kB/s"), "--throttle is for `topic reassign execute`"),
+        (("throttle",), "--throttle RATE is missing"),
+    ],
+)
+def test_reassign_when_throttle_makes_no_sense_then_usage_error(
+    invoke: Invoke, args: tuple[str, ...], reason: str
+) -> None:
+    result = invoke("topic", "reassign", *args, "-Z", "127.0.0.1:1")
+
+    assert (result.status, reason in result.stderr) == (ExitStatus.USAGE, True), result.stderr

@@ -467,6 +467,111 @@ def test_reassign_when_changed_on_the_way_then_goes_to_the_later_target() -> Non
     assert {one for one, push in cluster.pushes().items() if push.stopped} == {0, 1, 2, 3}
 
 
+def test_reassign_when_throttled_then_brokers_are_told_of_it_and_of_what_it_limits() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    cluster.pushes()
+
+    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+
+    (info,) = cluster.pushes()[3].partitions
+    assert (info.replicas, info.adding) == ((0, 1, 2, 3), (3,))
+    assert [info.is_throttled(one) for one in range(4)] == [False, False, False, True]
+    assert cluster.registry.throttle_bytes_per_s == 5000
+
+
+def test_reassign_when_throttle_alone_changes_then_all_brokers_are_told_of_it() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+    cluster.pushes()
+
+    cluster.controller.reassign({}, 7000)
+
+    pushes = cluster.pushes()
+    assert {one: push.throttle_bytes_per_s for one, push in pushes.items()} == dict.fromkeys(
+        range(4), 7000
+    )
+    assert not any(push.partitions for push in pushes.values())
+    assert cluster.registry.throttle_bytes_per_s == 7000
+    assert P in cluster.registry.reassignments
+
+    cluster.controller.reassign({P: (0, 1, 3)})  # without a throttle: as it is
+
+    assert cluster.controller.throttle_bytes_per_s == 7000
+
+
+def test_reassign_when_the_last_change_has_ended_then_the_throttle_has_too() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+    cluster.pushes()
+
+    cluster.change_isr(0, 1, 2, 3)
+
+    push = cluster.pushes()[3]
+    assert (push.throttle_bytes_per_s, push.partitions[0].adding) == (0, ())
+    assert cluster.registry.throttle_bytes_per_s == 0
+    assert cluster.controller.throttle_bytes_per_s == 0
+
+
+def test_reassign_when_a_new_replica_is_in_sync_then_it_is_throttled_no_more() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3, 4)
+    cluster.controller.reassign({P: (3, 4)}, 5000)
+    cluster.pushes()
+
+    cluster.change_isr(0, 1, 2, 3)
+
+    (info,) = cluster.pushes()[3].partitions
+    assert info.adding == (3, 4)
+    assert [info.is_throttled(one) for one in (3, 4)] == [False, True]
+
+
+def test_reassign_when_cancelled_then_the_throttle_ends() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+    cluster.pushes()
+
+    cluster.controller.cancel_reassignment(P)
+
+    assert cluster.pushes()[0].throttle_bytes_per_s == 0
+
+
+def test_reassign_when_controller_changes_then_the_throttle_stays() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+
+    cluster.elect()
+
+    push = cluster.pushes()[3]
+    assert (push.throttle_bytes_per_s, push.partitions[0].adding) == (5000, (3,))
+
+
+def test_reassign_when_throttle_is_negative_then_error_and_nothing_is_changed() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+
+    with pytest.raises(InvalidRequestError, match="a throttle of -5 bytes per second"):
+        cluster.controller.reassign({P: (0, 1, 3)}, -5)
+
+    assert cluster.registry.reassignments == {}
+
+
+def test_reassign_when_same_target_is_asked_for_again_then_it_goes_on() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    move(cluster, 0, 1, 2, 3)
+
+    move(cluster, 0, 1, 2, 3)  # all of them are replicas, but not all in sync
+
+    assert cluster.registry.reassignments[P].original == (0, 1, 2)
+    cluster.change_isr(0, 1, 2, 3)
+    assert cluster.registry.reassignments == {}
+
+
 def test_cancel_when_nothing_is_under_way_then_error() -> None:
     with pytest.raises(UnknownTopicError):
         Cluster().controller.cancel_reassignment(P)

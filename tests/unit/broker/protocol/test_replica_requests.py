@@ -53,7 +53,7 @@ RESPONSES = [
         decode_change_isr_response,
     ),
     (st.lists(OUTCOMES, max_size=3), encode_outcomes, decode_outcomes),
-    (st.lists(REASSIGNMENTS, max_size=3), encode_reassignments, decode_reassignments),
+    (REASSIGNMENTS, encode_reassignments, decode_reassignments),
     (
         SHUTDOWN_PROGRESS,
         encode_controlled_shutdown_response,

@@ -225,10 +225,10 @@ def test_count_when_huge_or_negative_then_is_refused_without_allocating(
         (ReadRequest, bytes(12), bytes(22)),
         (MetadataRequest, b"", bytes(2)),
         (ListOffsetsRequest, b"", bytes(19)),
-        (PushStatesRequest, bytes(17), bytes(21)),
+        (PushStatesRequest, bytes(25), bytes(21)),
         (ChangeIsrRequest, bytes(12) + ONE + ONE_PARTITION + bytes(12), bytes(12)),
         (CreateReplicatedTopicRequest, TOPIC + bytes(8), bytes(4)),
-        (ReassignRequest, ONE + ONE_PARTITION, bytes(4)),
+        (ReassignRequest, bytes(8) + ONE + ONE_PARTITION, bytes(4)),
     ],
 )
 def test_count_when_above_the_most_then_is_refused_although_the_items_are_there(

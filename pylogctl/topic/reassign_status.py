@@ -1,0 +1,117 @@
+"""How far changes of replicas are, and whether their throttle lets them come to an end."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from broker.client.cluster import Cluster
+from broker.protocol.cluster_requests import PartitionReassignment
+from broker.protocol.responses import PartitionMetadata
+from broker.topic import TopicPartition
+from pylogctl.cli.connections import connector
+from pylogctl.cli.context import Environment
+from pylogctl.cli.render import Record, render
+from pylogctl.cli.units import format_size
+from pylogctl.topic.document import REASSIGN_STATUS
+from pylogctl.topic.facts import PartitionFacts, TopicFacts
+from pylogctl.topic.reassign import format_throttle, list_reassignments
+from pylogctl.topic.replication import replicas_of
+
+_SAMPLE_S = 1.0
+"""For how long it is looked at how fast messages arrive."""
+
+_Facts = Mapping[TopicPartition, PartitionFacts]
+
+
+def show_status(env: Environment, cluster: Cluster) -> None:
+    """Render the changes of replicas that are under way, with what is still to be copied.
+
+    Warns of brokers that may copy no faster than messages arrive. A leader that does not respond
+    leaves gaps.
+
+    Raises:
+        BrokerError: no controller responds.
+    """
+    throttle, changes = list_reassignments(env, cluster)
+    known = replicas_of(env, cluster, sorted({one.partition.topic for one in changes}))
+    changes = tuple(sorted(one for one in changes if one.partition in known))
+    began_s = time.monotonic()
+    facts = _facts(env, cluster, [known[one.partition] for one in changes], reports=True)
+    render(
+        env,
+        REASSIGN_STATUS,
+        [_record(one, known[one.partition], facts[one.partition], throttle) for one in changes],
+    )
+    copied = {one.partition: ids for one in changes if (ids := _added(one, known[one.partition]))}
+    if not throttle or not copied:
+        return
+    env.flush()
+    time.sleep(_SAMPLE_S)
+    later = _facts(env, cluster, [known[one] for one in copied], reports=False)
+    elapsed_s = time.monotonic() - began_s
+    arriving: Counter[int] = Counter()
+    for partition, broker_ids in copied.items():
+        before, after = (one[partition].ends for one in (facts, later))
+        if before is not None and after is not None:
+            for broker_id in broker_ids:
+                arriving[broker_id] += max(0, after.end - before.end)
+    for broker_id, count in sorted(arriving.items()):
+        if count / elapsed_s >= throttle:
+            env.warn(
+                f"broker {broker_id} cannot catch up: {format_size(count / elapsed_s)}/s arrive in "
+                f"the partitions that it copies with {format_throttle(throttle)}; raise that: "
+                "pylogctl topic reassign throttle --throttle RATE"
+            )
+
+
+def _facts(
+    env: Environment, cluster: Cluster, known: Sequence[PartitionMetadata], *, reports: bool
+) -> _Facts:
+    """Return what leaders tell of partitions; report the leaders that do not respond."""
+    with TopicFacts(cluster, connector(env)) as source:
+        found = {one.partition: source.describe_replicated(one) for one in known}
+        if reports:
+            for error in (*source.failures, *source.unreadable):
+                env.leave_out(str(error))
+    return found
+
+
+def _added(change: PartitionReassignment, known: PartitionMetadata) -> list[int]:
+    """Return the brokers whose copies the throttle limits."""
+    original, target = change.reassignment
+    return [one for one in target if one not in original and one not in known.isr]
+
+
+def _record(
+    change: PartitionReassignment,
+    known: PartitionMetadata,
+    facts: PartitionFacts,
+    throttle: int,
+) -> Record:
+    """Return a row of `REASSIGN_STATUS`."""
+    original, target = change.reassignment
+    missing = [one for one in target if one not in known.isr]
+    left, size = _left(missing, facts)
+    return {
+        "topic": change.partition.topic,
+        "partition": change.partition.name,
+        "original": ",".join(map(str, original)),
+        "target": ",".join(map(str, target)),
+        "copying": ",".join(map(str, missing)),
+        "left": left,
+        "percent": None if left is None else 100 if not size else 100 * (size - left) // size,
+        "throttle": throttle or None,
+    }
+
+
+def _left(missing: Sequence[int], facts: PartitionFacts) -> tuple[int | None, int]:
+    """Return how much the replica that is furthest behind lacks, None if unknown; and of what."""
+    if facts.ends is None or facts.replicas is None:
+        return None, 0
+    size = facts.ends.end - facts.ends.start
+    lags = [facts.replicas.lags.get(one) for one in missing]
+    # one that has not fetched yet has nothing, as far as its leader knows
+    left = max((size if lag is None else lag for lag in lags), default=0)
+    return left, max(size, left)
