@@ -23,13 +23,20 @@ from broker.errors import (
     UnknownTopicError,
     error_for_code,
 )
-from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
+    ListOffsetsRequest,
+    ListSegmentsRequest,
+    OffsetKind,
+    OffsetQuery,
+)
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
 from broker.protocol.responses import (
     ListedOffset,
     decode_list_offsets_response,
     decode_offsets_response,
+    decode_segments_response,
 )
 from broker.topic import TopicPartition
 
@@ -149,15 +156,36 @@ class OffsetLister:
     def query(self, partition: TopicPartition, kind: OffsetKind, argument: int = 0) -> ListedOffset:
         """Send a query for one offset to a broker with the extensions; return its response."""
         request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
-        for wait_s in (*_WAITS_FOR_LEADER_S, None):
-            body = self._at_leader(partition, partial(_call, request=request))
+
+        def found_in(body: Reader) -> ListedOffset:
             (found,) = decode_list_offsets_response(body)
-            if found.error == NO_ERROR:
-                return found
-            error = error_for_code(found.error, _refusal(found, kind, argument), found.offset)
-            if wait_s is None or not isinstance(error, NotLeaderError):
-                raise error
-            self._cluster.note_leader(partition, error.leader)
+            if found.error != NO_ERROR:
+                text = _refusal(found, kind, argument)
+                raise error_for_code(found.error, text, found.offset)
+            return found
+
+        return self._call_leader(partition, request, found_in)
+
+    def _call_leader(
+        self,
+        partition: TopicPartition,
+        request: ExtensionRequest,
+        decode: Callable[[Reader], _T],
+    ) -> _T:
+        """Send a request to the leader; again, if the broker asked does not lead any more.
+
+        Args:
+            partition: of which it is.
+            request: that may be sent twice.
+            decode: returns the result in a response, or raises the error there.
+        """
+        for wait_s in (*_WAITS_FOR_LEADER_S, None):
+            try:
+                return decode(self._at_leader(partition, partial(_call, request=request)))
+            except NotLeaderError as error:
+                if wait_s is None:
+                    raise
+                self._cluster.note_leader(partition, error.leader)
             time.sleep(wait_s)
             self._cluster.leader(partition)  # asks who it is, if the broker did not say
         raise AssertionError("the last round returns or raises")
@@ -172,9 +200,13 @@ class OffsetLister:
             return 0
 
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> list[int]:
-        """Send 0.7's request; a broker that refuses it closes the connection without a word."""
+        """List segment starts; 0.7's request knows partitions of the broker asked only.
+
+        A broker of 0.7 that refuses it closes the connection without a word.
+        """
         if self.finds_boundaries(partition):
-            self.earliest(partition)  # raises the error for which it would be refused
+            segments = ListSegmentsRequest(partition, time_ms, max_offsets)
+            return self._call_leader(partition, segments, decode_segments_response)
         connection = self._connection(partition)
         request = OffsetsRequest(partition.topic, partition.index, time_ms, max_offsets)
         response = connection.repeat_if_lost(lambda: connection.ask(request))
@@ -204,7 +236,7 @@ class OffsetLister:
         return connection
 
 
-def _call(connection: Connection, request: ListOffsetsRequest) -> Reader:
+def _call(connection: Connection, request: ExtensionRequest) -> Reader:
     return connection.repeat_if_lost(lambda: connection.call(request))
 
 

@@ -431,6 +431,34 @@ class ListOffsetsRequest:
         return cls(tuple(queries))
 
 
+@dataclass(frozen=True, slots=True)
+class ListSegmentsRequest:
+    """0.7's offsets request for a partition of any home.
+
+    Attributes:
+        partition: which one.
+        time_ms: milliseconds since 1970, `LATEST_TIME` or `EARLIEST_TIME`.
+        max_offsets: how many offsets to return at most.
+    """
+
+    TYPE: ClassVar[RequestType] = RequestType.LIST_OFFSETS
+    VERSION: ClassVar[int] = 1
+
+    partition: TopicPartition
+    time_ms: int
+    max_offsets: int
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        fields = _OFFSET_AND_BYTES.pack(self.time_ms, self.max_offsets)
+        return encode_partition(self.partition) + fields
+
+    @classmethod
+    def decode(cls, reader: Reader) -> ListSegmentsRequest:
+        """Read the body."""
+        return cls(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
+
+
 # between brokers and the controller
 ControlRequest = (
     PushStatesRequest
@@ -452,6 +480,7 @@ ExtensionRequest = (
     | MetadataRequest
     | ClusterMetadataRequest
     | ListOffsetsRequest
+    | ListSegmentsRequest
     | StatusRequest
     | ShutdownRequest
     | CreateTopicRequest
@@ -473,6 +502,7 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (RequestType.METADATA, 0): MetadataRequest,
     (RequestType.METADATA, 1): ClusterMetadataRequest,
     (RequestType.LIST_OFFSETS, 0): ListOffsetsRequest,
+    (RequestType.LIST_OFFSETS, 1): ListSegmentsRequest,
     (RequestType.STATUS, 0): StatusRequest,
     (RequestType.SHUTDOWN, 0): ShutdownRequest,
     (RequestType.CREATE_TOPIC, 0): CreateTopicRequest,

@@ -562,6 +562,16 @@ def decode_list_offsets_response(reader: Reader) -> list[ListedOffset]:
     ]
 
 
+def encode_segments_response(offsets: list[int]) -> bytes:
+    """Return the body of the response to a list-segments request, newest offset first."""
+    return INT32.pack(len(offsets)) + b"".join(map(INT64.pack, offsets))
+
+
+def decode_segments_response(reader: Reader) -> list[int]:
+    """Read the body of the response to a list-segments request."""
+    return [reader.int64() for _ in range(reader.count(INT32, 8))]
+
+
 _DIGEST = struct.Struct(">qqqi")
 
 

@@ -134,7 +134,9 @@ class Broker:
         self.failure: StorageError | None = None
         """Why the broker asks for its own shutdown, if it does."""
         self._control = ControlHandler(self._replicas)
-        self._forwarder = Forwarder(self._replicas, self._clock, config.broker_id)
+        self._forwarder = Forwarder(
+            self._replicas, self._clock, config.broker_id, config.max_request_bytes
+        )
         self._controller: ControllerThread | None = None
         self._registry: Registry | None = None
         self._view: ClusterView | None = None
@@ -396,6 +398,7 @@ class Broker:
             FetchHandler(
                 self._logs,
                 self._replicas,
+                self._forwarder,
                 self._pattern_filter,
                 metrics,
                 self._clock,

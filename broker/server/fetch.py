@@ -3,20 +3,22 @@
 Messages go from the page cache to the socket: a response holds slices of segment files. A filtered
 read is different, as its pattern is matched by another process (`pattern_filter`): its response
 holds the wanted entries in memory, and always says how far the search came, so that a reader makes
-progress through a log without any message it wants.
+progress through a log without any message it wants. So is a read of 0.7 at a home broker without a
+replica: the leader is asked (`forwarder`), and what it gives is in memory here.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
+    InvalidRequestError,
+    LeaderNotAvailableError,
     NotLeaderError,
     OffsetNotAvailableError,
     OutOfDescriptorsError,
@@ -24,10 +26,10 @@ from broker.errors import (
     RequestTimedOutError,
     ResponseTooLargeError,
     ServerError,
-    StorageError,
     UnknownServerError,
     UnknownTopicError,
     WrongPartitionError,
+    error_for_code,
 )
 from broker.log.log import Log
 from broker.log.manager import LogManager
@@ -35,6 +37,7 @@ from broker.log.segment import FileSlice
 from broker.protocol.extension_requests import (
     AnyReplicaReadRequest,
     FilteredReadRequest,
+    ListSegmentsRequest,
     PartitionPosition,
     ReadRequest,
 )
@@ -59,17 +62,19 @@ from broker.protocol.responses import (
     encode_multifetch_header,
     encode_offsets_response,
     encode_read_part_header,
+    encode_segments_response,
 )
+from broker.server.forwarder import MAX_READ_BYTES, Forwarder
 from broker.server.metrics import ProcessorMetrics
 from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
 from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response, join_bytes
 from broker.server.replica_manager import ReplicaManager
 from broker.topic import TopicPartition, validate_topic_name
 
-logger = logging.getLogger(__name__)
-
 SEARCH_DEADLINE_S = 20.0
 """How long a search may take, with the searches queued before it."""
+FORWARD_DEADLINE_S = 20.0
+"""How long a fetch may take that is read at the leader."""
 _MAX_RESPONSE_BYTES = (1 << 31) - 1
 """The largest size field of a response."""
 _MAX_READ_BYTES = 1 << 30
@@ -77,6 +82,10 @@ _MAX_READ_BYTES = 1 << 30
 _WHOLE_SEGMENT = (1 << 63) - 1
 _POSITION_BYTES = 200
 """What a position of a read that waits takes in memory."""
+
+
+_Fetched = tuple[bytes, FileSlice | None]
+"""The header of a fetch's response, and the messages behind it."""
 
 
 class _Readable(NamedTuple):
@@ -92,6 +101,7 @@ class FetchHandler:
     Args:
         logs: where the logs are.
         replicas: say which partitions with replicas this broker leads.
+        forwarder: takes what clients of 0.7 read of those that have no replica here any more.
         pattern_filter: searches them for filtered reads.
         metrics: of the thread.
         clock: for deadlines of reads that wait.
@@ -106,6 +116,7 @@ class FetchHandler:
         self,
         logs: LogManager,
         replicas: ReplicaManager,
+        forwarder: Forwarder,
         pattern_filter: PatternFilter,
         metrics: ProcessorMetrics,
         clock: Clock,
@@ -122,80 +133,81 @@ class FetchHandler:
         self.wake = wake
         self._logs = logs
         self._replicas = replicas
+        self.forwarder = forwarder
         self._broker_id = broker_id
         self._max_topic_name_length = max_topic_name_length
         self._max_wait_ms = max_wait_ms
         self._max_positions = max_positions
-        self._warned: set[TopicPartition] = set()
 
     def set_limits(self, *, max_wait_ms: int, max_positions: int) -> None:
         """Change the limits, from any thread; reads that wait already keep theirs."""
         self._max_wait_ms, self._max_positions = max_wait_ms, max_positions
 
     def fetch(self, request: FetchRequest) -> Response:
-        """Respond to a fetch at once, with what is readable."""
+        """Respond to a fetch at once, with what is readable; later, if that is on its way here."""
         started_s = time.perf_counter()
-        head, found = self._fetch_one(request, _MAX_RESPONSE_BYTES - ERROR_BYTES)
-        response = Response(head, found) if found else Response(head)
+        found = self._fetch_one(request, _MAX_RESPONSE_BYTES - ERROR_BYTES)
+        if isinstance(found, PartitionPosition):
+            return _ForwardedFetch(self, [found], is_multifetch=False)
+        response = Response(*(one for one in found if one))
         self.metrics.fetch.record(time.perf_counter() - started_s)
         return response
 
     def multifetch(self, request: MultiFetchRequest) -> Response:
         """Respond to several fetches together; an error of one does not affect the others."""
         started_s = time.perf_counter()
+        fetched: list[_Fetched | PartitionPosition] = []
         parts: list[Part] = []
         part_bytes = len(request.fetches) * len(encode_fetch_header(NO_ERROR, 0))
+        is_forwarded = False
         for one in request.fetches:
             room_bytes = _MAX_RESPONSE_BYTES - ERROR_BYTES - part_bytes
-            head, found = self._fetch_one(one, room_bytes, is_multifetch=True)
-            parts.append(head)
-            if found:
-                parts.append(found)
-                part_bytes += found.length
+            found = self._fetch_one(one, room_bytes, is_multifetch=True)
+            fetched.append(found)
+            if isinstance(found, PartitionPosition):
+                is_forwarded = True
+                continue
+            parts += (part for part in found if part)
+            if found[1]:
+                part_bytes += found[1].length
+        if is_forwarded:
+            return _ForwardedFetch(self, fetched, is_multifetch=True)
         self.metrics.fetch.record(time.perf_counter() - started_s)
         return Response(*join_bytes([encode_multifetch_header(part_bytes), *parts]))
 
     def _fetch_one(
         self, request: FetchRequest, room_bytes: int, *, is_multifetch: bool = False
-    ) -> tuple[bytes, FileSlice | None]:
+    ) -> _Fetched | PartitionPosition:
+        """Return header and messages, or the position that is to be read at the leader."""
         try:
             found = self._slice(request, room_bytes)
         except ServerError as error:
             if self._logs.get(request.topic, request.index):
                 self.metrics.topics[request.topic].failed_fetch += 1
             return encode_fetch_header(_code_for_07(error, is_multifetch=is_multifetch), 0), None
+        if isinstance(found, PartitionPosition):
+            return found
         if found is None:
             return encode_fetch_header(NO_ERROR, 0), None
         self.metrics.topics[request.topic].bytes_out += found.length
         return encode_fetch_header(NO_ERROR, found.length), found
 
-    def _slice(self, request: FetchRequest, room_bytes: int) -> FileSlice | None:
+    def _slice(
+        self, request: FetchRequest, room_bytes: int
+    ) -> FileSlice | PartitionPosition | None:
+        max_bytes = max(0, min(request.max_bytes, room_bytes))
         log = self._logs.get(request.topic, request.index)
         if log is None:
             self._check_partition(request.topic, request.index)
-            if self._is_elsewhere(request.topic, request.index):
-                self._warn_of(TopicPartition(request.topic, self._broker_id, request.index))
+            if self._replicas.is_replicated(request.topic):
+                partition = TopicPartition(request.topic, self._broker_id, request.index)
+                return PartitionPosition(partition, request.offset, max_bytes)
             return None
         if log.is_replicated and request.offset > log.read_limit:
             # this replica may be behind the one that its reader has read until now
             return None
-        found = log.read(request.offset, max(0, min(request.max_bytes, room_bytes)))
+        found = log.read(request.offset, max_bytes)
         return found if found and found.length else None
-
-    def _is_elsewhere(self, topic: str, index: int) -> bool:
-        """Return whether a partition of this home has replicas on other brokers only."""
-        leader = self._replicas.leader_id(TopicPartition(topic, self._broker_id, index))
-        return leader not in (-1, self._broker_id)
-
-    def _warn_of(self, partition: TopicPartition) -> None:
-        """Log once that clients of 0.7 get nothing of a partition: they read its home only."""
-        if partition not in self._warned:
-            self._warned.add(partition)
-            logger.warning(
-                "a client of Kafka 0.7 reads %s and gets nothing, as this broker, its home, has no "
-                "replica of it; `pylogctl topic reassign` can give it one",
-                partition,
-            )
 
     def _check_partition(self, topic: str, index: int) -> None:
         """Validate a partition that has no log; see `offsets` for errors."""
@@ -208,12 +220,15 @@ class FetchHandler:
                 f"it has {count} on this broker"
             )
 
-    def offsets(self, request: OffsetsRequest) -> Response:
+    def offsets(self, request: OffsetsRequest) -> Response | Future[Response | None]:
         """Respond to an offsets request.
 
+        Returns:
+            The response; a future if the leader is asked, as this home has no replica any more.
+
         Raises:
-            ServerError: there is no such partition, it is offline, or only other brokers have
-                replicas of it; the connection is closed then, as by 0.7.
+            ServerError: there is no such partition, or it is offline; the connection is closed
+                then, as by 0.7.
             ProtocolError: the number of offsets is negative.
         """
         if request.max_offsets < 0:
@@ -224,12 +239,29 @@ class FetchHandler:
                 encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets))
             )
         self._check_partition(request.topic, request.index)
-        if self._is_elsewhere(request.topic, request.index):
+        if self._replicas.is_replicated(request.topic):
             partition = TopicPartition(request.topic, self._broker_id, request.index)
-            self._warn_of(partition)
-            raise self._replicas.not_led(partition)
-        is_end = request.time_ms in (LATEST_TIME, EARLIEST_TIME)
-        return Response(encode_offsets_response([0] if is_end else []))
+            return self.forwarder.offsets(partition, request.time_ms, request.max_offsets)
+        return Response(encode_offsets_response(_offsets_without_log(request.time_ms)))
+
+    def list_segments(self, request: ListSegmentsRequest, header: RequestHeader) -> Response:
+        """Respond as to an offsets request, for a partition of any home that this broker leads.
+
+        Raises:
+            ServerError: it does not, there is no such partition, it is offline, or the number of
+                offsets is negative.
+        """
+        partition, time_ms, max_offsets = request.partition, request.time_ms, request.max_offsets
+        if max_offsets < 0:
+            raise InvalidRequestError(f"{max_offsets} offsets were asked for")
+        log = self._replicas.find_served(partition)
+        if log is None:
+            self._check_partition(partition.topic, partition.index)
+            offsets = _offsets_without_log(time_ms)
+        else:
+            offsets = log.offsets_before(time_ms, max_offsets)
+        body = encode_segments_response(offsets)
+        return Response(encode_extension_response(header.correlation_id, body))
 
     def read(self, request: ReadRequest, header: RequestHeader) -> Response:
         """Respond to a read now, or when enough is readable or its wait is over."""
@@ -396,17 +428,99 @@ class FetchHandler:
         return _FilteredRead(self, request, header, logs)
 
 
+def _offsets_without_log(time_ms: int) -> list[int]:
+    """Return the offsets of a partition that has no log yet."""
+    return [0] if time_ms in (LATEST_TIME, EARLIEST_TIME) else []
+
+
 def _code_for_07(error: ServerError, *, is_multifetch: bool) -> int:
     """Return the code by which a client of 0.7 is told of an error.
 
     Our own codes mean nothing to its clients, and "unknown", by which 0.7 also reports an illegal
     topic, ends the fetcher of a group member with all its partitions of this broker. So of several
     partitions one that the disk does not give looks as if nothing new had come: the member waits
-    there, until that is mended, and goes on with the others.
+    there, until that is mended, and goes on with the others. So it does where a leader is away.
     """
-    if is_multifetch and isinstance(error, StorageError):
+    if is_multifetch and error.is_retriable:
         return NO_ERROR
     return error.code if error.code in (1, 3) else UnknownServerError.code
+
+
+class _ForwardedFetch(DelayedResponse):
+    """The response to a fetch or multifetch of 0.7 of which a part is read at leaders.
+
+    Args:
+        handler: has the forwarder.
+        fetched: what was read here, and the positions that are to be read at leaders.
+        is_multifetch: whether the response is that to a multifetch.
+    """
+
+    __slots__ = ("_fetched", "_handler", "_is_multifetch", "_result", "_started_s")
+
+    def __init__(
+        self,
+        handler: FetchHandler,
+        fetched: Sequence[_Fetched | PartitionPosition],
+        *,
+        is_multifetch: bool,
+    ) -> None:
+        self._started_s = time.perf_counter()
+        positions = [one for one in fetched if isinstance(one, PartitionPosition)]
+        wanted_bytes = sum(one.max_bytes for one in positions)
+        super().__init__(
+            self._try,
+            handler.clock.monotonic_s() + FORWARD_DEADLINE_S,
+            [],
+            expected_bytes=min(wanted_bytes, MAX_READ_BYTES),
+        )
+        self._handler = handler
+        self._fetched = fetched
+        self._is_multifetch = is_multifetch
+        self._result: Future[list[ReadPart]] | None = handler.forwarder.read(positions)
+        self._result.add_done_callback(lambda _: handler.wake(self))
+
+    def forget(self) -> None:
+        """Stop watching, and cancel the read for a client that is gone."""
+        super().forget()
+        if self._result is not None:
+            self._result.cancel()
+        self._result = None  # a cycle of references would keep the messages in memory
+        self._fetched = []
+
+    def _try(self, is_last: bool) -> list[Part] | None:
+        assert self._result is not None
+        if self._result.done():
+            return self._parts(self._result.result())
+        if not is_last:
+            return None
+        code = LeaderNotAvailableError.code  # late, or this broker stops
+        positions = [one for one in self._fetched if isinstance(one, PartitionPosition)]
+        return self._parts([ReadPart(one.partition, code, 0, 0, b"") for one in positions])
+
+    def _parts(self, read: Sequence[ReadPart]) -> list[Part]:
+        parts: list[Part] = []
+        forwarded = iter(read)
+        for one in self._fetched:
+            if isinstance(one, PartitionPosition):
+                parts += self._encode(next(forwarded))
+            else:
+                parts += (part for part in one if part)
+        if self._is_multifetch:
+            part_bytes = sum(
+                part.length if isinstance(part, FileSlice) else len(part) for part in parts
+            )
+            parts.insert(0, encode_multifetch_header(part_bytes))
+        self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
+        return join_bytes(parts)
+
+    def _encode(self, part: ReadPart) -> list[Part]:
+        counters = self._handler.metrics.topics[part.partition.topic]
+        if part.error != NO_ERROR:
+            error = error_for_code(part.error, f"{part.partition} cannot be read at its leader")
+            counters.failed_fetch += 1
+            return [encode_fetch_header(_code_for_07(error, is_multifetch=self._is_multifetch), 0)]
+        counters.bytes_out += len(part.message_set)
+        return [encode_fetch_header(NO_ERROR, len(part.message_set)), part.message_set]
 
 
 class _SearchedPosition(NamedTuple):

@@ -1,13 +1,21 @@
-"""Produce requests of 0.7 on their way to the leader of a partition whose home this broker is.
+"""Requests of 0.7 on their way to the leader of a partition whose home this broker is.
 
-Clients of 0.7 know a partition's home only. They get no response, as always; a message set that no
-leader takes in time ends their connection, as one that the disk refuses does.
+Clients of 0.7 know a partition's home only. For their produces there is no response, as always; a
+message set that no leader takes in time ends their connection, as one that the disk refuses does.
+Where the home has no replica any more, their reads are forwarded too. These do not wait for the
+next leader, but only for the news who it is: a client that gets nothing, or an error, asks again.
+
+Produces and reads have threads of their own, as a produce may wait long for the next leader. What a
+read may hold in memory is limited; of many positions some get nothing, others each time.
 """
 
 from __future__ import annotations
 
+import random
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 from broker.client.connection import Connection
 from broker.clock import Clock
@@ -15,55 +23,110 @@ from broker.errors import (
     NO_ERROR,
     BrokerError,
     LeaderNotAvailableError,
+    NotLeaderError,
+    ServerError,
     error_for_code,
 )
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
-from broker.protocol.responses import decode_publish_response
+from broker.protocol.extension_requests import (
+    Acks,
+    ExtensionRequest,
+    ListSegmentsRequest,
+    PartitionPosition,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
+)
+from broker.protocol.message import entry_bytes, has_length
+from broker.protocol.primitives import Reader
+from broker.protocol.responses import (
+    ReadPart,
+    decode_publish_response,
+    decode_read_response,
+    decode_segments_response,
+    encode_offsets_response,
+)
+from broker.server.purgatory import Response
 from broker.server.replica_manager import ReplicaManager
+from broker.topic import TopicPartition
+
+_T = TypeVar("_T")
 
 _DEADLINE_S = 20.0
 """Longer than it takes to elect a leader after a crash."""
+_NEWS_WAIT_S = 2.0
+"""A new leader may know that it is before this broker does."""
 _RETRY_S = 0.1
 _TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 2.0
 _WORKERS = 4
+MAX_READ_BYTES = 512 << 10
+"""Messages in one response to a read, and one message more if that is larger than its share."""
+_LEAST_SHARE_BYTES = 4 << 10
+_MAX_POSITIONS = 1000
+"""Of one read."""
 
 
 class Forwarder:
-    """Sends message sets to the leaders of partitions.
+    """Sends message sets and reads to the leaders of partitions.
 
     Args:
         replicas: know who leads.
         clock: for the deadline.
         broker_id: of this broker.
+        max_message_bytes: no message is larger; a damaged length may say so.
     """
 
-    def __init__(self, replicas: ReplicaManager, clock: Clock, broker_id: int) -> None:
+    def __init__(
+        self, replicas: ReplicaManager, clock: Clock, broker_id: int, max_message_bytes: int
+    ) -> None:
         self._replicas = replicas
         self._clock = clock
         self._broker_id = broker_id
+        self._max_message_bytes = max_message_bytes
         self._is_stopping = threading.Event()
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="forwarder")
+        self._readers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="read-forwarder")
         self._connections: dict[tuple[int, int], Connection] = {}
         """By worker, which alone uses it, and broker id."""
 
     def stop(self) -> None:
         """Give up what is under way, and end the threads."""
         self._is_stopping.set()
-        self._workers.shutdown(cancel_futures=True)
+        for one in (self._workers, self._readers):
+            one.shutdown(cancel_futures=True)
         for connection in self._connections.values():
             connection.close()
 
-    def produce(self, sets: list[PartitionSet]) -> Future[None]:
+    def produce(self, sets: list[PartitionSet]) -> Future[Response | None]:
         """Have message sets appended by their leaders, in order.
 
         Args:
             sets: with bytes of their own.
 
         Returns:
-            Done when all are appended; fails with a `BrokerError` if one is not.
+            Done, without a response, when all are appended; fails with a `BrokerError` if one is
+            not.
         """
         return self._workers.submit(self._produce, sets)
+
+    def read(self, positions: Sequence[PartitionPosition]) -> Future[list[ReadPart]]:
+        """Read what is readable now.
+
+        Returns:
+            A part for each position, in their order, with `LeaderNotAvailableError` as its error
+            where the leader is away; done within the time that a broker has for a response.
+        """
+        return self._readers.submit(self._read, positions)
+
+    def offsets(
+        self, partition: TopicPartition, time_ms: int, max_offsets: int
+    ) -> Future[Response | None]:
+        """Have the leader answer an offsets request of 0.7.
+
+        Returns:
+            Done with the response; fails with a `BrokerError` if there is none.
+        """
+        return self._readers.submit(self._offsets, partition, time_ms, max_offsets)
 
     def _produce(self, sets: list[PartitionSet]) -> None:
         for one in sets:
@@ -75,21 +138,131 @@ class Forwarder:
         Raises:
             BrokerError: it was not appended, or it is not known whether it was.
         """
-        give_up_s = self._clock.monotonic_s() + _DEADLINE_S
+        self._retried(lambda: self._attempt(one), lambda error: error.is_retriable, _DEADLINE_S)
+
+    def _retried(
+        self, attempt: Callable[[], _T], may_help: Callable[[BrokerError], bool], wait_s: float
+    ) -> _T:
+        """Return the outcome of an attempt, made again for so long where that may help."""
+        give_up_s = self._clock.monotonic_s() + wait_s
         while True:
             try:
-                return self._attempt(one)
+                return attempt()
             except BrokerError as error:
                 is_late = self._clock.monotonic_s() > give_up_s
-                if not error.is_retriable or is_late or self._is_stopping.wait(_RETRY_S):
+                if is_late or not may_help(error) or self._is_stopping.wait(_RETRY_S):
                     raise
 
     def _attempt(self, one: PartitionSet) -> None:
-        leader_id = self._replicas.leader_id(one.partition)
-        address = self._replicas.address_of(leader_id)
+        connection = self._connect(self._leader_of(one.partition))
+        request = PublishRequest(Acks.WRITTEN, int(_TIMEOUT_S * 1000), (one,))
+        (published,) = decode_publish_response(_call(connection, request))
+        if published.error != NO_ERROR:
+            connection.close()  # on this one the leader may refuse all that follows
+            raise error_for_code(published.error, published.text, published.base_offset)
+
+    def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> Response:
+        request = ListSegmentsRequest(partition, time_ms, max_offsets)
+        body = self._retried(
+            lambda: self._repeated(self._leader_of(partition), request), _is_old_news, _NEWS_WAIT_S
+        )
+        return Response(encode_offsets_response(decode_segments_response(body)))
+
+    def _read(self, positions: Sequence[PartitionPosition]) -> list[ReadPart]:
+        if len(positions) > 1:
+            return self._read_once(positions)  # what is not there now is read by the next request
+        try:
+            return self._retried(lambda: self._read_one(positions[0]), _is_old_news, _NEWS_WAIT_S)
+        except NotLeaderError as error:
+            return [ReadPart(positions[0].partition, error.code, 0, 0, b"")]
+
+    def _read_one(self, position: PartitionPosition) -> list[ReadPart]:
+        (part,) = self._read_once([position])
+        if part.error == NotLeaderError.code:
+            raise NotLeaderError(f"another broker leads {part.partition} by now")
+        return [part]
+
+    def _read_once(self, positions: Sequence[PartitionPosition]) -> list[ReadPart]:
+        parts = [ReadPart(one.partition, NO_ERROR, 0, 0, b"") for one in positions]
+        # in another order each time, so that none is always the last to get a share
+        numbers = random.sample(range(len(positions)), min(len(positions), _MAX_POSITIONS))
+        by_leader: dict[int, list[int]] = {}
+        for number in numbers:
+            partition = positions[number].partition
+            try:
+                by_leader.setdefault(self._leader_of(partition), []).append(number)
+            except LeaderNotAvailableError as error:
+                parts[number] = ReadPart(partition, error.code, 0, 0, b"")
+        share_bytes = max(MAX_READ_BYTES // max(1, len(numbers)), _LEAST_SHARE_BYTES)
+        room_bytes = MAX_READ_BYTES
+        for leader_id, led in by_leader.items():
+            if room_bytes <= 0:
+                break
+            asked = [
+                one._replace(max_bytes=min(one.max_bytes, share_bytes))
+                for one in (positions[number] for number in led)
+            ]
+            for number, found in zip(led, self._read_at(leader_id, asked, room_bytes), strict=True):
+                part = self._with_whole_message(leader_id, positions[number], found, room_bytes)
+                room_bytes -= len(part.message_set)
+                parts[number] = part
+        return parts
+
+    def _read_at(
+        self, leader_id: int, positions: Sequence[PartitionPosition], room_bytes: int
+    ) -> list[ReadPart]:
+        request = ReadRequest(0, 0, room_bytes, tuple(positions))
+        try:
+            return decode_read_response(self._repeated(leader_id, request))
+        except BrokerError as error:
+            code = error.code if isinstance(error, ServerError) else LeaderNotAvailableError.code
+            return [ReadPart(one.partition, code, 0, 0, b"") for one in positions]
+
+    def _with_whole_message(
+        self, leader_id: int, position: PartitionPosition, part: ReadPart, room_bytes: int
+    ) -> ReadPart:
+        """Return a part with its first message whole, if the client asked for as much.
+
+        One that ends in its first message would tell the client that its fetch size is too small.
+        """
+        found = part.message_set
+        if has_length(found) and entry_bytes(found) <= len(found):
+            return part
+        if len(found) in (0, position.max_bytes):
+            return part
+        if room_bytes <= 0 or not has_length(found):
+            return part._replace(message_set=b"")
+        wanted_bytes = min(entry_bytes(found), position.max_bytes, self._max_message_bytes)
+        asked = position._replace(max_bytes=wanted_bytes)
+        (part,) = self._read_at(leader_id, [asked], wanted_bytes)
+        return part
+
+    def _leader_of(self, partition: TopicPartition) -> int:
+        """Return the id of a partition's leader.
+
+        Raises:
+            LeaderNotAvailableError: no broker that is live leads it, other than this one.
+        """
+        leader_id = self._replicas.leader_id(partition)
+        if leader_id == self._broker_id or self._replicas.address_of(leader_id) is None:
+            raise LeaderNotAvailableError(f"no broker that is live leads {partition}")
+        return leader_id
+
+    def _repeated(self, leader_id: int, request: ExtensionRequest) -> Reader:
+        """Return the body of a leader's response to a request that may be sent twice."""
+        connection = self._connect(leader_id)
+        return connection.repeat_if_lost(lambda: _call(connection, request))
+
+    def _connect(self, broker_id: int) -> Connection:
+        """Return this thread's connection to a broker.
+
+        Raises:
+            LeaderNotAvailableError: the broker is not live.
+        """
+        address = self._replicas.address_of(broker_id)
         if address is None:
-            raise LeaderNotAvailableError(f"no broker that is live leads {one.partition}")
-        key = threading.get_ident(), leader_id
+            raise LeaderNotAvailableError(f"broker {broker_id} is not live any more")
+        key = threading.get_ident(), broker_id
         connection = self._connections.get(key)
         if connection is None or connection.address != address:
             if connection is not None:
@@ -101,12 +274,22 @@ class Forwarder:
                 client_id=f"broker-{self._broker_id}",
                 retries_refused=False,
             )
-        request = PublishRequest(Acks.WRITTEN, int(_TIMEOUT_S * 1000), (one,))
-        try:
-            (published,) = decode_publish_response(connection.call(request))
-        except BrokerError:
-            connection.close()
-            raise
-        if published.error != NO_ERROR:
-            connection.close()  # on this one the leader may refuse all that follows
-            raise error_for_code(published.error, published.text, published.base_offset)
+        return connection
+
+
+def _is_old_news(error: BrokerError) -> bool:
+    """Return whether the broker asked does not lead any more, so that another one will."""
+    return isinstance(error, NotLeaderError)
+
+
+def _call(connection: Connection, request: ExtensionRequest) -> Reader:
+    """Return the body of the response; a connection that failed is not used again.
+
+    Raises:
+        BrokerError: there is none; see `Connection.call`.
+    """
+    try:
+        return connection.call(request)
+    except BrokerError:
+        connection.close()
+        raise

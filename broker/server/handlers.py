@@ -39,6 +39,7 @@ from broker.protocol.extension_requests import (
     FilteredReadRequest,
     HelloRequest,
     ListOffsetsRequest,
+    ListSegmentsRequest,
     MetadataRequest,
     MoveLogRequest,
     PublishRequest,
@@ -203,7 +204,7 @@ class RequestHandlers:
             case MultiFetchRequest() as request:
                 return self._fetch.multifetch(request)
             case OffsetsRequest() as request:
-                return self._fetch.offsets(request)
+                return _when_done(self._fetch.offsets(request))
             case ProduceRequest() | MultiProduceRequest() as request:
                 return _when_done(self._produce.append(append_request(request, 0), refused))
 
@@ -236,6 +237,8 @@ class RequestHandlers:
                 return self._fetch.filtered_read(request, header)
             case ListOffsetsRequest():
                 return self._admin.list_offsets(request, header)
+            case ListSegmentsRequest():
+                return self._fetch.list_segments(request, header)
             case ClusterMetadataRequest():
                 return self._admin.cluster_metadata(request, header)
             case MetadataRequest():
@@ -272,20 +275,23 @@ class RequestHandlers:
                 return self._control.handle(request, header)
 
 
-def _when_done(outcome: Response | Future[None] | None) -> _Outcome | None:
-    """Have a connection closed if what was forwarded for it was not appended."""
+def _when_done(outcome: Response | Future[Response | None] | None) -> _Outcome | None:
+    """Have a connection closed if what was forwarded for it was refused."""
     if not isinstance(outcome, Future):
         return outcome
     outcomes: Future[list[Outcome]] = Future()
 
-    def take(done: Future[None]) -> None:
+    def take(done: Future[Response | None]) -> None:
+        if not outcomes.set_running_or_notify_cancel():
+            return  # the client has left
         error = None if done.cancelled() else done.exception()
         if isinstance(error, BrokerError):
             outcomes.set_result([CloseConnection(error, is_bad_frame=False)])
         elif error is not None:
             outcomes.set_exception(error)
         else:
-            outcomes.set_result([])
+            response = None if done.cancelled() else done.result()
+            outcomes.set_result([] if response is None else [response])
 
     outcome.add_done_callback(take)
     return outcomes

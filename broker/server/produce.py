@@ -266,7 +266,7 @@ class ProduceHandler:
 
     def append(
         self, request: AppendRequest, refused: RefusedPartitions
-    ) -> Response | Future[None] | None:
+    ) -> Response | Future[Response | None] | None:
         """Append the sets of one request, each with a write of its own.
 
         Sets of 0.7's requests for partitions that another broker leads are forwarded to it.

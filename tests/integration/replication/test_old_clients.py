@@ -8,12 +8,16 @@ from collections.abc import Callable
 import pytest
 
 from broker.client.connection import Connection
-from broker.errors import BrokerUnreachableError
+from broker.errors import BrokerUnreachableError, UnknownServerError
 from broker.log.epoch_file import EPOCH_FILE_NAME
 from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import ShutdownRequest
 from broker.protocol.requests import LATEST_TIME, FetchRequest, OffsetsRequest, ProduceRequest
-from broker.protocol.responses import decode_document, decode_fetch_response
+from broker.protocol.responses import (
+    decode_document,
+    decode_fetch_response,
+    decode_offsets_response,
+)
 from broker.topic import TopicPartition
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke
@@ -78,38 +82,75 @@ def test_produce_of_07_when_another_broker_leads_then_all_of_it_is_in_order_on_e
     cluster.await_equal_logs(partition)
 
 
-def test_read_of_07_when_its_home_has_no_replica_any_more_then_it_is_told_and_produces_go_on(
+def test_clients_of_07_when_their_home_has_no_replica_any_more_then_go_on_through_it(
     start_cluster: StartCluster, invoke: Invoke
 ) -> None:
     cluster = start_cluster()
     (partition,) = cluster.create_topic("t", 1, 1)
     home = partition.home
     await_orders(cluster, home, partition)
-    other = next(one for one in (0, 1, 2) if one != home)
-    moved = invoke("topic", "reassign", "execute", "t", "--to", str(other), "-Z", cluster.zookeeper)
-    assert moved.status == 0, moved.stderr
-    wait_until(
-        lambda: not cluster.directory_of(home, partition).exists(),
-        "the end of the replica at home",
-        deadline_s=60,
-    )
-    assert cluster.leader(partition) == other
     connection = cluster.connect(home)
+    before, after = encode([b"before"]), encode([b"after"])
     try:
-        connection.send_request(ProduceRequest("t", 0, encode([b"sent home"])))
-        assert payloads_at_home(connection, "t") == []
-        with pytest.raises(BrokerUnreachableError):  # it closes the connection
-            connection.ask(OffsetsRequest("t", 0, LATEST_TIME, 1))
+        connection.send_request(ProduceRequest("t", 0, before))
+        wait_until(lambda: payloads_at_home(connection, "t"), "the first message")
     finally:
         connection.close()
-    assert f"reads {partition} and gets nothing" in cluster.output_of(home)
+    other, third = (one for one in (0, 1, 2) if one != home)
+    move(cluster, invoke, partition, other)
+    connection = cluster.connect(home)
+    try:
+        connection.send_request(ProduceRequest("t", 0, after))
+        wait_until(
+            lambda: payloads_at_home(connection, "t") == [b"before", b"after"], "both messages"
+        )
+        end = len(before + after)
+        offsets = connection.ask(OffsetsRequest("t", 0, LATEST_TIME, 10))
+        assert decode_offsets_response(offsets) == [end, 0]
+        by_time = ("topic", "offsets", "t", "-p", partition.name, "--at", "@2100-01-01")
+        listed = invoke(*by_time, "-Z", cluster.zookeeper, "--output", "json")
+        assert listed.status == 0, listed.stderr
+        assert [one["start"] for one in json.loads(listed.text)["data"]] == [end]
+        move(cluster, invoke, partition, third)
+        wait_until(lambda: read_code(connection) == 0, "the news of that")
+        assert payloads_at_home(connection, "t") == [b"before", b"after"]
 
-    def has_come() -> bool:
+        cluster.kill(third)
+        wait_until(lambda: cluster.leader(partition) == -1, "the loss of the leader")
+        wait_until(lambda: read_code(connection) == UnknownServerError.code, "the news of it")
+        with pytest.raises(BrokerUnreachableError):  # it closes the connection
+            connection.ask(OffsetsRequest("t", 0, LATEST_TIME, 1))
+        cluster.start(third)
+        wait_until(lambda: read_code(connection) == 0, "the return of the leader")
+        assert payloads_at_home(connection, "t") == [b"before", b"after"]
+    finally:
+        connection.close()
+
+
+def read_code(connection: Connection) -> int:
+    """Return the error code of a fetch of the first message."""
+    return decode_fetch_response(connection.ask(FetchRequest("t", 0, 0, 1 << 20)))[0]
+
+
+def move(
+    cluster: ReplicatedCluster, invoke: Invoke, partition: TopicPartition, broker_id: int
+) -> None:
+    """Move the only replica of a partition to a broker."""
+    arguments = ("t", "--to", str(broker_id), "-Z", cluster.zookeeper)
+    moved = invoke("topic", "reassign", "execute", *arguments)
+    assert moved.status == 0, moved.stderr
+
+    def has_moved() -> bool:
+        state = cluster.state(partition)
+        others = [one for one in cluster.brokers if one != broker_id]
         return (
-            "sent home" in invoke("consume", "t", "-Z", cluster.zookeeper, "-o", "start", "-e").text
+            state is not None
+            and state.replicas == (broker_id,)
+            and state.leader == broker_id
+            and not any(cluster.directory_of(one, partition).exists() for one in others)
         )
 
-    wait_until(has_come, "the forwarded message", deadline_s=60)
+    wait_until(has_moved, f"the move to broker {broker_id}")
 
 
 def test_shutdown_when_asked_for_then_its_report_says_where_each_leadership_went(

@@ -95,7 +95,7 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
             replicas := ReplicaManager(
                 config, logs, clock, lambda _news, _gone: None, lambda _: None
             ),
-            Forwarder(replicas, clock, 0),
+            Forwarder(replicas, clock, 0, config.max_request_bytes),
             validator,
             metrics,
             clock,
