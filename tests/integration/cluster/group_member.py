@@ -36,7 +36,8 @@ def main() -> None:
         ]
         for thread in threads:
             thread.start()
-        asked_to_stop.wait()
+        while not asked_to_stop.wait(1.0):
+            continue  # looks again: a signal that another thread was given does not wake this one
     for thread in threads:
         thread.join()
     os.close(output)
