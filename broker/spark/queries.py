@@ -6,6 +6,7 @@ query(spark, "SELECT customer, count(*) FROM orders GROUP BY customer")
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.errors import PySparkException
@@ -18,14 +19,19 @@ from broker.spark.jobs import cause_of
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 _CORRUPT = "_corrupt_record"
 _MISFIT = "_pylog_misfit"
+_PARSED = "_pylog_parsed"
 _NAMING_NODES = {
     "Aggregate", "Filter", "GlobalLimit", "Join", "LocalLimit", "Project", "Sort", "SubqueryAlias",
 }  # fmt: skip
 """Nodes of a plan that need only the columns that they or their parents name."""
+_WHOLE_NODES = {"Aggregate", "CollectMetrics", "Filter", "Project", "Sort", "Union", "Window"}
+"""Nodes of a plan that read all rows of their children."""
+_METRICS_DEADLINE_S = 10.0
+_POLL_S = 0.02
 
 
 def with_text(messages: DataFrame) -> DataFrame:
@@ -59,10 +65,83 @@ def count_misfits(messages: DataFrame, schema: StructType) -> int:
 
     `with_json` has nulls for the values that do not fit. Null and missing fields fit.
     """
-    whole = StructType([*schema.fields, StructField(_MISFIT, StringType())])
-    options = {"columnNameOfCorruptRecord": _MISFIT}
-    parsed = fn.from_json(text_of(fn.col("value")), whole, options).alias("parsed")
+    parsed = _parsed(text_of(fn.col("value")), schema).alias("parsed")
     return messages.select(parsed).where(f"parsed.{_MISFIT} IS NOT NULL").count()
+
+
+def observed_misfits(
+    result: DataFrame, observation: Observation, *, is_written: bool
+) -> int | None:
+    """Return what `count_misfits` would, as counted by the job that computed a result.
+
+    Args:
+        result: has been computed, from a table that `with_json` observes.
+        observation: that of the table.
+        is_written: whether Spark wrote the result; otherwise its rows were fetched.
+
+    Returns:
+        None if the job may have read only some of the messages, or did not tell.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        name = _java(observation).name()
+        plans = result._jdf.queryExecution()
+        if _wholly_observed(plans.optimizedPlan()).count(name) != 1:
+            return None
+        if is_written:
+            row = _told_of(observation)
+        else:
+            found = plans.observedMetrics().get(name)
+            row = found.get() if found.isDefined() else None
+        return None if row is None else int(row.getLong(0))
+    except (AttributeError, Py4JError):
+        return None  # Spark Connect, or another version
+
+
+def _java(observation: Observation) -> JavaObject:
+    assert observation._jo is not None, "with_json gives it to Spark"
+    return observation._jo
+
+
+def _told_of(observation: Observation) -> JavaObject | None:
+    """Return the row of an observation, which Spark tells some time after the end of the job."""
+    deadline_s = time.monotonic() + _METRICS_DEADLINE_S
+    future = _java(observation).future()
+    while not future.isCompleted():
+        if time.monotonic() > deadline_s:
+            return None
+        time.sleep(_POLL_S)
+    told = future.value().get()
+    return told.get() if told.isSuccess() else None
+
+
+def _wholly_observed(plan: JavaObject) -> list[str]:
+    """Return the names of the observations in a plan that see all rows."""
+    found, nodes = [], [plan]
+    while nodes:
+        node = nodes.pop()
+        if _kind(node) in _WHOLE_NODES:
+            nodes += _items(node.children())
+        if _kind(node) == "CollectMetrics":
+            found.append(str(node.name()))
+    return found
+
+
+def is_observed(result: DataFrame, observation: Observation) -> bool:
+    """Return whether a query names a table that `with_json` observes, or may do so."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return str(_java(observation).name()) in str(result._jdf.queryExecution().analyzed())
+    except (AttributeError, Py4JError):
+        return True
+
+
+def _parsed(text: Column, schema: StructType) -> Column:
+    """Return the fields of JSON objects, and `_MISFIT`, which is null where all values fit."""
+    whole = StructType([*schema.fields, StructField(_MISFIT, StringType())])
+    return fn.from_json(text, whole, {"columnNameOfCorruptRecord": _MISFIT})
 
 
 def parse_schema(text: str) -> StructType:
@@ -80,22 +159,35 @@ def parse_schema(text: str) -> StructType:
     return schema
 
 
-def with_json(messages: DataFrame, schema: StructType) -> DataFrame:
+def with_json(
+    messages: DataFrame, schema: StructType, misfits: Observation | None = None
+) -> DataFrame:
     """Return messages with `text`, and a column for each field of their JSON objects.
 
     A field with the name of an existing column is prefixed with `json_`. Fields are null if the
     payload is not a JSON object or their value has another type.
+
+    Args:
+        messages: with the column `value`.
+        schema: the fields.
+        misfits: counts what `count_misfits` counts; all messages are parsed as a whole then.
     """
     table = with_text(messages)
-    existing = {name.lower() for name in table.columns}
-    objects = fn.from_json(fn.col("text"), schema)
+    names = table.columns
+    existing = {name.lower() for name in names}
+    if misfits is None:
+        objects = fn.from_json(fn.col("text"), schema)
+    else:
+        count = fn.count_if(fn.col(_PARSED).getField(_MISFIT).isNotNull()).alias("count")
+        table = table.withColumn(_PARSED, _parsed(fn.col("text"), schema)).observe(misfits, count)
+        objects = fn.col(_PARSED)
     fields = [
         objects.getField(field.name).alias(
             f"json_{field.name}" if field.name.lower() in existing else field.name
         )
         for field in schema
     ]
-    return table.select("*", *fields)
+    return table.select(*names, *fields)
 
 
 def make_view(table: DataFrame, topic: str) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from broker.errors import BrokerError, ConfigError, OutputConflictError
+from broker.errors import BrokerError, ConfigError, OutputConflictError, QueryError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -216,12 +216,24 @@ def append_rows(table: DataFrame, target: TableTarget) -> None:
     """Append the rows of a batch to a table, in one commit; a missing table is made.
 
     Raises:
-        BrokerError: the rows do not fit the table, or cannot be written; it has none of them.
+        QueryError: the rows do not fit the columns of the table; it has none of them.
+        BrokerError: the rows cannot be written; it has none of them.
     """
     spark = table.sparkSession
     make_table(spark, target, table.schema)
-    with _causes(spark, target):
-        table.writeTo(target.identifier).append()
+    try:
+        with _causes(spark, target):
+            table.writeTo(target.identifier).append()
+    except QueryError as error:
+        with _causes(spark, target):
+            columns = spark.table(target.identifier).columns
+        known = {name.lower() for name in columns}
+        if unknown := [f"'{name}'" for name in table.columns if name.lower() not in known]:
+            raise QueryError(  # Delta does not name them
+                f"the table {target.name} has no column {', '.join(unknown)}; "
+                f"it has: {', '.join(columns)}"
+            ) from error
+        raise
 
 
 def start_stream(

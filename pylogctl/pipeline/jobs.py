@@ -17,7 +17,9 @@ from broker.spark.queries import (
     InferredSchema,
     count_misfits,
     infer_schema,
+    is_observed,
     make_view,
+    observed_misfits,
     parse_schema,
     query,
     quoted,
@@ -90,23 +92,29 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         reporting(env, [planned], job.spark) as (reading,),
         open_spark_for(env, job.spark, job.target.target(), _SQL_CONF) as session,
     ):
+        # Spark drops the observation from the plan of a result that turns out to be empty
+        session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
         fixed = None if schema is None else parse_schema(schema)
-        misfits: list[tuple[str, StructType]] = []
         schemas: dict[str, StructType | None] = dict.fromkeys(reading.topics, fixed)
-        for topic in reading.topics:
-            if json:
-                values = read_messages(session, reading.of_batch(topic), columns=["value"])
-                schemas[topic], fits_all = inferred = _inferred(values, topic)
-                if not fits_all:
-                    misfits.append((topic, inferred.schema))
-            elif fixed is not None:
-                misfits.append((topic, fixed))
+        may_misfit = {} if fixed is None else dict.fromkeys(reading.topics, fixed)
+        for topic in reading.topics if json else ():
+            values = read_messages(session, reading.of_batch(topic), columns=["value"])
+            schemas[topic], fits_all = inferred = _inferred(values, topic)
+            if not fits_all:
+                may_misfit[topic] = inferred.schema
+        observations: dict[str, list[Observation]] = {topic: [] for topic in may_misfit}
+
+        def parsed(messages: DataFrame, topic: str, fields: StructType) -> DataFrame:
+            if topic not in observations:
+                return with_json(messages, fields)
+            observations[topic].append(Observation())
+            return with_json(messages, fields, observations[topic][-1])
 
         def make_views(columns: Sequence[str]) -> None:
             for topic, fields in schemas.items():
                 table = read_messages(session, reading.of_batch(topic), columns=columns)
                 if "value" in columns:
-                    table = with_text(table) if fields is None else with_json(table, fields)
+                    table = with_text(table) if fields is None else parsed(table, topic, fields)
                 make_view(table, topic)
                 env.trace(1, f"view {quoted(topic)}: {', '.join(table.columns)}")
 
@@ -114,9 +122,15 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         result = _narrowed(session, text, query(session, text), make_views)
         write_result(env, result, job.target, "pipeline.sql/1")
         env.flush()
-        for topic, fields in misfits:
-            values = read_messages(session, reading.of_batch(topic), columns=["value"])
-            if count := count_misfits(values, fields):
+        for topic, made in observations.items():
+            used = [one for one in made if is_observed(result, one)]
+            if not used:
+                continue  # the query does not read the topic
+            count = observed_misfits(result, used[0], is_written=not job.target.is_stdout)
+            if count is None:
+                values = read_messages(session, reading.of_batch(topic), columns=["value"])
+                count = count_misfits(values, may_misfit[topic])
+            if count:
                 env.warn(
                     f"topic '{topic}': {count} messages do not fit the schema: they are not JSON "
                     "objects, or have values of other types, which are null in the result"

@@ -151,6 +151,59 @@ def test_sql_when_values_do_not_fit_then_says_how_many_messages_have_nulls(
     assert result.stderr.startswith("warning: topic 'events': 2 messages do not fit the schema")
 
 
+def jobs_outside_queries(spark: SparkSession) -> set[int]:
+    """Return the jobs of no group: those beside the jobs of results."""
+    return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
+
+
+MISFITS = [b'{"v":1}', b'{"v":"a"}', b"no json", b'{"v":2}']
+IN_ONE_JOB = ("SELECT max(v) FROM events", "SELECT v FROM events WHERE v > 5")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "query",
+    [
+        *IN_ONE_JOB,
+        "SELECT v FROM events LIMIT 1",
+        "SELECT v FROM events WHERE false",
+        "SELECT 1 AS one WHERE EXISTS (SELECT 1 FROM events)",
+        "SELECT a.v FROM events a JOIN events b USING (offset)",
+        "SELECT v FROM events UNION ALL SELECT v FROM events WHERE v = 1",
+    ],
+)
+@pytest.mark.parametrize("suffix", [None, "json"])
+def test_sql_when_values_do_not_fit_then_counts_all_and_in_the_same_job_if_that_reads_all(
+    spark: SparkSession,
+    write_segments: WriteSegments,
+    invoke: Invoke,
+    tmp_path: Path,
+    query: str,
+    suffix: str | None,
+) -> None:
+    data = write_segments(MISFITS)
+    into = () if suffix is None else ("--into", str(tmp_path / f"result.{suffix}"))
+    before = jobs_outside_queries(spark)
+
+    result = invoke("pipeline", "sql", query, "--path", str(data), "--schema", "v INT", *into)
+
+    assert result.status == 0
+    assert "topic 'events': 2 messages do not fit the schema" in result.stderr
+    if query in IN_ONE_JOB:
+        assert jobs_outside_queries(spark) == before
+
+
+@pytest.mark.spark
+def test_sql_when_a_query_names_no_topic_then_warns_of_none(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments(MISFITS)
+
+    result = invoke("pipeline", "sql", "SELECT 1", "--path", str(data), "--schema", "v INT")
+
+    assert (result.status, result.stderr) == (0, "")
+
+
 HARD_TEXTS = [
     "  blanks at both ends  ", "\ttab\t", 'a "quoted" word', '"', '""', "a,b", "two\nlines", "a\rb",
     "a\r\nb", "\\", '\\"', "#x", "", "\u00e4\u20ac\U0001f600", "x" * 5000, "\x1f", "null", "'", " ",
