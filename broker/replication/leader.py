@@ -135,6 +135,15 @@ class Leader:
         is_new = high_watermark != self._seen_high_watermark
         return is_new or high_watermark >= self.log.log_end_offset
 
+    def count_flushed(self, counts_flushed: bool) -> None:
+        """Change whether only what is flushed counts as being on a replica.
+
+        Followers count so from their next fetch on; what is committed stays so.
+        """
+        if counts_flushed != self._counts_flushed:
+            self._counts_flushed = counts_flushed
+            self._recount()
+
     def check_append(self, *, needs_commit: bool) -> None:
         """Validate that messages may be appended.
 

@@ -651,6 +651,7 @@ class ReplicaManager:
             with hosted:
                 role = hosted.replica.role
                 if isinstance(role, Leader):
+                    role.count_flushed(self.counts_flushed(hosted.log.partition.topic))
                     if hosted.log.failure is not None:
                         proposal = role.resignation()
                     else:

@@ -102,6 +102,38 @@ def test_high_watermark_when_followers_have_not_flushed_then_waits_for_the_flush
     assert log.high_watermark == 1
 
 
+def test_high_watermark_when_flushed_messages_count_from_now_on_then_waits_for_them() -> None:
+    log = log_with(0)
+    leader = leader_of(log, (0, 1))
+    log.append("a")
+    leader.appended()
+    fetch(leader, 1, 1, flushed=0)
+    assert log.high_watermark == 1
+
+    leader.count_flushed(True)
+    log.append("b")
+    leader.appended()
+    fetch(leader, 1, 2, flushed=1)
+    assert log.high_watermark == 1
+
+    log.flush()
+    leader.flushed()
+    assert log.high_watermark == 1
+    fetch(leader, 1, 2, flushed=2)
+    assert log.high_watermark == 2
+
+
+def test_high_watermark_when_memory_counts_from_now_on_then_moves_at_once() -> None:
+    log = log_with(0)
+    leader = leader_of(log, (0,), flushed=True)
+    log.append("a")
+    leader.appended()
+    assert log.high_watermark == 0
+
+    leader.count_flushed(False)
+    assert log.high_watermark == 1
+
+
 def test_high_watermark_when_the_leader_is_alone_then_moves_with_its_log() -> None:
     log = log_with(0)
     leader = leader_of(log, (0,))
