@@ -30,7 +30,7 @@ _NAMING_NODES = {
 """Nodes of a plan that need only the columns that they or their parents name."""
 _WHOLE_NODES = {"Aggregate", "CollectMetrics", "Filter", "Project", "Sort", "Union", "Window"}
 """Nodes of a plan that read all rows of their children."""
-_METRICS_DEADLINE_S = 10.0
+_METRICS_DEADLINE_S = 60.0
 _POLL_S = 0.02
 
 

@@ -190,7 +190,7 @@ def test_sql_when_values_do_not_fit_then_counts_all_and_in_the_same_job_if_that_
     assert result.status == 0
     assert "topic 'events': 2 messages do not fit the schema" in result.stderr
     if query in IN_ONE_JOB:
-        assert jobs_outside_queries(spark) == before
+        assert not jobs_outside_queries(spark) - before  # Spark forgets the oldest
 
 
 @pytest.mark.spark
