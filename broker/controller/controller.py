@@ -41,6 +41,7 @@ from broker.controller.store import Store
 from broker.errors import (
     NO_ERROR,
     FencedEpochError,
+    InvalidReplicationFactorError,
     InvalidRequestError,
     RegistryConflictError,
     ServerError,
@@ -692,7 +693,7 @@ class Controller:
         if topic in self._topics:
             state = "is being deleted" if topic in self._deletions else "exists"
             raise TopicExistsError(f"topic '{topic}' {state}")
-        brokers = [self._brokers[one] for one in sorted(self._eligible())]
+        brokers = self._brokers_for_new(topic, replication_factor)
         replicas = place_partitions(
             topic, partition_count, replication_factor, brokers, start=start
         )
@@ -722,7 +723,7 @@ class Controller:
         """
         assignment = self._assignment(topic)
         factor = min(len(self._settled_replicas(one)) for one in assignment.replicas)
-        brokers = [self._brokers[one] for one in sorted(self._eligible())]
+        brokers = self._brokers_for_new(topic, factor)
         added = place_partitions(
             topic, partition_count, factor, brokers, start=start, existing=assignment.replicas
         )
@@ -731,6 +732,31 @@ class Controller:
         )
         self._settle("created")
         return [self._described(one) for one in added]
+
+    def _brokers_for_new(self, topic: str, factor: int) -> list[LiveBroker]:
+        """Return the brokers that new partitions may be placed on.
+
+        One that all replicas are being moved away from is about to be taken away.
+
+        Raises:
+            InvalidReplicationFactorError: there would be enough with those that are left.
+        """
+        kept: set[int] = set()
+        for partition in self._all_partitions():
+            change = self._reassignments.get(partition)
+            kept.update(
+                change.target if change else self._topics[partition.topic].replicas[partition]
+            )
+        originals = (one for change in self._reassignments.values() for one in change.original)
+        eligible = self._eligible()
+        left = eligible.intersection(originals) - kept
+        if len(eligible) >= factor > len(eligible - left):
+            raise InvalidReplicationFactorError(
+                f"topic '{topic}' cannot have {factor} replicas of a partition: "
+                f"{len(eligible - left)} brokers are live besides {sorted(left)}, from which all "
+                "replicas are being moved away"
+            )
+        return [self._brokers[one] for one in sorted(eligible - left)]
 
     def _settled_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """Return the replicas of a partition, those before a change that is under way."""

@@ -52,11 +52,7 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
         partitions = [one for topic in metadata.topics for one in topic.partitions]
         live = {one.id for one in metadata.brokers}
         _validate_known(broker_id, live, partitions)
-        known = {
-            one.partition: one
-            for one in partitions
-            if one.is_replicated and broker_id in one.replicas
-        }
+        known = _replicas_on(broker_id, partitions)
         plan = _plan(env, cluster, broker_id, known)
         plain = _plain_topics(broker_id, partitions)
         reassign.show_plan(env, plan, known)
@@ -68,8 +64,10 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
         if plan:
             count = f"{len(plan)} partition{'' if len(plan) == 1 else 's'}"
             confirm(env, "broker decommission", f"move {count} away from broker {broker_id}?")
-            _begin(env, cluster, plan, limit)
-        if known:  # also those that a change under way takes away
+        began_s = time.monotonic()
+        while known:
+            if plan:  # else changes under way take all away
+                _begin(env, cluster, plan, limit)
             for partition in sorted(known):
                 if known[partition].leader == NO_LEADER:
                     env.warn(
@@ -77,7 +75,13 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
                         f"{list(known[partition].isr)}, or give messages up with `pylogctl topic "
                         f"elect {partition.topic} --unclean`"
                     )
-            _wait(env, cluster, broker_id, known.keys())
+            _wait(env, cluster, broker_id, known.keys(), began_s)
+            # a topic may have been created before the change began
+            metadata = cluster_metadata(cluster.brokers(), connector(env), None)
+            partitions = [one for topic in metadata.topics for one in topic.partitions]
+            known = _replicas_on(broker_id, partitions)
+            plan = _plan(env, cluster, broker_id, known)
+            plain = _plain_topics(broker_id, partitions)
     env.note(f"broker {broker_id} has no replicas")
     if plain:
         _name_plain(env, broker_id, plain)
@@ -87,6 +91,15 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
         )
     if broker_id in live:
         env.note(f"stop it before other topics are created: pylogctl broker stop {broker_id}")
+
+
+def _replicas_on(
+    broker_id: int, partitions: Collection[PartitionMetadata]
+) -> dict[TopicPartition, PartitionMetadata]:
+    """Return the partitions that have a replica on a broker."""
+    return {
+        one.partition: one for one in partitions if one.is_replicated and broker_id in one.replicas
+    }
 
 
 def _validate_known(
@@ -156,8 +169,21 @@ def _begin(env: Environment, cluster: Cluster, plan: Plan, throttle: int) -> Non
         raise CliError(ExitStatus.CONFLICT, f"{refused[0].partition}: {refused[0].text}")
 
 
-def _wait(env: Environment, cluster: Cluster, broker_id: int, moving: Set[TopicPartition]) -> None:
+def _wait(
+    env: Environment,
+    cluster: Cluster,
+    broker_id: int,
+    moving: Set[TopicPartition],
+    began_s: float,
+) -> None:
     """Wait until none of some partitions has a replica on a broker, and their changes have ended.
+
+    Args:
+        env: of the command.
+        cluster: has the controller.
+        broker_id: which broker.
+        moving: the partitions.
+        began_s: when the first of them began to move: `--timeout` counts from there.
 
     Raises:
         CliError: that takes longer than `--timeout`, or a change was cancelled or replaced.
@@ -196,7 +222,7 @@ def _wait(env: Environment, cluster: Cluster, broker_id: int, moving: Set[TopicP
                         hints=["try: pylogctl topic reassign status"],
                     )
             limit_s = env.settings.timeout_s
-            if limit_s is not None and now_s - started_s > limit_s:
+            if limit_s is not None and now_s - began_s > limit_s:
                 raise CliError(
                     ExitStatus.TIMEOUT,
                     f"{len(moving) - moved} of {len(moving)} partitions are still being copied "

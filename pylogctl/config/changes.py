@@ -81,7 +81,12 @@ def set_settings(
         BrokerError: ZooKeeper failed, or the node is malformed.
     """
     if not may_be_absent:
-        validate_exists(registry, target)
+        try:
+            validate_exists(registry, target)
+        except CliError as error:
+            when = "when the topic is created" if target.topic else "a broker that is down"
+            error.hints = (*error.hints, f"--absent sets it for {when}")
+            raise
     if target.topic is not None:
         _validate_for_replicas(registry, target.topic, texts)
 

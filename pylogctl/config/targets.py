@@ -81,22 +81,14 @@ def validate_exists(registry: Registry, target: Target) -> None:
         known = registry.topics()
         is_replicated = registry.session.exists(paths.replicated_topic(target.topic)) is not None
         if target.topic not in known and not is_replicated:
-            error = topic_not_found(target.topic, known)
-            error.hints = (
-                *error.hints,
-                "--absent sets it for when the topic is created",
-            )
-            raise error
+            raise topic_not_found(target.topic, known)
         return
     ids = [broker.id for broker in registry.brokers()]
     if target.broker_id not in ids:
         raise CliError(
             ExitStatus.NOT_FOUND,
             f"broker '{target.broker_id}' not found",
-            hints=[
-                f"known brokers: {', '.join(map(str, ids)) or 'none'}",
-                "--absent sets it for a broker that is down",
-            ],
+            hints=[f"known brokers: {', '.join(map(str, ids)) or 'none'}"],
             code="BROKER_NOT_FOUND",
         )
 

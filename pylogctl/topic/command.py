@@ -401,7 +401,7 @@ def reassign_replicas(
     with open_cluster(env, absence=Absence.WARN) as cluster:
         match action:
             case ReassignAction.STATUS:
-                show_status(env, cluster)
+                show_status(env, cluster, topics or [])
             case ReassignAction.THROTTLE:
                 reassign.change_throttle(env, cluster, limit)
             case ReassignAction.CANCEL:

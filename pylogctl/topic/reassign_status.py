@@ -25,17 +25,18 @@ _SAMPLE_S = 1.0
 _Facts = Mapping[TopicPartition, PartitionFacts]
 
 
-def show_status(env: Environment, cluster: Cluster) -> None:
-    """Render the changes of replicas that are under way, with what is still to be copied.
+def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
+    """Render the changes of replicas of some topics, or all that are under way.
 
-    Warns of brokers that may copy no faster than messages arrive. A leader that does not respond
-    leaves gaps.
+    With each is what is still to be copied. Warns of brokers that may copy no faster than messages
+    arrive. A leader that does not respond leaves gaps.
 
     Raises:
+        CliError: a topic does not exist, or has no replicas.
         BrokerError: no controller responds.
     """
     throttle, changes = list_reassignments(env, cluster)
-    known = replicas_of(env, cluster, sorted({one.partition.topic for one in changes}))
+    known = replicas_of(env, cluster, topics or sorted({one.partition.topic for one in changes}))
     changes = tuple(sorted(one for one in changes if one.partition in known))
     began_s = time.monotonic()
     facts = _facts(env, cluster, [known[one.partition] for one in changes], reports=True)

@@ -38,8 +38,8 @@ def brokers(start: StartOne) -> list[Broker]:
 
 @pytest.fixture
 def run(brokers: list[Broker], zookeeper: str, invoke: Invoke) -> Invoke:
-    def run(*args: str) -> Result:
-        result: Result = invoke(*args, "-Z", zookeeper, "--timeout", "120s")
+    def run(*args: str, stdin: bytes = b"") -> Result:
+        result: Result = invoke(*args, "-Z", zookeeper, "--timeout", "120s", stdin=stdin)
         return result
 
     return run
@@ -92,6 +92,28 @@ def test_decommission_when_broker_is_dead_then_others_copy_and_it_deletes_its_lo
     assert has_replicas()
     start(2)
     wait_until(lambda: not has_replicas(), "the deletion of its logs", deadline_s=60)
+
+
+def test_decommission_when_topics_are_created_meanwhile_then_the_broker_gets_none_of_them(
+    run: Invoke, session: Session
+) -> None:
+    create(run, "t", 3, 1)
+    lines = (b"x" * 999 + b"\n") * 200
+    assert run("produce", "t", "-p", "2-0", stdin=lines).status == ExitStatus.OK
+    begun = run("topic", "reassign", "execute", "--to", "0,1", "--throttle", "1B/s")
+    assert begun.status == ExitStatus.OK, begun.stderr
+
+    create(run, "new", 8, 2)
+    few = run("topic", "create", "few", "--partitions", "1", "--replication-factor", "3")
+
+    assert assigned(session, "new") == {0, 1}
+    assert few.status != ExitStatus.OK
+    assert "2 brokers are live besides [2], from which all replicas are being" in few.stderr
+    assert run("topic", "reassign", "throttle", "--throttle", "none").status == ExitStatus.OK
+    result = run("broker", "decommission", "2", "--yes")  # waits for what is under way
+    assert result.status == ExitStatus.OK, result.stderr
+    assert assigned(session, "t") == {0, 1}
+    assert session.exists("/admin/reassign_partitions") is None
 
 
 @pytest.mark.parametrize(

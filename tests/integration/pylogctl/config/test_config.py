@@ -157,6 +157,20 @@ def test_set_when_dry_then_shows_it_and_changes_nothing(
     assert session.exists("/config") is None
 
 
+def test_absent_when_a_topic_or_broker_is_not_there_then_set_hints_at_it_and_list_does_not(
+    start_broker: StartBroker, zookeeper: str, config: Config
+) -> None:
+    start_broker(zookeeper=zookeeper)
+
+    for target in (("-t", "nosuch"), ("-b", "9")):
+        refused, listed = config("set", *target, "x=1"), config("list", *target)
+
+        assert (refused.status, "--absent" in listed.stderr) == (ExitStatus.USAGE, False)
+        assert listed.status == ExitStatus.NOT_FOUND
+    assert "--absent sets it for" in config("set", "-t", "nosuch", "flush.ms=1").stderr
+    assert "--absent sets it for" in config("set", "-b", "9", "max.connections=1").stderr
+
+
 def test_set_when_the_topic_is_not_created_yet_then_absent_sets_it_for_its_creation(
     start_broker: StartBroker, zookeeper: str, session: Session, config: Config, invoke: Invoke
 ) -> None:

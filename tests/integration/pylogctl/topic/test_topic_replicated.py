@@ -320,6 +320,14 @@ def test_reassign_execute_when_same_plan_is_given_again_then_only_the_throttle_c
         assert result.status == ExitStatus.OK, result.stderr
         found.append(json.loads(nodes(session)["/admin/reassign_partitions"]))
 
+    create(topic, "other", factor=1)
+    shown = topic("reassign", "status", "other", "--output", "json")
+    assert (shown.status, rows(shown)) == (ExitStatus.OK, [])
+    unknown = topic("reassign", "status", "nosuch")
+    assert (unknown.status, "topic 'nosuch' not found" in unknown.stderr) == (
+        ExitStatus.NOT_FOUND,
+        True,
+    )
     assert [one["throttle"] for one in found] == [1, 2]
     assert found[0]["partitions"] == found[1]["partitions"]
     assert found[1]["partitions"][0]["original"] == [partition.home]

@@ -572,6 +572,34 @@ def test_reassign_when_same_target_is_asked_for_again_then_it_goes_on() -> None:
     assert cluster.registry.reassignments == {}
 
 
+def test_create_when_a_broker_loses_all_its_replicas_then_gets_none() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    move(cluster, 0, 1, 3)  # all that broker 2 has goes away
+
+    created = cluster.controller.create_topic("new", 8, 3, {}, creation_id="n", start=2)
+
+    assert {one for info in created for one in info.replicas} == {0, 1, 3}
+    with pytest.raises(InvalidReplicationFactorError, match=r"3 brokers are live besides \[2\]"):
+        cluster.controller.create_topic("other", 1, 4, {}, creation_id="o", start=0)
+
+    cluster.change_isr(0, 1, 2, 3)  # the change has ended, and broker 2 is one like the others
+    again = cluster.controller.create_topic("again", 8, 3, {}, creation_id="a", start=2)
+    assert {one for info in again for one in info.replicas} == {0, 1, 2, 3}
+
+
+def test_partitions_when_a_broker_keeps_a_replica_then_it_gets_others_too() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    (kept,) = cluster.controller.create_topic("kept", 1, 4, {}, creation_id="k", start=0)
+    assert 2 in kept.replicas
+    move(cluster, 0, 1, 3)
+
+    created = cluster.controller.create_topic("new", 8, 3, {}, creation_id="n", start=0)
+
+    assert {one for info in created for one in info.replicas} == {0, 1, 2, 3}
+
+
 def test_cancel_when_nothing_is_under_way_then_error() -> None:
     with pytest.raises(UnknownTopicError):
         Cluster().controller.cancel_reassignment(P)
