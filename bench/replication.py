@@ -5,6 +5,7 @@ Apache Kafka is measured in the same way where its jars are (`make bench-setup`)
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -23,8 +24,8 @@ from bench.workload import ENTRY_BYTES, payloads
 from broker.client.connection import Connection
 from broker.errors import NO_ERROR, BrokerError, error_for_code
 from broker.protocol import codec
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
-from broker.protocol.responses import decode_publish_response
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest, StatusRequest
+from broker.protocol.responses import decode_document, decode_publish_response
 from broker.topic import TopicPartition
 
 _MB = 1e6
@@ -248,8 +249,21 @@ def _idle(plan: Plan) -> Iterator[Measurement]:
         cluster.create_topic("t", _MANY_PARTITIONS, 3)
         time.sleep(5)  # what follows the creation
         brokers = list(cluster.brokers.values())
-        before_s = sum(one.cpu_s() for one in brokers)
+        before_s, before = sum(one.cpu_s() for one in brokers), _fetch_count(cluster)
         time.sleep(seconds)
         used_s = sum(one.cpu_s() for one in brokers) - before_s
+        fetches = _fetch_count(cluster) - before
     name = f"idle cluster of three with {_MANY_PARTITIONS} replicated partitions"
     yield Measurement(f"{name}: processor time", "% of a core", [100 * used_s / seconds])
+    yield Measurement(f"{name}: fetches of followers", "requests/s", [fetches / seconds])
+
+
+def _fetch_count(cluster: BenchCluster) -> int:
+    """Return how many fetches of followers all brokers have answered."""
+    count = 0
+    for broker_id in cluster.brokers:
+        connection = cluster.connect(broker_id)
+        status = json.loads(decode_document(connection.call(StatusRequest())))
+        count += status["metrics"]["SocketServerStats"]["NumFollowerFetchRequests"]
+        connection.close()
+    return count
