@@ -80,6 +80,7 @@ _KINDS = {
     RoleChange.STOPPED: ChangeKind.STOPPED,
 }
 _CONNECT_TIMEOUT_S = 2.0
+_FIRST_EPOCH = 0
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -157,6 +158,7 @@ class ReplicaManager:
         self.on_brokers: Callable[[Iterable[LiveBroker]], object] = lambda _brokers: None
         """Called with the live brokers of each push."""
         self._has_full_orders = False
+        self._new_logs: set[TopicPartition] = set()  # made by the order that is carried out
         self._topics: set[str] = set()
         self._creation_ids: dict[str, str] = {}  # of topics, as told last
         self._brokers: dict[int, LiveBroker] = {}
@@ -561,11 +563,15 @@ class ReplicaManager:
             self._note_role(known, change)
 
     def _note_role(self, hosted: HostedReplica, change: RoleChange) -> None:
-        partition = hosted.log.partition
+        partition, loss = hosted.log.partition, ""
         if change is RoleChange.LEADS:
             hosted.log.accept_appends()
+            if partition in self._new_logs and hosted.replica.leader_epoch > _FIRST_EPOCH:
+                loss = "its log is new: messages on a former disk of the broker are lost"
+                logger.error("%s is led here, the last in-sync replica: %s", partition, loss)
         elif change in (RoleChange.FOLLOWS, RoleChange.STOPPED):
             hosted.log.refuse_appends(partial(self.not_led, partition))
+        self._new_logs.discard(partition)
         kind = _KINDS.get(change)
         if kind is not None:
             known = self._replicas.known.get(partition)
@@ -580,6 +586,7 @@ class ReplicaManager:
                     isr=None if state is None else state.isr,
                     version=None if known is None else known.version,
                     offset=hosted.log.log_end_offset,
+                    text=loss,
                 )
             )
 
@@ -599,6 +606,8 @@ class ReplicaManager:
         )
 
     def _open_log(self, info: ReplicatedPartition) -> Log:
+        if self._logs.find(info.partition) is None:
+            self._new_logs.add(info.partition)
         return self._logs.open_replica(info.partition, info.creation_id)
 
     def _delete_log(self, replica: Replica) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 
 import pytest
 
+from broker.cluster_state import NO_LEADER
 from broker.log.data_directory import DataDirectory
 from broker.topic import TopicPartition
 from tests.integration.replication.history import Outcome
@@ -65,6 +67,24 @@ def test_leader_when_its_disk_is_gone_then_another_leads_and_its_other_disk_is_u
     cluster.kill(leader)
     cluster.start(leader)  # without that disk, so that its replicas are copied again
     trial.verdict()
+
+
+def test_last_replica_when_its_disk_is_gone_then_it_says_that_messages_are_lost(
+    cluster: ReplicatedCluster,
+) -> None:
+    (partition,) = cluster.create_topic("t", 1, 1)
+    leader = cluster.await_leader(partition)
+    cluster.kill(leader)
+    for disk in cluster.disks_of(leader):
+        shutil.rmtree(disk)
+    wait_until(lambda: cluster.leader(partition) == NO_LEADER, "the end of its session")
+
+    cluster.start(leader)
+
+    cluster.await_leader(partition)
+    loss = "its log is new: messages on a former disk of the broker are lost"
+    wait_until(lambda: any(one.text == loss for one in cluster.changes()), "the change")
+    assert loss in cluster.output_of(leader)
 
 
 def test_leader_when_killed_and_started_at_once_again_and_again_then_nothing_is_lost(
