@@ -84,7 +84,7 @@ def test_stream_when_a_broker_is_gone_then_the_cause_is_ours(
     broker.stop()
 
     with pytest.raises(PySparkException) as caught:
-        run_available(spark, on(broker, connectTimeoutMs="100"), tmp_path)
+        run_available(spark, on(broker, connectTimeoutMs="100", timeoutMs="5000"), tmp_path)
 
     assert isinstance(cause_of(caught.value), BrokerUnreachableError)
 
@@ -95,7 +95,7 @@ def test_broker_when_gone_on_an_executor_then_the_cause_names_the_range(
     broker = start_broker()
     publish(broker, "events", numbered(0, 100))
     spark.dataSource.register(FlakySource)
-    options = on(broker, connectTimeoutMs="100", fetchSize="100")
+    options = on(broker, connectTimeoutMs="100", timeoutMs="5000", fetchSize="100")
     table = spark.read.format("flaky").options(**options).load()
     rows = table.rdd  # planned, not run
     broker.stop()

@@ -158,7 +158,7 @@ def test_broker_when_gone_after_planning_then_the_task_names_what_it_could_not_r
 ) -> None:
     broker = start_broker()
     publish(broker, "events", numbered(0, 100))
-    options = at(broker, connectTimeoutMs="100")
+    options = at(broker, connectTimeoutMs="100", timeoutMs="5000")
     made = plan(options)
     broker.stop()
 

@@ -306,7 +306,7 @@ def test_broker_when_gone_then_the_stream_says_so(
 ) -> None:
     broker = start_broker()
     publish(broker, "events", numbered(0, 10))
-    reader = open_stream(broker, connectTimeoutMs="100")
+    reader = open_stream(broker, connectTimeoutMs="100", timeoutMs="5000")
     broker.stop()
 
     with pytest.raises(BrokerUnreachableError, match="cannot reach"):
