@@ -2,8 +2,9 @@
 
 Clients of 0.7 know a partition's home only. For their produces there is no response, as always; a
 message set that no leader takes in time ends their connection, as one that the disk refuses does.
-Where the home has no replica any more, their reads are forwarded too. These do not wait for the
-next leader, but only for the news who it is: a client that gets nothing, or an error, asks again.
+Where the home has no replica any more, their reads are forwarded too. These do not wait for an
+election, only until this broker has heard who leads now: a client that gets nothing, or an error,
+asks again.
 
 Produces and reads have threads of their own, as a produce may wait long for the next leader. What a
 read may hold in memory is limited; of many positions some get nothing, others each time.
@@ -53,8 +54,8 @@ _T = TypeVar("_T")
 
 _DEADLINE_S = 20.0
 """Longer than it takes to elect a leader after a crash."""
-_NEWS_WAIT_S = 2.0
-"""A new leader may know that it is before this broker does."""
+_NEW_LEADER_WAIT_S = 2.0
+"""A broker learns a little later than the new leader that another one leads."""
 _RETRY_S = 0.1
 _TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 2.0
@@ -164,7 +165,9 @@ class Forwarder:
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> Response:
         request = ListSegmentsRequest(partition, time_ms, max_offsets)
         body = self._retried(
-            lambda: self._repeated(self._leader_of(partition), request), _is_old_news, _NEWS_WAIT_S
+            lambda: self._repeated(self._leader_of(partition), request),
+            _has_other_leader,
+            _NEW_LEADER_WAIT_S,
         )
         return Response(encode_offsets_response(decode_segments_response(body)))
 
@@ -172,7 +175,9 @@ class Forwarder:
         if len(positions) > 1:
             return self._read_once(positions)  # what is not there now is read by the next request
         try:
-            return self._retried(lambda: self._read_one(positions[0]), _is_old_news, _NEWS_WAIT_S)
+            return self._retried(
+                lambda: self._read_one(positions[0]), _has_other_leader, _NEW_LEADER_WAIT_S
+            )
         except NotLeaderError as error:
             return [ReadPart(positions[0].partition, error.code, 0, 0, b"")]
 
@@ -277,7 +282,7 @@ class Forwarder:
         return connection
 
 
-def _is_old_news(error: BrokerError) -> bool:
+def _has_other_leader(error: BrokerError) -> bool:
     """Return whether the broker asked does not lead any more, so that another one will."""
     return isinstance(error, NotLeaderError)
 
