@@ -45,6 +45,8 @@ _COMPARED = {
     "count of all columns, floor": "text count",
     "parquet": "text parquet",
     "parquet, floor": "text parquet",
+    "load": "text parquet",
+    "load here": "text parquet",
 }
 """Runs, and those of Spark's own reader that they are compared with."""
 _PARTITIONS = 4

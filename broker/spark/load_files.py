@@ -31,6 +31,13 @@ FileFormat = Literal["parquet", "json", "text"]
 _SPECIAL = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _MAX_PENDING_BYTES = 32 << 20
 _MAX_OPEN_FILES = 200
+_ENCODINGS = {
+    "offset": "DELTA_BINARY_PACKED",
+    "next_offset": "DELTA_BINARY_PACKED",
+    "inner_index": "DELTA_BINARY_PACKED",
+    "crc": "PLAIN",
+}
+"""How columns of Parquet are stored whose values hardly repeat; others begin with a dictionary."""
 
 
 class StoredFile(NamedTuple):
@@ -224,7 +231,10 @@ class _ParquetFile(_DataFile):
     suffix = "parquet"
 
     def _start(self, schema: pa.Schema) -> None:
-        self._writer = pq.ParquetWriter(self.path, schema)
+        others = [name for name in _leaves(schema) if name not in _ENCODINGS]
+        self._writer = pq.ParquetWriter(
+            self.path, schema, use_dictionary=others, column_encoding=_ENCODINGS
+        )
         self._pending: list[pa.RecordBatch] = []  # of appended files, for few large row groups
         self._pending_bytes = 0
 
@@ -251,6 +261,14 @@ class _ParquetFile(_DataFile):
     def close(self) -> None:
         self._write_pending()
         self._writer.close()
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    """Return the paths of the columns that Parquet stores for a schema, such as `value.user.id`."""
+    sink = pa.BufferOutputStream()
+    pq.write_metadata(schema, sink)
+    stored = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    return [stored.column(number).path for number in range(len(stored))]
 
 
 class _LineFile(_DataFile):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -43,6 +44,9 @@ _ROWS = pa.schema(
         ("value", pa.binary()),
     ]
 )
+
+# of a buffer: `pa.scalar` imports pandas, where that is installed
+_ONE = pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(array("i", [1]))])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +204,10 @@ class _Rows:
         self.message_count += batch.num_rows
         self.payload_bytes += pc.sum(pc.binary_length(value)).as_py() or 0
         self.crc_sum += pc.sum(batch.column("crc")).as_py() or 0
-        days = self._days(value, records)
         rows = batch if records is None else self._with_records(batch, records)
-        return _by_day(rows, days)
+        if self._dates.is_fixed:
+            return iter([(self._dates.load_day, rows)])
+        return _by_day(rows, self._days(value, records))
 
     def _decodable(
         self, batch: pa.RecordBatch, decode: Callable[[bytes], AvroRecord]
@@ -241,13 +246,11 @@ class _Rows:
         return pa.RecordBatch.from_arrays(columns, [*_ROWS.names[:-1], "schema_id", "value"])
 
     def _days(self, value: pa.Array, records: Sequence[AvroRecord] | None) -> list[str]:
-        dates = self._dates
-        if dates.is_fixed:
-            return [dates.load_day] * len(value)
+        day_of = self._dates.day_of
         if records is None:
-            return [dates.day_of(payload) for payload in value.to_pylist()]
+            return [day_of(payload) for payload in value.to_pylist()]
         pairs = zip(value.to_pylist(), records, strict=True)
-        return [dates.day_of(payload, record.value) for payload, record in pairs]
+        return [day_of(payload, record.value) for payload, record in pairs]
 
 
 def _by_day(batch: pa.RecordBatch, days: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -283,7 +286,7 @@ class Chain:
         # messages of a wrapper share its offset
         is_inner = pc.and_(
             pc.equal(offset[here], offset[before]),
-            pc.equal(inner[here], pc.add(inner[before], pa.scalar(1, pa.int32()))),
+            pc.equal(inner[here], pc.add(inner[before], _ONE)),
         )
         self._jump(self._position, offset[0].as_py())
         for row in pc.indices_nonzero(pc.invert(pc.or_(is_next, is_inner))).to_pylist():

@@ -15,7 +15,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Self, TypeVar
@@ -29,6 +29,11 @@ Result = TypeVar("Result")
 def core_count() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_MMAP_BYTES = 32 << 20  # the most that the C library takes
+_KEPT_BYTES = 64 << 20
 
 
 class _Failed(NamedTuple):
@@ -200,6 +205,7 @@ def _sigint_blocked() -> Iterator[None]:
 
 def _serve(connection: Connection) -> None:
     """Run tasks from a connection until it is closed."""
+    _keep_freed_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
@@ -212,6 +218,20 @@ def _serve(connection: Connection) -> None:
             error.add_note(traceback.format_exc())
             result = _Failed(error)
         connection.send(result)
+
+
+def _keep_freed_memory() -> None:
+    """Have the C library keep memory that is freed, where it can be told to.
+
+    Tasks free the batches of a row group at once. Given back to the system, the memory costs a page
+    fault for each page when the next row group asks for it.
+    """
+    import ctypes  # late: only these processes need it
+
+    with suppress(AttributeError):  # not glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _end_with_parent() -> None:

@@ -7,9 +7,12 @@ import gzip
 import io
 import json
 import struct
+import subprocess
+import sys
 import zlib
 from datetime import date
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import fastavro
@@ -68,6 +71,44 @@ def test_text_when_loaded_then_has_a_line_for_each_message(
 
     (path,) = files_of(tmp_path / "out", "txt")
     assert path.read_bytes() == b"one\n\n\xfftwo\n"
+
+
+def test_parquet_when_loaded_then_offsets_are_stored_as_differences(
+    write_segments: WriteSegments, tmp_path: Path
+) -> None:
+    data = write_segments([b"line %d" % number for number in range(10_000)])
+    run_load(ENGINE, LoadRequest(tmp_path / "out", parse({"path": str(data)})))
+
+    (path,) = files_of(tmp_path / "out", "parquet")
+    group = pq.read_metadata(path).row_group(0)
+    columns = {
+        column.path_in_schema: column
+        for column in (group.column(number) for number in range(group.num_columns))
+    }
+    for name in ("offset", "next_offset", "inner_index"):
+        assert "DELTA_BINARY_PACKED" in columns[name].encodings
+        assert columns[name].total_compressed_size < 10_000, "less than a byte for each"
+    assert columns["partition"].has_dictionary_page and not columns["crc"].has_dictionary_page
+
+
+def test_load_when_pandas_is_installed_then_does_without(
+    write_segments: WriteSegments, tmp_path: Path
+) -> None:
+    data = write_segments([b"one", b"two"])
+    lines = f"""
+        import sys
+        from pathlib import Path
+        from broker.spark.load import LoadRequest, run_load
+        from broker.spark.local import LocalProcesses
+        from broker.spark.options import parse_read_options
+
+        options = parse_read_options({{"path": {str(data)!r}}})
+        run_load(LocalProcesses(1), LoadRequest(Path({str(tmp_path / "out")!r}), options))
+        assert "pandas" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", dedent(lines)], check=True, timeout=60)
+
+    assert len(files_of(tmp_path / "out", "parquet")) == 1
 
 
 def test_topic_when_its_name_is_special_then_its_directory_is_named_as_spark_does() -> None:

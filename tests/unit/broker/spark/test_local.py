@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import resource
 import signal
 import time
 from pathlib import Path
@@ -47,6 +49,19 @@ def fail_when(directory: Path) -> None:
     fail_or_sleep(str(directory / "pid"))
 
 
+def faults_of_freed_memory(_: int) -> int:
+    """Return the page faults of taking memory that was freed just before, as batches are."""
+
+    def faults() -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        blocks = [b"x" * (1 << 20) for _ in range(32)]
+        del blocks
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    faults()
+    return faults()
+
+
 def is_running(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
@@ -89,3 +104,11 @@ def test_process_when_killed_then_the_job_fails_and_says_so() -> None:
         with pytest.raises(TaskProcessError, match="status -9; it may have been killed"):
             engine.run(fail_or_sleep, ["die", "die"])
         assert len(engine.run(process_of, [1, 2])) == 2
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told to")
+def test_memory_when_a_task_frees_it_then_its_process_keeps_it() -> None:
+    with LocalProcesses(2) as engine:
+        faults = engine.run(faults_of_freed_memory, [1, 2])
+
+    assert max(faults) < 1000, "the system gives 8192 pages anew"
