@@ -4,14 +4,16 @@ All runs of a round take turns in one session, after rounds that only warm up. `
 narrow column: Spark's own reader leaves out columns that a count does not need, but Spark does not
 pass that information to other readers. `floor` is the same with a data source that decodes nothing
 (`spark_floor`). Ratios are of processor time, of the JVM and all Python workers, as other load on
-the machine changes the time by the clock more. Loads run in that session, and on processes of this
-machine.
+the machine changes the time by the clock more. Loads run in that session, compared with Spark
+writing the lines to Parquet, and by the command, which does without Spark.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,7 +29,6 @@ from bench.workload import payloads
 from broker.log.segment import segment_name
 from broker.protocol import codec
 from broker.spark.load import LoadRequest, run_load
-from broker.spark.local import LocalProcesses
 from broker.spark.options import parse_read_options
 from broker.spark.schema import COLUMNS, TYPES
 from broker.spark.session import SessionSettings, open_session
@@ -36,8 +37,6 @@ from broker.spark.source import read_messages
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from broker.spark.jobs import TaskEngine
-
 _COMPARED = {
     "count": "text count",
     "count, floor": "text count",
@@ -45,8 +44,7 @@ _COMPARED = {
     "count of all columns, floor": "text count",
     "parquet": "text parquet",
     "parquet, floor": "text parquet",
-    "load": "text parquet",
-    "load here": "text parquet",
+    "load on Spark": "text parquet",
 }
 """Runs, and those of Spark's own reader that they are compared with."""
 _PARTITIONS = 4
@@ -100,9 +98,9 @@ def _compared(name: str, texts: list[Spent], ours: list[Spent]) -> Iterator[Meas
 
 
 def _loads(count: int, spent: Spendings) -> Iterator[Measurement]:
-    for name, title in (("load", "on Spark that runs"), ("load here", "without Spark")):
+    for name in ("load on Spark", "load without Spark"):
         rates = [count / _M / one.elapsed_s for one in spent[name]]
-        yield Measurement(f"load, {title}", "M msg/s", rates)
+        yield Measurement(name, "M msg/s", rates)
 
 
 def _write_inputs(directory: Path, message_count: int) -> int:
@@ -178,21 +176,29 @@ def _runs(
             read_messages(spark, options, columns=values).write.mode("overwrite").parquet(output)
         ),
         "parquet, floor": lambda: floor("value").write.mode("overwrite").parquet(output),
-        "load": lambda: _load(spark, directory),
-        "load here": lambda: _load_here(directory),
+        "load on Spark": lambda: _load(spark, directory),
+        "load without Spark": lambda: _load_without(directory),
     }
 
 
-def _load_here(directory: Path) -> None:
-    with LocalProcesses() as processes:
-        _load(processes, directory)
-
-
-def _load(engine: TaskEngine, directory: Path) -> None:
+def _load(spark: SparkSession, directory: Path) -> None:
     """Load the logs, into an output that is new each time."""
+    output = _new_output(directory)
+    run_load(spark, LoadRequest(output, parse_read_options({"path": str(directory / "logs")})))
+
+
+def _load_without(directory: Path) -> None:
+    """Load the logs by the command, its start included."""
+    output = _new_output(directory)
+    load = (sys.executable, "-m", "pylogctl", "pipeline", "load", "--quiet")
+    paths = ("--path", directory / "logs", "--to", output)
+    subprocess.run([*load, *paths], check=True, stdout=subprocess.DEVNULL)
+
+
+def _new_output(directory: Path) -> Path:
     output = directory / "loads"
     shutil.rmtree(output, ignore_errors=True)
-    run_load(engine, LoadRequest(output, parse_read_options({"path": str(directory / "logs")})))
+    return output
 
 
 def _processor_s() -> float:
