@@ -12,13 +12,11 @@ import os
 import queue
 import random
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import (
     NO_CONTROLLER,
@@ -30,7 +28,6 @@ from broker.cluster_state import (
 from broker.controller.controller import Controller, ControllerSettings, Push
 from broker.errors import (
     NO_ERROR,
-    BrokerError,
     ControllerFencedError,
     CoordinationError,
     InvalidReplicationFactorError,
@@ -59,9 +56,9 @@ from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
     CreateReplicatedTopicRequest,
-    PushStatesRequest,
 )
-from broker.protocol.responses import BrokerAddress
+from broker.server.controller_events import ControllerEvents
+from broker.server.push_sender import PushSender, PushTimes
 from broker.server.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import WindowedStats
@@ -77,9 +74,6 @@ logger = logging.getLogger(__name__)
 _RETRY_S = 1.0
 _REREAD_S = 3.0
 """How often topics that cannot be read are looked at."""
-_PUSH_RETRY_S = 0.3
-_PUSH_TIMEOUT_S = 30.0
-_CONNECT_TIMEOUT_S = 2.0
 _T = TypeVar("_T")
 
 
@@ -93,18 +87,6 @@ class LeaderBalance(NamedTuple):
 
     interval_s: float
     max_percentage: int
-
-
-class PushTimes(NamedTuple):
-    """How fast one broker takes what the controller tells it.
-
-    Attributes:
-        stats: of pushes that it has carried out, from the decision to its answer.
-        oldest_s: for how long it has not answered the oldest one yet; 0 if it has answered all.
-    """
-
-    stats: WindowedStats
-    oldest_s: float
 
 
 class _Creation(NamedTuple):
@@ -157,13 +139,13 @@ class ControllerThread:
         self._reported_unreadable: dict[str, str] = {}
         self._election = ControllerElection(registry.session, broker_id)
         self._topics = ReplicatedTopics(registry.session, last_good_settings)
-        self._events = _Events(clock)
+        self._events = ControllerEvents(clock)
         self._lock = threading.Lock()  # guards _is_stopped
         self._is_stopped = False
         self._term: Term | None = None
         self._controller: Controller | None = None
         self._controller_id = NO_CONTROLLER
-        self._senders: dict[int, _Sender] = {}
+        self._senders: dict[int, PushSender] = {}
         self.election_stats = WindowedStats(clock, stats_period_s)
         """Events that gave partitions another leader, and how long they took: from the event's
         arrival until the new states were written."""
@@ -619,7 +601,7 @@ class ControllerThread:
         for broker_id, push in pushes.items():
             self._sender_to(live[broker_id], controller).send(push)
 
-    def _sender_to(self, broker: LiveBroker, controller: Controller) -> _Sender:
+    def _sender_to(self, broker: LiveBroker, controller: Controller) -> PushSender:
         sender = self._senders.get(broker.id)
         if sender is not None and (sender.broker != broker or sender.controller is not controller):
             sender.request_stop()
@@ -628,7 +610,7 @@ class ControllerThread:
             stats = self._push_stats.setdefault(
                 broker.id, WindowedStats(self._clock, self._stats_period_s)
             )
-            sender = self._senders[broker.id] = _Sender(
+            sender = self._senders[broker.id] = PushSender(
                 broker, controller, self._take_answer, self._clock, stats
             )
         return sender
@@ -661,209 +643,3 @@ def _outcome(partition: TopicPartition, refusal: ServerError | None) -> Partitio
     if refusal is None:
         return PartitionOutcome(partition, NO_ERROR, "")
     return PartitionOutcome(partition, refusal.code, str(refusal))
-
-
-class _Events:
-    """The events of the controller, with the times at which they came.
-
-    Args:
-        clock: for their ages.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._arrivals: deque[float] = deque()  # of those that wait, and of those being handled
-        self._taken_count = 0
-        self._began_s = 0.0
-
-    def put(self, event: Callable[[], None]) -> None:
-        """Add an event; callable from any thread."""
-        self._arrivals.append(self._clock.monotonic_s())
-        self._queue.put(event)
-
-    def get(self, timeout: float | None) -> Callable[[], None]:
-        """Return the next event; `note_done` is to be called once it is handled.
-
-        Args:
-            timeout: seconds; None waits for ever.
-
-        Raises:
-            queue.Empty: none came in time.
-        """
-        try:
-            event = self._queue.get(timeout=timeout)
-            self._taken_count += 1
-        finally:
-            self._began_s = self._clock.monotonic_s()
-        return event
-
-    def note_done(self) -> None:
-        """Note that the events taken since the last call are handled."""
-        for _ in range(self._taken_count):
-            self._arrivals.popleft()
-        self._taken_count = 0
-
-    @property
-    def age_s(self) -> float:
-        """Return how long ago the event being handled came, or the thread began by itself."""
-        since_s = self._arrivals[0] if self._taken_count else self._began_s
-        return self._clock.monotonic_s() - since_s
-
-    def empty(self) -> bool:
-        """Return whether none waits."""
-        return self._queue.empty()
-
-    @property
-    def waiting_count(self) -> int:
-        """Return how many wait; callable from any thread, as the next one."""
-        return self._queue.qsize()
-
-    @property
-    def oldest_s(self) -> float:
-        """Return for how long the oldest waits, or is being handled; 0 if there is none."""
-        try:
-            return max(0.0, self._clock.monotonic_s() - self._arrivals[0])
-        except IndexError:
-            return 0.0
-
-
-_Answered = Callable[[Controller, int, Push, ServerError | None], None]
-
-
-class _Sender:
-    """Tells one broker what it is to know: one request at a time, each until it is answered.
-
-    What comes while a request is under way, or cannot be delivered, is sent together afterwards.
-
-    Args:
-        broker: whom to tell, in this registration.
-        controller: on whose behalf.
-        on_answer: called with a push and the error it was refused with, None if it was carried
-            out.
-        clock: for the times of pushes.
-        stats: where those are counted.
-    """
-
-    def __init__(
-        self,
-        broker: LiveBroker,
-        controller: Controller,
-        on_answer: _Answered,
-        clock: Clock,
-        stats: WindowedStats,
-    ) -> None:
-        self.broker = broker
-        self.controller = controller
-        self._on_answer = on_answer
-        self._clock = clock
-        self._stats = stats
-        self._waiting: Push | None = None
-        self._waiting_since_s: float | None = None
-        self._sent_since_s: float | None = None  # of the push that is under way
-        self._changed = threading.Condition()  # guards the fields above and the one below
-        self._is_stopped = False
-        self._reported_error = ""
-        self._connection = Connection(
-            BrokerAddress(broker.id, broker.host, broker.port),
-            timeout_s=_PUSH_TIMEOUT_S,
-            connect_timeout_s=_CONNECT_TIMEOUT_S,
-            client_id=f"controller-{controller.me}",
-            retries_refused=False,
-        )
-        self._thread = threading.Thread(
-            target=self._run, name=f"controller-to-{broker.id}", daemon=True
-        )
-        self._thread.start()
-
-    def send(self, push: Push) -> None:
-        """Have a push sent after those before."""
-        with self._changed:
-            if self._waiting is None:
-                self._waiting, self._waiting_since_s = push, self._clock.monotonic_s()
-            else:
-                self._waiting = joined(self._waiting, push)
-            self._changed.notify()
-
-    def times(self) -> PushTimes:
-        """Return how fast the broker takes pushes; callable from any thread."""
-        with self._changed:
-            since = [one for one in (self._sent_since_s, self._waiting_since_s) if one is not None]
-        now_s = self._clock.monotonic_s()
-        return PushTimes(self._stats, max(0.0, now_s - min(since)) if since else 0.0)
-
-    def request_stop(self) -> None:
-        """End, also in the middle of a request."""
-        with self._changed:
-            self._is_stopped = True
-            self._changed.notify()
-        self._connection.interrupt()
-
-    def join(self) -> None:
-        """Wait for the end of the thread."""
-        self._thread.join()
-
-    def _run(self) -> None:
-        while (push := self._next()) is not None:
-            try:
-                self._connection.call(self._request(push))
-            except (StaleControllerEpochError, StaleBrokerEpochError) as error:
-                # If this controller stays in office, the broker will take it: it may be about to
-                # learn of its own registration.
-                self._on_answer(self.controller, self.broker.id, push, error)
-                self._wait_to_retry(push, error)
-            except BrokerError as error:
-                self._connection.close()
-                self._wait_to_retry(push, error)
-            else:
-                self._note_carried_out()
-                self._on_answer(self.controller, self.broker.id, push, None)
-        self._connection.close()
-
-    def _note_carried_out(self) -> None:
-        with self._changed:
-            since_s, self._sent_since_s = self._sent_since_s, None
-        if since_s is not None:
-            self._stats.record(self._clock.monotonic_s() - since_s)
-
-    def _next(self) -> Push | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_stopped or self._waiting is not None)
-            push, self._waiting = self._waiting, None
-            self._sent_since_s, self._waiting_since_s = self._waiting_since_s, None
-            return None if self._is_stopped else push
-
-    def _wait_to_retry(self, push: Push, error: BrokerError) -> None:
-        with self._changed:
-            if not self._is_stopped and str(error) != self._reported_error:
-                self._reported_error = str(error)
-                logger.warning("broker %d is told again and again: %s", self.broker.id, error)
-            if not self._is_stopped:
-                self._changed.wait_for(lambda: self._is_stopped, _PUSH_RETRY_S)
-            self._waiting = push if self._waiting is None else joined(push, self._waiting)
-            self._waiting_since_s, self._sent_since_s = self._sent_since_s, None
-
-    def _request(self, push: Push) -> PushStatesRequest:
-        return PushStatesRequest(self.controller.me, self.controller.epoch, *push)
-
-
-def joined(first: Push, second: Push) -> Push:
-    """Return one push that says what two of the same broker say one after the other.
-
-    A replica that the first one stops and the second one names again has a later leader epoch, or
-    is of another topic, so that the stop does not hold for it.
-    """
-    if second.is_full:
-        partitions: Iterable[ReplicatedPartition] = second.partitions
-    else:
-        latest = {one.partition: one for one in first.partitions}
-        latest.update((one.partition, one) for one in second.partitions)
-        partitions = latest.values()
-    return Push(
-        second.broker_epoch,
-        first.is_full or second.is_full,
-        second.brokers,
-        tuple(partitions),
-        first.stopped + second.stopped,
-        second.throttle_bytes_per_s,
-    )

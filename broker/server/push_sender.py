@@ -1,0 +1,181 @@
+"""The controller's pushes to brokers: a thread for each broker, so that none waits for another."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from broker.client.connection import Connection
+from broker.clock import Clock
+from broker.cluster_state import LiveBroker, ReplicatedPartition
+from broker.controller.controller import Controller, Push
+from broker.errors import (
+    BrokerError,
+    ServerError,
+    StaleBrokerEpochError,
+    StaleControllerEpochError,
+)
+from broker.protocol.replica_requests import PushStatesRequest
+from broker.protocol.responses import BrokerAddress
+from broker.stats import WindowedStats
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 0.3
+_TIMEOUT_S = 30.0
+_CONNECT_TIMEOUT_S = 2.0
+
+
+class PushTimes(NamedTuple):
+    """How fast one broker takes what the controller tells it.
+
+    Attributes:
+        stats: of pushes that it has carried out, from the decision to its answer.
+        oldest_s: for how long it has not answered the oldest one yet; 0 if it has answered all.
+    """
+
+    stats: WindowedStats
+    oldest_s: float
+
+
+_OnAnswer = Callable[[Controller, int, Push, ServerError | None], None]
+
+
+class PushSender:
+    """Tells one broker what it is to know: one request at a time, each until it is answered.
+
+    What comes while a request is under way, or cannot be delivered, is sent together afterwards.
+
+    Args:
+        broker: whom to tell, in this registration.
+        controller: on whose behalf.
+        on_answer: called with a push and the error it was refused with, None if it was carried
+            out.
+        clock: for the times of pushes.
+        stats: where those are counted.
+    """
+
+    def __init__(
+        self,
+        broker: LiveBroker,
+        controller: Controller,
+        on_answer: _OnAnswer,
+        clock: Clock,
+        stats: WindowedStats,
+    ) -> None:
+        self.broker = broker
+        self.controller = controller
+        self._on_answer = on_answer
+        self._clock = clock
+        self._stats = stats
+        self._waiting: Push | None = None
+        self._waiting_since_s: float | None = None
+        self._sent_since_s: float | None = None  # of the push that is under way
+        self._changed = threading.Condition()  # guards the fields above and the one below
+        self._is_stopped = False
+        self._reported_error = ""
+        self._connection = Connection(
+            BrokerAddress(broker.id, broker.host, broker.port),
+            timeout_s=_TIMEOUT_S,
+            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            client_id=f"controller-{controller.me}",
+            retries_refused=False,
+        )
+        self._thread = threading.Thread(
+            target=self._run, name=f"controller-to-{broker.id}", daemon=True
+        )
+        self._thread.start()
+
+    def send(self, push: Push) -> None:
+        """Have a push sent after those before."""
+        with self._changed:
+            if self._waiting is None:
+                self._waiting, self._waiting_since_s = push, self._clock.monotonic_s()
+            else:
+                self._waiting = _joined(self._waiting, push)
+            self._changed.notify()
+
+    def times(self) -> PushTimes:
+        """Return how fast the broker takes pushes; callable from any thread."""
+        with self._changed:
+            since = [one for one in (self._sent_since_s, self._waiting_since_s) if one is not None]
+        now_s = self._clock.monotonic_s()
+        return PushTimes(self._stats, max(0.0, now_s - min(since)) if since else 0.0)
+
+    def request_stop(self) -> None:
+        """End, also in the middle of a request."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify()
+        self._connection.interrupt()
+
+    def join(self) -> None:
+        """Wait for the end of the thread."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (push := self._next()) is not None:
+            try:
+                self._connection.call(self._request(push))
+            except (StaleControllerEpochError, StaleBrokerEpochError) as error:
+                # If this controller stays in office, the broker will take it: it may be about to
+                # learn of its own registration.
+                self._on_answer(self.controller, self.broker.id, push, error)
+                self._wait_to_retry(push, error)
+            except BrokerError as error:
+                self._connection.close()
+                self._wait_to_retry(push, error)
+            else:
+                self._note_carried_out()
+                self._on_answer(self.controller, self.broker.id, push, None)
+        self._connection.close()
+
+    def _note_carried_out(self) -> None:
+        with self._changed:
+            since_s, self._sent_since_s = self._sent_since_s, None
+        if since_s is not None:
+            self._stats.record(self._clock.monotonic_s() - since_s)
+
+    def _next(self) -> Push | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopped or self._waiting is not None)
+            push, self._waiting = self._waiting, None
+            self._sent_since_s, self._waiting_since_s = self._waiting_since_s, None
+            return None if self._is_stopped else push
+
+    def _wait_to_retry(self, push: Push, error: BrokerError) -> None:
+        with self._changed:
+            if not self._is_stopped and str(error) != self._reported_error:
+                self._reported_error = str(error)
+                logger.warning("broker %d is told again and again: %s", self.broker.id, error)
+            if not self._is_stopped:
+                self._changed.wait_for(lambda: self._is_stopped, _RETRY_S)
+            self._waiting = push if self._waiting is None else _joined(push, self._waiting)
+            self._waiting_since_s, self._sent_since_s = self._sent_since_s, None
+
+    def _request(self, push: Push) -> PushStatesRequest:
+        return PushStatesRequest(self.controller.me, self.controller.epoch, *push)
+
+
+def _joined(first: Push, second: Push) -> Push:
+    """Return one push that says what two of the same broker say one after the other.
+
+    A replica that the first one stops and the second one names again has a later leader epoch, or
+    is of another topic, so that the stop does not hold for it.
+    """
+    if second.is_full:
+        partitions: Iterable[ReplicatedPartition] = second.partitions
+    else:
+        latest = {one.partition: one for one in first.partitions}
+        latest.update((one.partition, one) for one in second.partitions)
+        partitions = latest.values()
+    return Push(
+        second.broker_epoch,
+        first.is_full or second.is_full,
+        second.brokers,
+        tuple(partitions),
+        first.stopped + second.stopped,
+        second.throttle_bytes_per_s,
+    )
