@@ -16,13 +16,8 @@ from broker.errors import (
     RequestTimeoutError,
 )
 from broker.producer.accumulator import Batch, report
-from broker.producer.broker_sender import (
-    BrokerConnection,
-    BrokerSender,
-    SendRules,
-    connection_to,
-    leader_id,
-)
+from broker.producer.broker_connection import BrokerConnection, connection_to
+from broker.producer.broker_sender import BrokerSender, SendRules, leader_id
 from broker.producer.callbacks import Event, Hooks, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
 from broker.producer.encoder import Packer
@@ -147,7 +142,7 @@ class AsyncProducer:
             self._cluster,
             self._connect,
             broker_id,
-            self._sending,
+            self._sending.reconnect,
             note_presence=self._partitions.note_presence,
         )
 

@@ -21,13 +21,11 @@ from broker.client.connection import Connection, parse_broker_list
 from broker.client.static_cluster import StaticCluster
 from broker.config import ProducerConfig
 from broker.errors import BrokerError, ConfigError, ProtocolError
+from broker.producer.broker_connection import NO_RECONNECT, ReconnectRule, connection_to
 from broker.producer.broker_sender import (
-    NO_RECONNECT,
     BrokerSender,
     PendingSet,
-    ReconnectRule,
     SendRules,
-    connection_to,
     leader_id,
     retry_wait_s,
 )
@@ -165,7 +163,7 @@ class SyncProducer:
             self._cluster,
             self._connect,
             broker_id,
-            self._rules,
+            self._rules.reconnect,
             note_presence=self._partitions.note_presence,
         )
         return BrokerSender(connection, self._rules, max_in_flight=self._max_in_flight, router=self)

@@ -19,13 +19,8 @@ from typing import Protocol
 
 from broker.errors import BrokerError, NotLeaderError, ProducerClosedError, QueueFullError
 from broker.producer.accumulator import Accumulator, Batch, BatchRules, OutgoingSet
-from broker.producer.broker_sender import (
-    BrokerConnection,
-    BrokerSender,
-    SendRules,
-    is_lost,
-    retry_wait_s,
-)
+from broker.producer.broker_connection import BrokerConnection
+from broker.producer.broker_sender import BrokerSender, SendRules, is_lost, retry_wait_s
 from broker.producer.callbacks import Hooks
 from broker.producer.delivery import Failures, OnDelivery, QueuedDelivery
 from broker.producer.encoder import Packer

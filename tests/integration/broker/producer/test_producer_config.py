@@ -20,13 +20,8 @@ from broker.errors import (
     RegistryUnreachableError,
     RequestTimeoutError,
 )
-from broker.producer.broker_sender import (
-    BrokerConnection,
-    BrokerSender,
-    ReconnectRule,
-    SendRules,
-    retry_wait_s,
-)
+from broker.producer.broker_connection import BrokerConnection, ReconnectRule
+from broker.producer.broker_sender import BrokerSender, SendRules, retry_wait_s
 from broker.producer.delivery import Delivery
 from broker.producer.encoder import json_encoder, text_encoder
 from broker.producer.producer import Producer

@@ -13,7 +13,8 @@ from broker.errors import (
     LogCorruptError,
     RequestTimedOutError,
 )
-from broker.producer.broker_sender import BrokerConnection, BrokerSender, SendRules
+from broker.producer.broker_connection import BrokerConnection
+from broker.producer.broker_sender import BrokerSender, SendRules
 from broker.producer.delivery import Delivery
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import PublishRequest, SinglePublishResponse

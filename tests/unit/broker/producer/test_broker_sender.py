@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 from broker.client.connection import Connection
-from broker.producer.broker_sender import BrokerConnection, BrokerSender, SendRules
+from broker.producer.broker_connection import BrokerConnection
+from broker.producer.broker_sender import BrokerSender, SendRules
 from broker.producer.delivery import Delivery
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import PublishRequest

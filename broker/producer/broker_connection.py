@@ -1,0 +1,279 @@
+"""The connection of a producer to one broker: found by its id at whichever address it is."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
+from broker.errors import BrokerError, BrokerUnreachableError, ProducerClosedError
+from broker.protocol.extension_requests import HelloRequest
+from broker.protocol.requests import FetchRequest
+from broker.protocol.responses import BrokerAddress
+
+_FIRST_CONNECT_PAUSE_S = 0.02
+_MAX_CONNECT_PAUSE_S = 0.5
+_MAX_ADDRESSES = 16
+"""How often a broker is looked for at once where others answer: a load balancer has its own way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconnectRule:
+    """When a connection is replaced by a new one, so that load balancers get their turn.
+
+    Args:
+        requests: after so many requests; 0 for never.
+        interval_s: after so many seconds; negative for never. The first time comes at random
+            within it, so that producers started together do not reconnect together.
+
+    Source: Kafka 0.7 `reconnect.interval` and `reconnect.time.interval.ms` of `SyncProducer`.
+    """
+
+    requests: int = 0
+    interval_s: float = -1.0
+
+
+NO_RECONNECT = ReconnectRule()
+
+
+class _OtherBrokerError(BrokerUnreachableError):
+    """Another broker than expected answers at an address."""
+
+    def __init__(self, message: str, broker_id: int) -> None:
+        super().__init__(message)
+        self.broker_id = broker_id
+
+
+class BrokerConnection:
+    """The connection to one broker, at whichever address it is.
+
+    A broker is known by its id. Its address is looked up for every attempt to connect, so that a
+    broker that comes back at another address is found there. If another broker answers there, as
+    behind a load balancer, that is noted, and the next address is tried at once, or the same again.
+
+    Args:
+        find_address: raises `BrokerUnreachableError` if the broker is absent.
+        connect: makes connections.
+        broker_id: -1 if any broker will do.
+        rule: when to reconnect.
+        note_answer: see `Cluster.note_answer`.
+        note_presence: called after each attempt to connect with whether the broker is there.
+    """
+
+    def __init__(
+        self,
+        find_address: Callable[[], BrokerAddress],
+        connect: Connect,
+        *,
+        broker_id: int = -1,
+        rule: ReconnectRule = NO_RECONNECT,
+        note_answer: Callable[[BrokerAddress, int], None] | None = None,
+        note_presence: Callable[[int, bool], None] | None = None,
+    ) -> None:
+        self._find_address = find_address
+        self._connect = connect
+        self.broker_id = broker_id
+        self._rule = rule
+        self._note_answer = note_answer
+        self._note_presence = note_presence
+        self._connection: Connection | None = None
+        self._is_07 = False
+        self._may_wait = True  # for a broker that refuses
+        self._request_count = 0
+        self._marked_s = time.monotonic() - random.random() * max(0.0, rule.interval_s)
+        self._wake = threading.Event()  # ends a pause between attempts to connect
+        self._is_aborted = False
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether there is a connection that is not known to be lost."""
+        return self._connection is not None and self._connection.is_open
+
+    def can_open(self) -> bool:
+        """Return whether the broker can be connected to now; open the connection if so."""
+        try:
+            self.open(waits=False)
+        except BrokerError as error:
+            if not error.is_retriable:
+                raise
+            return False
+        return True
+
+    def open(self, patience_s: float = 0.0, *, waits: bool = True) -> Connection:
+        """Return an open connection to the broker.
+
+        Args:
+            patience_s: for how long a broker that is absent, or refuses, is tried again, on top
+                of what a `Connection` does.
+            waits: let a `Connection` wait for a broker that refuses, if it is made to do so.
+
+        Raises:
+            BrokerUnreachableError: it is not there, or another broker is.
+            ProducerClosedError: `abort` was called.
+            BrokerError: see `Connection.hello`; or ZooKeeper cannot say where the broker is.
+        """
+        connection = self._connection
+        if connection is None or not connection.is_open:
+            give_up_s = time.monotonic() + patience_s
+            pause_s = _FIRST_CONNECT_PAUSE_S
+            while True:
+                is_last = self._is_aborted or time.monotonic() + pause_s >= give_up_s
+                try:
+                    connection = self._connect_at_any_address(waits=waits)
+                    break
+                except BrokerUnreachableError:
+                    if is_last:
+                        raise
+                self._wake.wait(pause_s)
+                self._wake.clear()
+                pause_s = min(2 * pause_s, _MAX_CONNECT_PAUSE_S)
+        if self._is_aborted:
+            raise ProducerClosedError("the producer was closed")
+        return connection
+
+    def _connect_at_any_address(self, *, waits: bool) -> Connection:
+        """Connect to the address of the broker; where that is a wrong one, to the next."""
+        for attempt in range(_MAX_ADDRESSES):
+            address = None
+            try:
+                address = self._find_address()
+                connection = self._connect_to(address, waits=waits)
+            except BrokerUnreachableError as error:
+                is_last = attempt + 1 == _MAX_ADDRESSES or self._is_aborted
+                if address is not None and self._is_elsewhere(address, error) and not is_last:
+                    continue
+                if self._note_presence is not None:
+                    self._note_presence(self.broker_id, False)
+                raise
+            if self._note_presence is not None:
+                self._note_presence(self.broker_id, True)
+            return connection
+        raise AssertionError("the last attempt returns or raises")
+
+    def _is_elsewhere(self, address: BrokerAddress, error: BrokerUnreachableError) -> bool:
+        """Return whether to try at once again after a failure: elsewhere, or as others answer."""
+        if self._note_answer is None:
+            return False
+        other = error.broker_id if isinstance(error, _OtherBrokerError) else -1
+        self._note_answer(address, other)
+        if other >= 0:
+            return True
+        with suppress(BrokerError):  # an absent broker has no other address
+            return self._find_address() != address
+        return False
+
+    def _connect_to(self, address: BrokerAddress, *, waits: bool) -> Connection:
+        former = self._connection
+        # `hello` costs a broker of 0.7 a connection, so a `Connection` that knows is used again
+        is_same = former is not None and self._is_07 and former.address == address
+        if former is not None and is_same:
+            connection = former
+        else:
+            connection = self._connect(address)
+            self._may_wait = connection.retries_refused
+        connection.retries_refused = self._may_wait and waits
+        self._connection = connection
+        hello = connection.hello()
+        self._is_07 = hello is None
+        if hello is not None and self.broker_id not in (-1, hello.broker_id):
+            # the address of a broker that went away can become that of another one
+            connection.close()
+            raise _OtherBrokerError(
+                f"{connection.name} calls itself broker {hello.broker_id}: "
+                f"broker {self.broker_id} is elsewhere",
+                hello.broker_id,
+            )
+        return connection
+
+    @property
+    def has_extensions(self) -> bool:
+        """Return whether the broker that was connected to last knows more than 0.7's requests."""
+        return self._connection is not None and not self._is_07
+
+    @property
+    def current(self) -> Connection:
+        """Return the connection that requests were sent on, to receive their responses.
+
+        Raises:
+            BrokerUnreachableError: there never was one.
+        """
+        if self._connection is None:
+            raise BrokerUnreachableError(f"there is no connection to broker {self.broker_id}")
+        return self._connection
+
+    def count_request(self) -> None:
+        """Count a request for the rule."""
+        self._request_count += 1
+
+    @property
+    def is_reconnect_due(self) -> bool:
+        """Return whether the rule asks for a new connection."""
+        rule = self._rule
+        if rule.requests and self._request_count >= rule.requests:
+            return True
+        return rule.interval_s >= 0 and time.monotonic() - self._marked_s >= rule.interval_s
+
+    def reconnect(self) -> None:
+        """Close the connection as the rule asks for, with no response outstanding.
+
+        First the broker must have read all that was sent there: requests without acknowledgements
+        could be overtaken by those on the next connection.
+        """
+        self._request_count = 0
+        self._marked_s = time.monotonic()
+        connection = self._connection
+        if connection is not None and connection.is_open:
+            with suppress(BrokerError):  # a broken connection has nothing to wait for
+                if self._is_07:
+                    connection.send_request(FetchRequest("hello", 0, 0, 0))
+                    connection.receive()
+                else:
+                    connection.call(HelloRequest())
+            connection.close()
+
+    def close(self) -> None:
+        """Close the connection; the next `open` makes another one."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def retry_now(self) -> None:
+        """Look the broker up again at once, as the cluster has changed; from any thread.
+
+        A request under way to an address where the broker is no more fails.
+        """
+        connection = self._connection
+        with suppress(BrokerError):  # an absent broker has no other address
+            if connection is not None and self._find_address() != connection.address:
+                connection.interrupt()
+        self._wake.set()
+
+    def abort(self) -> None:
+        """Make a request under way, and every later one, fail at once; from any thread."""
+        self._is_aborted = True
+        connection = self._connection
+        if connection is not None:
+            connection.interrupt()
+        self._wake.set()
+
+
+def connection_to(
+    cluster: Cluster,
+    connect: Connect,
+    broker_id: int,
+    rule: ReconnectRule,
+    note_presence: Callable[[int, bool], None] | None = None,
+) -> BrokerConnection:
+    """Return the connection to a broker of a cluster."""
+    return BrokerConnection(
+        lambda: cluster.address(broker_id),
+        connect,
+        broker_id=broker_id,
+        rule=rule,
+        note_answer=cluster.note_answer,
+        note_presence=note_presence,
+    )
