@@ -146,7 +146,7 @@ class ZooKeeperEnsemble:
 
     @staticmethod
     def _ask(port: int) -> str:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             connection.sendall(b"srvr")
             with connection.makefile("rb") as response:
                 return response.read().decode(errors="replace")

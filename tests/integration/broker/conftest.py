@@ -32,11 +32,11 @@ def start_server() -> Iterator[ServerFactory]:
 
 @pytest.fixture
 def open_connection() -> Iterator[ConnectionFactory]:
-    """Make connections with short timeouts, closed at the end."""
+    """Make connections that give up a connect soon and a response late; closed at the end."""
     connections: list[Connection] = []
 
     def make(
-        address: BrokerAddress, *, timeout_s: float = 10.0, connect_timeout_s: float = 2.0
+        address: BrokerAddress, *, timeout_s: float = 60.0, connect_timeout_s: float = 2.0
     ) -> Connection:
         connection = Connection(address, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s)
         connections.append(connection)

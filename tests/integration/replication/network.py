@@ -159,7 +159,7 @@ class _Door:
         try:
             if source == CLIENT and self._link.target != ZOOKEEPER:
                 source = _source_of(client)
-            server = socket.create_connection(("127.0.0.1", self.target_port), 5)
+            server = socket.create_connection(("127.0.0.1", self.target_port), 60)
         except OSError:
             client.close()
             return
@@ -216,7 +216,7 @@ def _has_ended(one: socket.socket) -> bool:
 
 def _source_of(client: socket.socket) -> int:
     """Return who connects, by the first request, which stays to be read."""
-    client.settimeout(5)
+    client.settimeout(60)
     wanted = INT32.size
     while True:
         head = client.recv(_FIRST_REQUEST_BYTES, socket.MSG_PEEK)

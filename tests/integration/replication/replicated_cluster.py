@@ -190,7 +190,7 @@ class ReplicatedCluster:
         """Let a frozen broker go on."""
         self.brokers[broker_id].signal(signal.SIGCONT)
 
-    def connect(self, broker_id: int, *, timeout_s: float = 10) -> Connection:
+    def connect(self, broker_id: int, *, timeout_s: float = 60) -> Connection:
         """Return a connection to a broker, through the network."""
         port = self.network.door_to_broker(broker_id)
         address = BrokerAddress(broker_id, "127.0.0.1", port)

@@ -36,7 +36,7 @@ OpenCluster = Callable[[ReplicatedCluster], AbstractContextManager[Cluster]]
 
 
 def connect(address: BrokerAddress) -> Connection:
-    return Connection(address, timeout_s=10, connect_timeout_s=5)
+    return Connection(address, timeout_s=60, connect_timeout_s=5)
 
 
 def addresses_of(cluster: ReplicatedCluster) -> list[BrokerAddress]:

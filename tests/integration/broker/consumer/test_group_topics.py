@@ -222,7 +222,7 @@ def make_stream() -> ConsumerStream:
         "test",
         lease,
         max_chunks=1,
-        timeout_s=20,
+        timeout_s=60,
         on_room=lambda: None,
         on_restart=lambda _partition, _offset: None,
         next_good_message=lambda _partition, _offset: None,

@@ -68,7 +68,7 @@ def open_producer(open_connection: ConnectionFactory) -> Iterator[ProducerFactor
         max_in_flight: int = 8,
         max_message_bytes: int = 1_000_000,
         retries: int = 3,
-        timeout_s: float = 10.0,
+        timeout_s: float = 60.0,
     ) -> Producer:
         cluster = StaticCluster([address_of(one) for one in peers], open_connection)
         producer = Producer(

@@ -61,7 +61,7 @@ def extension_frame(request: ExtensionRequest, correlation_id: int = 1) -> bytes
 
 
 def publish_request(
-    topic: str, message_set: Buffer, *, acks: Acks = Acks.COMMITTED, timeout_ms: int = 10_000
+    topic: str, message_set: Buffer, *, acks: Acks = Acks.COMMITTED, timeout_ms: int = 50_000
 ) -> PublishRequest:
     """Return a publish of one set to partition 0."""
     return PublishRequest(acks, timeout_ms, (PartitionSet(partition(topic), message_set),))
@@ -202,7 +202,7 @@ class Peer:
         message_set: Buffer,
         *,
         acks: Acks = Acks.COMMITTED,
-        timeout_ms: int = 10_000,
+        timeout_ms: int = 50_000,
     ) -> Published:
         """Publish one set to partition 0, by default until it can be read."""
         request = publish_request(topic, message_set, acks=acks, timeout_ms=timeout_ms)

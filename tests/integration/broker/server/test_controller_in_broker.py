@@ -40,7 +40,7 @@ def test_topic_when_created_then_defaults_are_the_brokers_and_each_new_role_is_a
         [address_of(one) for one in brokers],
         open_connection,
         CreateReplicatedTopicRequest("t", 1, 2, ()),
-        timeout_s=20,
+        timeout_s=60,
     )
 
     (created,) = decode_partitions_response(body)

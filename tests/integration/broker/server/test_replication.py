@@ -107,7 +107,7 @@ class ScriptedCluster:
         message_set: bytes,
         *,
         acks: Acks = Acks.COMMITTED,
-        timeout_ms: int = 10_000,
+        timeout_ms: int = 50_000,
     ) -> Published:
         request = PublishRequest(acks, timeout_ms, (PartitionSet(PARTITION, message_set),))
         (published,) = decode_publish_response(self.peer(broker_id).call(request))

@@ -114,7 +114,7 @@ class Running:
 
 
 def connect(address: BrokerAddress) -> Connection:
-    return Connection(address, timeout_s=5, connect_timeout_s=0.2)
+    return Connection(address, timeout_s=60, connect_timeout_s=0.2)
 
 
 StartMirror = Callable[..., Running]
@@ -135,7 +135,7 @@ def start_mirror() -> Iterator[StartMirror]:
             group,
             group.streams,
             route,
-            lambda: Producer(target, connect, retries=0, timeout_s=5),
+            lambda: Producer(target, connect, retries=0, timeout_s=60),
             **options,  # type: ignore[arg-type]  # options by name
         )
         started.append(Running(mirror))

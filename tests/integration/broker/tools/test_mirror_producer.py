@@ -26,10 +26,10 @@ class Target:
         self.producer = MirrorProducer(self.make_producer, wait=self.wait, max_in_flight=4)
 
     def connect(self, address: object) -> Connection:
-        return Connection(address, timeout_s=5, connect_timeout_s=0.2)  # type: ignore[arg-type]  # as Connect has it
+        return Connection(address, timeout_s=60, connect_timeout_s=0.2)  # type: ignore[arg-type]  # as Connect has it
 
     def make_producer(self) -> Producer:
-        return Producer(self.cluster, self.connect, retries=0, max_in_flight=4, timeout_s=5)
+        return Producer(self.cluster, self.connect, retries=0, max_in_flight=4, timeout_s=60)
 
     def wait(self, seconds: float) -> bool:
         self.attempts.append(seconds)

@@ -40,7 +40,7 @@ class RegisteredCluster(Cluster):
 
     def connect(self, address: BrokerAddress) -> Connection:
         self.connected.append(address.id)
-        return Connection(address, timeout_s=20, connect_timeout_s=0.05)
+        return Connection(address, timeout_s=60, connect_timeout_s=0.05)
 
 
 @pytest.fixture

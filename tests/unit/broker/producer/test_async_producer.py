@@ -510,7 +510,7 @@ def test_messages_when_anything_fails_then_each_gets_one_report_that_is_true(
         number += count
         sent += messages
         deliveries.append(producer.send("t", messages))
-    producer.close(timeout_s=10 if closes_in_time else 0)
+    producer.close(timeout_s=60 if closes_in_time else 0)
     logging.disable(logging.NOTSET)
 
     assert Counter(bytes(one.message) for one in reports.all) == Counter(sent)

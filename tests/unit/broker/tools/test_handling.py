@@ -225,7 +225,7 @@ def test_run_when_nothing_comes_then_tries_parked_messages(
     assert len(store) == 0
 
 
-def stream_of(data: bytes, *, timeout_s: float = 5) -> tuple[ConsumerStream, AssignedPartition]:
+def stream_of(data: bytes, *, timeout_s: float = 60) -> tuple[ConsumerStream, AssignedPartition]:
     """A stream that some bytes have arrived in."""
     lease = Lease()
     lease.until_s = float("inf")
