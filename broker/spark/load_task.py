@@ -396,7 +396,8 @@ class DateRule:
             found = _field_of(_json(payload) if record is None else record, self.field)
         elif self.pattern is not None:
             match = re.search(self.pattern.encode(), payload)
-            found = match and match[1 if match.re.groups else 0].decode("utf-8", "replace")
+            part = match and match[1 if match.re.groups else 0]  # a group may have matched nothing
+            found = None if part is None else part.decode("utf-8", "replace")
         else:
             return self.load_day
         moment = self._moment(found)
@@ -441,7 +442,7 @@ def _parsed_in_year(text: str, time_format: str, year: int) -> datetime:
 def _json(payload: bytes) -> object:
     try:
         return json.loads(payload)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for thousands of nested arrays
         return None
 
 

@@ -132,9 +132,11 @@ def test_topic_when_its_name_is_special_then_its_directory_is_named_as_spark_doe
         (DateRule(DAY, field="ts"), b'{"ts":"soon"}', NO_DATE),
         (DateRule(DAY, field="a.b"), b'{"a":[1]}', NO_DATE),
         (DateRule(DAY, field="ts"), b"no json", NO_DATE),
+        (DateRule(DAY, field="ts"), b"[" * 100_000, NO_DATE),
         (DateRule(DAY, pattern=r"on (\d+-\d+-\d+)"), b"\xff on 2026-07-08", "2026-07-08"),
         (DateRule(DAY, pattern=r"\d{4}-\d\d-\d\d"), b"x 2026-07-08 y", "2026-07-08"),
         (DateRule(DAY, pattern="(z)"), b"nothing", NO_DATE),
+        (DateRule(DAY, pattern=r"on (?:(\d+-\d+-\d+)|-)"), b"on -", NO_DATE),
         (
             DateRule(DAY, pattern=r"\[(.*?)\]", time_format="%d/%b/%Y:%H:%M:%S %z"),
             b"[10/Oct/2000:23:55:36 -0700] GET /",
