@@ -224,6 +224,7 @@ class PreparedLoad:
             partitions=account(self.plan, parts),
             offsets=self.plan.offsets(),
             files=tuple(files),
+            creation_ids=self.plan.creation_ids,
         )
 
 

@@ -24,12 +24,13 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from broker.errors import ConfigError, LogCorruptError, OutputConflictError
 from broker.files import exchange, sync_directory, write_atomically
+from broker.spark.creations import CreationIds, from_creation_document, to_creation_document
 from broker.spark.options import Offsets, from_document, partition_of, to_document
 from broker.spark.report import Omission, bounded
 from broker.topic import TopicPartition
@@ -99,6 +100,7 @@ class Manifest:
         partitions: loaded ranges.
         offsets: start offsets of the next load, for every partition ever loaded.
         files: all data files.
+        creation_ids: creations of the topics that `offsets` are of, as far as they are known.
     """
 
     number: int
@@ -108,6 +110,7 @@ class Manifest:
     partitions: tuple[PartitionLoad, ...]
     offsets: Offsets
     files: tuple[LoadedFile, ...]
+    creation_ids: CreationIds = field(default_factory=dict)
 
     @property
     def message_count(self) -> int:
@@ -136,6 +139,7 @@ class Manifest:
             "size_bytes": self.size_bytes,
             "partitions": [_partition_document(one) for one in self.partitions],
             "offsets": to_document(self.offsets),
+            "creations": to_creation_document(self.creation_ids, self.offsets),
             "files": [asdict(one) for one in self.files],
         }
         return json.dumps(document, indent=1) + "\n"
@@ -180,6 +184,7 @@ def _manifest_of(document: Mapping[str, Any]) -> Manifest:
         partitions=tuple(_partition_load(one) for one in document["partitions"]),
         offsets=from_document(document["offsets"]),
         files=tuple(LoadedFile(**one) for one in document["files"]),
+        creation_ids=from_creation_document(document.get("creations", {})),
     )
 
 

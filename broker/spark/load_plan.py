@@ -6,14 +6,21 @@ Made on the driver before Spark is started, with brokers or files opened once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from broker.errors import ConfigError
+from broker.spark.creations import (
+    CreationIds,
+    Reached,
+    joined_ids,
+    of_former_topics,
+    text_of_former,
+)
 from broker.spark.load_output import LoadOutput, Manifest
 from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions, Selection
-from broker.spark.planner import Planner, ReadPlan, open_planner
+from broker.spark.planner import Planner, ReadPlan, open_planner, refuse_loss
 from broker.spark.ranges import ByteRange, ReadTask
-from broker.spark.report import Omission
+from broker.spark.report import Cause, Omission
 from broker.topic import TopicPartition
 
 _TASK_BYTES = 64 << 20  # unless the option maxBytesPerPartition says otherwise
@@ -30,6 +37,7 @@ class LoadPlan:
         known: end offsets of the earlier loads that are not retired.
         retiring: numbers of the loads that are retired.
         absent: selected partitions that were loaded before and no longer exist.
+        creation_ids: creations of the topics, of all partitions ever loaded.
     """
 
     number: int
@@ -37,6 +45,7 @@ class LoadPlan:
     known: Offsets
     retiring: tuple[int, ...] = ()
     absent: tuple[TopicPartition, ...] = ()
+    creation_ids: CreationIds = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -90,28 +99,29 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
             retiring = _with_data_past([output.manifest(number) for number in numbers], wanted)
             _check_loaded_again(retiring, wanted)
         kept = numbers[: len(numbers) - len(retiring)]
-        known = output.manifest(kept[-1]).offsets if kept else {}
-        starts = _restarts(retiring, wanted) | known
-        plan = _planned(planner, options, whole, starts, known)
+        last = output.manifest(kept[-1]) if kept else None
+        reached = Reached({}, {}) if last is None else Reached(last.offsets, last.creation_ids)
+        starts = _restarts(retiring, wanted) | reached.offsets
+        plan = _planned(planner, options, whole, starts, reached)
     number = kept[-1] + 1 if kept else 1
     return replace(plan, number=number, retiring=tuple(one.number for one in retiring))
 
 
-def plan_next(options: ReadOptions, number: int, known: Offsets) -> LoadPlan:
+def plan_next(options: ReadOptions, number: int, reached: Reached) -> LoadPlan:
     """Plan a load that follows others.
 
     Args:
-        options: options of the read; their start applies to partitions that are not `known`.
+        options: options of the read; their start applies to partitions that were not reached.
         number: number of the load.
-        known: end offsets of the last load.
+        reached: by the last load.
 
     Raises:
         ConfigError, DataLossError, BrokerError: as for `plan_load`.
     """
     with open_planner(options) as planner:
         whole = _uncut(planner, options)
-        starts = {one.partition: one.start for one in whole.ranges} | known
-        return replace(_planned(planner, options, whole, starts, known), number=number)
+        starts = {one.partition: one.start for one in whole.ranges} | reached.offsets
+        return replace(_planned(planner, options, whole, starts, reached), number=number)
 
 
 def _uncut(planner: Planner, options: ReadOptions) -> ReadPlan:
@@ -119,12 +129,28 @@ def _uncut(planner: Planner, options: ReadOptions) -> ReadPlan:
 
 
 def _planned(
-    planner: Planner, options: ReadOptions, whole: ReadPlan, starts: Offsets, known: Offsets
+    planner: Planner, options: ReadOptions, whole: ReadPlan, starts: Offsets, reached: Reached
 ) -> LoadPlan:
-    read = _plan_from(planner, options, whole.ranges, starts)
     names = {one.partition for one in whole.ranges}
-    absent = _absent(options.selection, known, names)
-    return LoadPlan(1, replace(read, absent=whole.absent), known, absent=absent)
+    present = planner.creation_ids(names)
+    former = of_former_topics(reached, present, names)
+    again = [_created_again(one, reached) for one in whole.ranges if one.partition in former]
+    if options.fail_on_data_loss:
+        refuse_loss(again)
+    starts = {**starts, **dict.fromkeys(former, EARLIEST)}
+    read = _plan_from(planner, options, whole.ranges, starts)
+    return LoadPlan(
+        1,
+        replace(read, absent=whole.absent, omissions=(*again, *read.omissions)),
+        reached.offsets,
+        absent=_absent(options.selection, reached.offsets, names),
+        creation_ids=joined_ids(reached.creation_ids, present),
+    )
+
+
+def _created_again(one: ByteRange, reached: Reached) -> Omission:
+    text = text_of_former(reached.offsets[one.partition], one.start)
+    return Omission(Cause.LOST, one.partition, one.start, one.start, text)
 
 
 def _with_data_past(manifests: Sequence[Manifest], wanted: Iterable[ByteRange]) -> list[Manifest]:

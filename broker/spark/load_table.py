@@ -38,12 +38,13 @@ from pyspark.sql.types import (
 from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, OutputConflictError
 from broker.spark.avro import SchemaRegistry
+from broker.spark.creations import Reached, from_creation_document, to_creation_document
 from broker.spark.jobs import is_remote
 from broker.spark.load import account, payload_text
 from broker.spark.load_output import Manifest, PartitionLoad, check_same_layout
 from broker.spark.load_plan import LoadPlan, plan_next
 from broker.spark.load_task import NO_DATE, DateRule, RangeRows, RowSettings, row_settings
-from broker.spark.options import Offsets, ReadOptions, from_document, to_document
+from broker.spark.options import ReadOptions, from_document, to_document
 from broker.spark.ranges import ByteRange, ReadTask
 from broker.spark.tables import (
     TableTarget,
@@ -131,7 +132,7 @@ def prepare_table_load(
     _schema_of(request)  # reads the schemas of Avro
     check_table(spark, request.target)
     state = _state_of(spark, request)
-    plan = plan_next(request.options, state.number + 1, state.offsets)
+    plan = plan_next(request.options, state.number + 1, state.reached)
     if request.has_start:
         _refuse_again(request.target, plan)
     return PreparedTableLoad(spark, request, state.base, plan, clock or SystemClock())
@@ -142,19 +143,21 @@ class _State:
     """What a table has: the number and the end offsets of its last load."""
 
     number: int
-    offsets: Offsets
+    reached: Reached
     base: str | None
 
 
 def _state_of(spark: SparkSession, request: TableLoadRequest) -> _State:
     target = request.target
     if not table_exists(spark, target):
-        return _State(0, {}, None)
+        return _State(0, Reached({}, {}), None)
     commits = read_commits(spark, target)
     note = None if commits.last_note is None else _read_note(commits.last_note, target)
     if note is not None and not commits.is_restored:
         check_same_layout(target.name, note["layout"], request.layout, _ADVICE)
-        return _State(int(note["load"]), from_document(note["offsets"]), commits.base)
+        creation_ids = from_creation_document(note.get("creations", {}))
+        reached = Reached(from_document(note["offsets"]), creation_ids)
+        return _State(int(note["load"]), reached, commits.base)
     number = 0 if note is None else int(note["load"])
     rows = spark.table(target.identifier)
     if not request.has_start and not rows.isEmpty():
@@ -164,7 +167,7 @@ def _state_of(spark: SparkSession, request: TableLoadRequest) -> _State:
             f"FROM {target.identifier} GROUP BY topic, partition"
         )
     last = rows.agg({"load": "max"}).collect()[0][0] or 0
-    return _State(max(number, last), {}, commits.base)
+    return _State(max(number, last), Reached({}, {}), commits.base)
 
 
 def _read_note(text: str, target: TableTarget) -> Mapping[str, Any]:
@@ -221,6 +224,7 @@ class PreparedTableLoad:
             "layout": request.layout,
             "started_ms": started_ms,
             "offsets": to_document(self.plan.offsets()),
+            "creations": to_creation_document(self.plan.creation_ids, self.plan.offsets()),
         }
         make_table(self._spark, request.target, _schema_of(request), _PARTITIONED_BY)
         append_once(

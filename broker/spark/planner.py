@@ -7,10 +7,10 @@ job are made while they are open. Lists offsets and finds message boundaries; re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.client.cluster import Cluster
 from broker.client.list_offsets import Watermarks
@@ -26,6 +26,7 @@ from broker.errors import (
     TopicNotFoundError,
 )
 from broker.protocol.responses import BrokerAddress
+from broker.spark.creations import CreationIds
 from broker.spark.options import (
     EARLIEST,
     LATEST,
@@ -48,6 +49,9 @@ from broker.spark.ranges import (
 from broker.spark.report import Cause, Omission
 from broker.spark.segment_logs import FileLogs
 from broker.topic import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
 
 _BUNDLE_BYTES = 128 << 20  # as in Spark's own readers of files
 
@@ -98,10 +102,37 @@ class LogPositions(Protocol):
 
 
 class OpenCluster(NamedTuple):
-    """A cluster, and the offsets of its partitions."""
+    """A cluster, the offsets of its partitions, and its ZooKeeper unless brokers were listed."""
 
     cluster: Cluster
     positions: BoundaryFinder
+    registry: Registry | None = None
+
+    def creation_ids(self, partitions: Collection[TopicPartition]) -> CreationIds:
+        """Return the ids of the creations of partitions' topics, as far as they are known.
+
+        A topic that was given replicas later has two: of its home broker, and of the controller.
+
+        Raises:
+            RegistryUnreachableError: ZooKeeper does not answer.
+        """
+        if self.registry is None:
+            return {}
+        from broker.consumer.creations import read_creations  # late: kazoo, as the registry
+        from broker.zk.replicated_topics import ReplicatedTopics
+        from broker.zk.values import DELETED_CREATION
+
+        session = self.registry.session
+        homes = {(one.topic, one.home) for one in partitions}
+        of_home = read_creations(session, partitions)
+        of_topic = ReplicatedTopics(session).creation_ids({topic for topic, _ in homes})
+        deleted = DELETED_CREATION.decode()  # a home that the topic was moved away from
+        found: dict[tuple[str, int], frozenset[str]] = {}
+        for key in homes:
+            creation = of_home.by_home.get(key)
+            ids = {creation and creation.id, of_topic.get(key[0])}
+            found[key] = frozenset(one for one in ids if one and one != deleted)
+        return found
 
 
 @contextmanager
@@ -134,7 +165,7 @@ def open_cluster(
     try:
         cluster = RegistryCluster(registry)
         with BoundaryFinder(cluster, connection.connect) as positions:
-            yield OpenCluster(cluster, positions)
+            yield OpenCluster(cluster, positions, registry)
     finally:
         registry.stop()
 
@@ -265,6 +296,10 @@ class Planner(ABC):
         tasks = cut_tasks(present, self._positions, self._location, options)
         return ReadPlan(tuple(ranges), tuple(tasks), tuple(omissions), absent)
 
+    def creation_ids(self, partitions: Collection[TopicPartition]) -> CreationIds:
+        """Return the ids of the creations of partitions' topics, as far as they are known."""
+        return {}
+
     @abstractmethod
     def _existing(self, selection: Selection) -> list[TopicPartition]:
         """Return the partitions of a selection, all of which must exist."""
@@ -291,6 +326,9 @@ class _BrokerPlanner(Planner):
     def plan(self, options: ReadOptions) -> ReadPlan:
         self._leaders = Leaders(self._opened.cluster, options.connection)
         return super().plan(options)
+
+    def creation_ids(self, partitions: Collection[TopicPartition]) -> CreationIds:
+        return self._opened.creation_ids(partitions)
 
     def _existing(self, selection: Selection) -> list[TopicPartition]:
         try:

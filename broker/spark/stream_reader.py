@@ -1,9 +1,10 @@
 """The stream reader: micro-batches of byte ranges, whose ends are stored in the checkpoint.
 
 Runs on the driver, in one process for the life of a query, with the cluster open. An offset of the
-stream is a document `{"topic": {"0-0": 123}}`. The batch in which a new partition appears only
-records its log start offset; the next batch reads it. So both ends of every range are in the
-checkpoint, and a batch that is run again reads the same bytes.
+stream is a document `{"topic": {"0-0": 123}}`; with ZooKeeper it also has the creations of topics,
+under a name that no topic can have: `{.., "/creations": {"topic": {"0": ["ID"]}}}`. The batch in
+which a new partition appears only records its log start offset; the next batch reads it. So both
+ends of every range are in the checkpoint, and a batch that is run again reads the same bytes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,15 @@ from pyspark.sql.types import StructType
 from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import BrokerError
+from broker.spark.creations import (
+    CreationIds,
+    Reached,
+    from_creation_document,
+    joined_ids,
+    of_former_topics,
+    text_of_former,
+    to_creation_document,
+)
 from broker.spark.options import Offsets, ReadOptions, from_document, to_document
 from broker.spark.planner import (
     Leaders,
@@ -48,6 +58,7 @@ from broker.topic import TopicPartition
 logger = logging.getLogger(__name__)
 
 _RETRY_WAIT_S = 0.2
+_CREATIONS = "/creations"
 _T = TypeVar("_T")
 Document = dict[str, Any]
 
@@ -75,7 +86,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Document:
         """Return the offsets at which a new query starts."""
-        return to_document(self._ask(self._starts))
+        return _to_document(self._ask(self._starts))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit that the options set."""
@@ -89,8 +100,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
         """Return the end offsets of the next batch, which begins at `start`."""
         limit_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        begun = from_document(start)
-        return to_document(self._ask(lambda opened: self._next_ends(opened, begun, limit_bytes)))
+        begun = _from_document(start)
+        return _to_document(self._ask(lambda opened: self._next_ends(opened, begun, limit_bytes)))
 
     def reportLatestOffset(self) -> Document | None:
         """Return the high watermarks found by the last `latestOffset`."""
@@ -98,15 +109,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
         """Return the tasks of a batch, on the driver."""
-        starts, ends = from_document(start), from_document(end)
+        starts, ends = _from_document(start).offsets, _from_document(end)
         ranges = [
             ByteRange(partition, starts[partition], offset)
-            for partition, offset in ends.items()
+            for partition, offset in ends.offsets.items()
             if starts.get(partition, offset) < offset
         ]
-        return [
-            InputPartition(task) for task in self._ask(lambda opened: self._cut(opened, ranges))
-        ]
+        tasks = self._ask(lambda opened: self._cut(opened, ranges, ends))
+        return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the messages of one task, on an executor."""
@@ -138,14 +148,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._open = self._resources.enter_context(cluster)
         return self._open
 
-    def _starts(self, opened: OpenCluster) -> Offsets:
+    def _starts(self, opened: OpenCluster) -> Reached:
         options = self._options
         found = [
             resolve(partition, options.starting, options.ending, opened.positions)
             for partition in existing_partitions(opened.cluster, options.selection)
         ]
         self._accept_loss([omission for one in found for omission in one.omissions])
-        return {one.range.partition: one.range.start for one in found}
+        starts = {one.range.partition: one.range.start for one in found}
+        return Reached(starts, opened.creation_ids(starts))
 
     def _ends_now(self, opened: OpenCluster) -> Offsets:
         return {key: found.high_watermark for key, found in self._watermarks(opened).items()}
@@ -154,12 +165,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions = selected_partitions(opened.cluster, self._options.selection)
         return {partition: opened.positions.watermarks(partition) for partition in partitions}
 
-    def _next_ends(self, opened: OpenCluster, begun: Offsets, limit_bytes: int | None) -> Offsets:
+    def _next_ends(self, opened: OpenCluster, reached: Reached, limit_bytes: int | None) -> Reached:
+        begun = reached.offsets
         present = self._watermarks(opened)
+        creation_ids = opened.creation_ids(present)
+        former = of_former_topics(reached, creation_ids, present)
         self._latest = to_document({key: found.high_watermark for key, found in present.items()})
         ends = self._kept(opened, begun, present)
         pending: list[ByteRange] = []
         for partition, (first, last, _) in present.items():
+            if partition in former:
+                self._accept_loss([_of_former(partition, begun[partition], first)])
+                ends[partition] = first  # the next batch reads it: this one starts elsewhere
+                continue
             readable = self._readable(partition, last)
             if readable is None:
                 if partition in begun:  # not in the target: keep its offset
@@ -173,7 +191,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends[partition] = start
             if partition in begun and max(start, first) < readable:
                 pending.append(ByteRange(partition, max(start, first), readable))
-        return ends | _limited(opened.positions, pending, limit_bytes)
+        ends |= _limited(opened.positions, pending, limit_bytes)
+        return Reached(ends, joined_ids(reached.creation_ids, creation_ids))
 
     def _readable(self, partition: TopicPartition, last: int) -> int | None:
         """Return the end of reading a partition; None if `availableNow` began without it."""
@@ -199,10 +218,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._unavailable = set(kept)
         return kept
 
-    def _cut(self, opened: OpenCluster, wanted: Sequence[ByteRange]) -> list[ReadTask]:
+    def _cut(
+        self, opened: OpenCluster, wanted: Sequence[ByteRange], ends: Reached
+    ) -> list[ReadTask]:
+        """Return the tasks of ranges, of which the last offsets and creations are known."""
         positions = opened.positions
+        partitions = [one.partition for one in wanted]
+        former = of_former_topics(ends, opened.creation_ids(partitions), partitions)
+        self._accept_loss([_gone(one) for one in wanted if one.partition in former])
         found = []
         for one in wanted:
+            if one.partition in former:
+                continue
             log_start, high_watermark, _ = positions.watermarks(one.partition)
             found.append(clip(one, log_start, high_watermark))
         self._accept_loss([omission for one in found for omission in one.omissions])
@@ -215,6 +242,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.fail_on_data_loss:
             refuse_loss(omissions)
         report_omissions(self._options.report_path, omissions)
+
+
+def _to_document(reached: Reached) -> Document:
+    document: Document = {**to_document(reached.offsets)}
+    if created := to_creation_document(reached.creation_ids, reached.offsets):
+        document[_CREATIONS] = created
+    return document
+
+
+def _from_document(document: Document) -> Reached:
+    offsets = {name: found for name, found in document.items() if name != _CREATIONS}
+    creation_ids: CreationIds = from_creation_document(document.get(_CREATIONS, {}))
+    return Reached(from_document(offsets), creation_ids)
 
 
 def _limited(
@@ -237,6 +277,18 @@ def _recreated(partition: TopicPartition, start: int, first: int, last: int) -> 
         f"recreated, and is read from its start, {first}"
     )
     return Omission(Cause.LOST, partition, first, first, text)
+
+
+def _of_former(partition: TopicPartition, offset: int, first: int) -> Omission:
+    return Omission(Cause.LOST, partition, first, first, text_of_former(offset, first))
+
+
+def _gone(one: ByteRange) -> Omission:
+    text = (
+        f"offsets {one.start} to {one.end} are of a former topic, which was deleted and created "
+        "again before they were read"
+    )
+    return Omission(Cause.LOST, one.partition, one.start, one.end, text)
 
 
 def _vanished(partition: TopicPartition, offset: int) -> Omission:

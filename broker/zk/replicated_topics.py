@@ -433,6 +433,10 @@ class ReplicatedTopics:
             return found.replicas.get(partition, ())
         return ()
 
+    def creation_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return the creation ids of topics, without those that have no replicas."""
+        return {one.topic: one.creation_id for one in self._assignments(topics)[0]}
+
     def led_states(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Return the states of the partitions of topics that have a leader; see `leaders`."""
         found, _ = self._assignments(topics)

@@ -31,6 +31,8 @@ from broker.spark.load_task import DateRule, LoadSettings, TaskResult, load_rang
 from broker.spark.local import LocalProcesses
 from broker.spark.ranges import ReadTask
 from broker.topic import TopicPartition
+from broker.zk.session import Session
+from tests.support.recreation import await_creation, create_again
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse
 from tests.support.spark_session import publish
@@ -477,3 +479,31 @@ def test_topic_when_unknown_then_is_an_error_of_ours(running_broker: Broker, out
     with pytest.raises(BrokerError, match="topic 'nothing' not found"):
         look_at_load(LoadRequest(output, parse(options)))
     assert not output.exists()
+
+
+@pytest.mark.zookeeper
+def test_topic_when_created_again_then_the_next_load_fails_or_begins_at_its_start(
+    start_broker: Callable[..., Broker], zookeeper: str, session: Session, output: Path
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    publish(broker, "events", numbered(0, 10))
+    options = parse({"zk": zookeeper, "subscribe": "events"})
+    request = LoadRequest(output, options, dates=DAY)
+    former = await_creation(session, "events")
+    run_load(ENGINE, request)
+
+    create_again(broker, "events", numbered(100, 130))
+    await_creation(session, "events", other_than=former)
+
+    with pytest.raises(DataLossError, match=f"{10 * SIZE} was reached, and the topic was deleted"):
+        run_load(ENGINE, request)
+    bearing = replace(request, options=replace(options, fail_on_data_loss=False))
+    manifest = run_load(ENGINE, bearing)
+    assert manifest is not None
+    assert manifest.message_count == 30
+    assert [gap.message for gap in manifest.left_out if "created again" in gap.message]
+    assert run_load(ENGINE, request) is None
+    publish(broker, "events", numbered(130, 131))
+    following = run_load(ENGINE, request)
+    assert following is not None
+    assert following.message_count == 1

@@ -18,6 +18,8 @@ from broker.server.broker import Broker
 from broker.spark.options import parse_read_options
 from broker.spark.schema import full_schema
 from broker.spark.stream_reader import Document, StreamReader
+from broker.zk.session import Session
+from tests.support.recreation import await_creation, create_again
 from tests.support.spark_session import publish
 
 SIZE = len(build_set([b"0000"]))
@@ -38,7 +40,9 @@ def open_stream() -> Iterator[Open]:
     readers: list[StreamReader] = []
 
     def make(broker: Broker, **options: str) -> StreamReader:
-        given = {"brokers": f"127.0.0.1:{broker.port}", "startingOffsets": "earliest", **options}
+        given = {"startingOffsets": "earliest", **options}
+        if "zk" not in given:
+            given["brokers"] = f"127.0.0.1:{broker.port}"
         if not {"assign", "subscribePattern"} & given.keys():
             given["subscribe"] = "events"
         parsed = parse_read_options(given, is_stream=True)
@@ -259,6 +263,32 @@ def test_log_when_shorter_and_that_is_borne_then_is_read_from_its_start(
     batches, end = run_all(reader, at(50), ReadAllAvailable())
 
     assert (flat(batches), end) == (numbered(0, 10), at(10))
+
+
+@pytest.mark.zookeeper
+def test_topic_when_created_again_then_offsets_of_the_former_one_are_not_used(
+    start_broker: Callable[..., Broker], zookeeper: str, session: Session, open_stream: Open
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    publish(broker, "events", numbered(0, 10))
+    await_creation(session, "events")
+    strict = open_stream(broker, zk=zookeeper)
+    start = strict.initialOffset()
+    reached = strict.latestOffset(start, ReadAllAvailable())
+    assert payloads(strict, start, reached) == numbered(0, 10)
+
+    former = await_creation(session, "events")
+    create_again(broker, "events", numbered(100, 130))
+    await_creation(session, "events", other_than=former)
+
+    with pytest.raises(DataLossError, match=f"{10 * SIZE} was reached, and the topic was deleted"):
+        strict.latestOffset(reached, ReadAllAvailable())
+    with pytest.raises(DataLossError, match="are of a former topic"):
+        strict.partitions(start, reached)
+    bearing = open_stream(broker, zk=zookeeper, failOnDataLoss="false")
+    batches, end = run_all(bearing, reached, ReadAllAvailable())
+    assert flat(batches) == numbered(100, 130)
+    assert bearing.latestOffset(end, ReadAllAvailable()) == end
 
 
 def test_partition_when_its_broker_no_longer_has_it_then_fails(
