@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as fn
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from broker.errors import QueryError
 from broker.spark.extraction import text_of
@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
-_CORRUPT = "_corrupt_record"
+CASE_SENSITIVE = "spark.sql.caseSensitive"
+"""A setting of Spark: whether names of views and columns that differ in case are different."""
+
 _MISFIT = "_pylog_misfit"
+_WHOLE = "_pylog_whole"
+_OF_SPARK = "_corrupt_record"
+_NO_JSON = "["
 _PARSED = "_pylog_parsed"
 _NAMING_NODES = {
     "Aggregate", "Filter", "GlobalLimit", "Join", "LocalLimit", "Project", "Sort", "SubqueryAlias",
@@ -30,6 +35,7 @@ _NAMING_NODES = {
 """Nodes of a plan that need only the columns that they or their parents name."""
 _WHOLE_NODES = {"Aggregate", "CollectMetrics", "Filter", "Project", "Sort", "Union", "Window"}
 """Nodes of a plan that read all rows of their children."""
+_JSON_SPACES = " \t\r\n"
 _METRICS_DEADLINE_S = 60.0
 _POLL_S = 0.02
 
@@ -50,14 +56,71 @@ def infer_schema(messages: DataFrame) -> InferredSchema:
     """Infer fields that can hold the JSON payloads of all messages of a batch, by reading them.
 
     Raises:
-        QueryError: none of the messages is a JSON object.
+        QueryError: none of the messages is a JSON object with a value, or names of fields differ
+            only in upper and lower case, which the session does not heed.
     """
-    texts = messages.select(text_of(fn.col("value")).alias("value"))
-    found = messages.sparkSession.read.json(texts).schema
-    fields = [field for field in found.fields if field.name != _CORRUPT]
-    if not fields:
-        raise QueryError("none of its messages is a JSON object")
-    return InferredSchema(StructType(fields), len(fields) == len(found.fields))
+    spark = messages.sparkSession
+    text = text_of(fn.col("value"))
+    stripped = _stripped(text)
+    # by itself the reader takes an array for as many objects, and the first of several objects
+    checked = fn.when(stripped.isin("", "null"), fn.lit("{}")).when(
+        stripped.startswith("{"), _wrapped(text)
+    )
+    texts = messages.select(checked.otherwise(fn.lit(_NO_JSON)).alias("value"))
+    is_case_sensitive = str(spark.conf.get(CASE_SENSITIVE))
+    spark.conf.set(CASE_SENSITIVE, "true")  # else one of two such fields would be dropped
+    try:
+        reader = spark.read.option("columnNameOfCorruptRecord", _MISFIT)
+        found = {field.name: field.dataType for field in reader.json(texts).schema}
+    finally:
+        spark.conf.set(CASE_SENSITIVE, is_case_sensitive)
+    fields = found.get(_WHOLE)
+    if not isinstance(fields, StructType):
+        raise QueryError("none of its messages is a JSON object with a value")
+    schema = _without_doubles(fields)
+    assert isinstance(schema, StructType)
+    if is_case_sensitive != "true":
+        _check_case(schema)
+    return InferredSchema(schema, _MISFIT not in found)
+
+
+def _stripped(text: Column) -> Column:
+    return fn.btrim(text, fn.lit(_JSON_SPACES))
+
+
+def _wrapped(text: Column) -> Column:
+    """Return JSON as the field of an object, which is no JSON if anything follows the value."""
+    return fn.concat(fn.lit(f'{{"{_WHOLE}":'), text, fn.lit("}"))
+
+
+def _without_doubles(kind: DataType) -> DataType:
+    """Return a type in which no struct has two fields of one name, as an object may have."""
+    if isinstance(kind, ArrayType):
+        return ArrayType(_without_doubles(kind.elementType))
+    if not isinstance(kind, StructType):
+        return kind
+    kinds: dict[str, DataType] = {}
+    for field in kind:
+        found = _without_doubles(field.dataType)
+        is_another = kinds.setdefault(field.name, found) != found
+        kinds[field.name] = StringType() if is_another else found
+    return StructType([StructField(name, found) for name, found in kinds.items()])
+
+
+def _check_case(kind: DataType) -> None:
+    if isinstance(kind, ArrayType):
+        _check_case(kind.elementType)
+    if not isinstance(kind, StructType):
+        return
+    names: dict[str, str] = {}
+    for field in kind:
+        _check_case(field.dataType)
+        other = names.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise QueryError(
+                f"its fields '{other}' and '{field.name}' differ only in upper and lower case: set "
+                f"{CASE_SENSITIVE}=true to have both, or give a schema with one of them"
+            )
 
 
 def count_misfits(messages: DataFrame, schema: StructType) -> int:
@@ -139,9 +202,10 @@ def is_observed(result: DataFrame, observation: Observation) -> bool:
 
 
 def _parsed(text: Column, schema: StructType) -> Column:
-    """Return the fields of JSON objects, and `_MISFIT`, which is null where all values fit."""
-    whole = StructType([*schema.fields, StructField(_MISFIT, StringType())])
-    return fn.from_json(text, whole, {"columnNameOfCorruptRecord": _MISFIT})
+    """Return JSON objects as `_WHOLE`, and `_MISFIT`, which is null where all values fit."""
+    parts = StructType([StructField(_WHOLE, schema), StructField(_MISFIT, StringType())])
+    checked = fn.when(_stripped(text) == "", fn.lit("{}")).otherwise(_wrapped(text))
+    return fn.from_json(checked, parts, {"columnNameOfCorruptRecord": _MISFIT})
 
 
 def parse_schema(text: str) -> StructType:
@@ -176,17 +240,22 @@ def with_json(
     names = table.columns
     existing = {name.lower() for name in names}
     if misfits is None:
-        objects = fn.from_json(fn.col("text"), schema)
+        # Spark prunes fields that a query does not use only where there are no options
+        is_of_spark = any(field.name == _OF_SPARK for field in schema)
+        options = {"columnNameOfCorruptRecord": _MISFIT} if is_of_spark else None
+        objects = fn.from_json(fn.col("text"), schema, options)
     else:
         count = fn.count_if(fn.col(_PARSED).getField(_MISFIT).isNotNull()).alias("count")
         table = table.withColumn(_PARSED, _parsed(fn.col("text"), schema)).observe(misfits, count)
-        objects = fn.col(_PARSED)
-    fields = [
-        objects.getField(field.name).alias(
-            f"json_{field.name}" if field.name.lower() in existing else field.name
-        )
-        for field in schema
-    ]
+        objects = fn.col(_PARSED).getField(_WHOLE)
+    taken = existing | {field.name.lower() for field in schema}
+    fields = []
+    for field in schema:
+        name = field.name
+        while name.lower() in (existing if name == field.name else taken):
+            name = f"json_{name}"
+        taken.add(name.lower())
+        fields.append(objects.getField(field.name).alias(name))
     return table.select(*names, *fields)
 
 

@@ -14,6 +14,7 @@ from broker.log.segment import expand_paths
 from broker.spark.events import count_sessions, count_windows, join_table, join_topics, largest
 from broker.spark.extraction import EventFields, events
 from broker.spark.queries import (
+    CASE_SENSITIVE,
     InferredSchema,
     count_misfits,
     infer_schema,
@@ -31,7 +32,7 @@ from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.log.document import report_verification
 from pylogctl.pipeline.options import (
@@ -48,7 +49,7 @@ from pylogctl.pipeline.reading import (
     reporting,
 )
 from pylogctl.pipeline.results import read_file, write_result
-from pylogctl.pipeline.spark import in_parts, open_spark, open_spark_for
+from pylogctl.pipeline.spark import in_parts, open_spark, open_spark_for, parse_conf
 from pylogctl.pipeline.stream import Identity, check_checkpoint, run_stream
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from broker.log.verify import Engine
 
 _EMPTY_RELATIONS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
-_SQL_CONF = {"spark.sql.session.timeZone": "UTC"}
+_CONF = {"spark.sql.session.timeZone": "UTC"}
 
 
 class Job(NamedTuple):
@@ -83,14 +84,16 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         schema: fields of JSON payloads, in SQL's notation.
 
     Raises:
+        UsageError: names of topics differ only in upper and lower case.
         QueryError: the query or schema is invalid, or payloads are not JSON.
         BrokerError: a topic cannot be read, or the result cannot be sent.
     """
     env = job.env
     planned = plan_reading(env, job.topics, job.read, job.loss)
+    _check_view_names(planned.topics, job.spark)
     with (
         reporting(env, [planned], job.spark) as (reading,),
-        open_spark_for(env, job.spark, job.target.target(), _SQL_CONF) as session,
+        open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
     ):
         # Spark drops the observation from the plan of a result that turns out to be empty
         session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
@@ -135,6 +138,25 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
                     f"topic '{topic}': {count} messages do not fit the schema: they are not JSON "
                     "objects, or have values of other types, which are null in the result"
                 )
+
+
+def _check_view_names(topics: Sequence[str], spark: SparkChoice) -> None:
+    """Validate that no two topics have the same view: Spark does not heed the case of names.
+
+    Raises:
+        UsageError: two do.
+    """
+    if parse_conf(spark.spark_conf or ()).get(CASE_SENSITIVE, "").lower() == "true":
+        return
+    by_view: dict[str, str] = {}
+    for topic in topics:
+        other = by_view.setdefault(topic.lower(), topic)
+        if other != topic:
+            raise UsageError(
+                f"topics '{other}' and '{topic}' cannot both be views: their names differ only in "
+                "upper and lower case",
+                hints=[f"name one of them with -t, or add --spark-conf {CASE_SENSITIVE}=true"],
+            )
 
 
 def _narrowed(
@@ -219,7 +241,7 @@ def run_window(
     planned = plan_reading(env, job.topics, job.read, job.loss, may_lack_brokers=job.stream.stream)
     with (
         reporting(env, [planned], job.spark) as (reading,),
-        open_spark_for(env, job.spark, job.target.target()) as session,
+        open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
     ):
         found = _events(session, job, reading, fields)
         if job.stream.stream:
@@ -281,7 +303,7 @@ def run_join(
     ]
     with (
         reporting(env, readings, job.spark) as reported,
-        open_spark_for(env, job.spark, job.target.target()) as session,
+        open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
     ):
         left = _events(session, job, reported[0], fields[0])
         if table is None:

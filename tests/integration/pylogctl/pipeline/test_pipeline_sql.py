@@ -151,6 +151,58 @@ def test_sql_when_values_do_not_fit_then_says_how_many_messages_have_nulls(
     assert result.stderr.startswith("warning: topic 'events': 2 messages do not fit the schema")
 
 
+@pytest.mark.spark
+def test_sql_when_messages_are_arrays_or_several_objects_then_says_that_they_do_not_fit(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    odd = [b'[{"v":2},{"w":3}]', b'\n\t[{"v":4}]', b'{"v":8}\n{"v":16}', b'{"v":32} end']
+    data = write_segments([b'{"v":1}', *odd, b' {"v":64, "_corrupt_record":"}{"}\n', b"", b"null"])
+    query = "SELECT count(*) AS n, sum(v) AS v FROM events"
+    command = ("pipeline", "sql", query, "--path", str(data), "--output", "csv")
+
+    for options in (("--json",), ("--schema", "v BIGINT")):
+        result = invoke(*command, *options)
+
+        assert (result.status, result.text) == (0, "n,v\n8,65\n")
+        assert result.stderr.startswith("warning: topic 'events': 4 messages do not fit the schema")
+
+
+@pytest.mark.spark
+def test_sql_when_fields_of_json_have_hard_names_then_none_is_lost_in_silence(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([b'{"a":1,"a":"x","value":3,"json_value":4,"_corrupt_record":5}'])
+    write_segments([b'{"u":{"id":1}}', b'{"u":{"ID":2}}'], directory="cases_0")
+    names = "a, json_value, json_json_value, _corrupt_record"
+    command = ("pipeline", "sql", "--json", "--path", str(data), "--output", "csv", "-t")
+
+    doubled = invoke(*command, "events", f"SELECT {names} FROM events")
+    cases = invoke(*command, "cases", "SELECT sum(u.id) FROM cases")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        both = invoke(*command, "cases", "SELECT sum(u.id) AS a, sum(u.ID) AS b FROM cases")
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", "false")
+
+    assert doubled.text.splitlines()[1] == "x,4,3,5"
+    assert cases.status == ExitStatus.USAGE
+    assert "'cases': its fields 'ID' and 'id' differ only in upper and lower case" in cases.stderr
+    assert both.text == "a,b\n1,2\n"
+
+
+def test_sql_when_names_of_topics_differ_only_in_case_then_none_is_taken_for_the_other(
+    write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    write_segments([b"a", b"b"], directory="Web_0")
+    data = write_segments([b"c"], directory="web_0")
+
+    result = invoke("pipeline", "sql", "SELECT count(*) FROM Web", "--path", str(data))
+
+    assert result.status == ExitStatus.USAGE
+    assert "topics 'Web' and 'web' cannot both be views" in result.stderr
+    assert "--spark-conf spark.sql.caseSensitive=true" in result.stderr
+
+
 def jobs_outside_queries(spark: SparkSession) -> set[int]:
     """Return the jobs of no group: those beside the jobs of results."""
     return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
@@ -228,6 +280,60 @@ def test_sql_when_into_csv_then_a_csv_reader_gets_the_same_values(
     assert [row[0] for row in rows] == HARD_TEXTS
     assert [base64.b64decode(row[1], validate=True) for row in rows] == payloads
     assert [row[2] for row in rows] == ["", *HARD_TEXTS[1:]]
+
+
+@pytest.mark.spark
+def test_sql_when_names_of_fields_have_dots_then_they_are_columns_of_every_target(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path
+) -> None:
+    publish(running_broker, "events", [b'{"user.id":1,"user":{"id":2}}'])
+    address = f"127.0.0.1:{running_broker.port}"
+    query = "SELECT `user.id`, user.id AS other FROM events"
+    command = ("pipeline", "sql", query, "--broker", address, "-t", "events", "--json")
+    target = tmp_path / "result.csv"
+
+    to_file = invoke(*command, "--into", str(target))
+    to_topic = invoke(*command, "--to-topic", "copies")
+
+    assert (to_file.status, to_topic.status) == (0, 0)
+    assert target.read_text() == "user.id,other\n1,2\n"
+    assert values(read(brokers=address, subscribe="copies")) == [b'{"user.id":1,"other":2}']
+
+
+@pytest.mark.spark
+def test_sql_when_the_only_column_is_null_then_each_row_is_in_the_csv_file(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke, tmp_path: Path
+) -> None:
+    data = write_segments([b"a", b"", b"c"])
+    target = tmp_path / "result.csv"
+    query = "SELECT nullif(text, 'a') AS x FROM events ORDER BY offset"
+
+    result = invoke("pipeline", "sql", query, "--path", str(data), "--into", str(target))
+
+    assert result.status == 0
+    with target.open(newline="", encoding="utf-8") as file:
+        assert list(csv.reader(file)) == [["x"], [""], [""], ["c"]]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("columns", ["t", "t, n"])
+def test_sql_when_times_have_microseconds_then_every_target_has_them(
+    spark: SparkSession,
+    write_segments: WriteSegments,
+    invoke: Invoke,
+    tmp_path: Path,
+    columns: str,
+) -> None:
+    data = write_segments([b"2026-01-02 03:04:05.678901"])
+    times = "SELECT timestamp(text) AS t, CAST(text AS TIMESTAMP_NTZ) AS n FROM events"
+    query = f"SELECT {columns} FROM ({times})"
+    command = ("pipeline", "sql", query, "--path", str(data))
+
+    for suffix in ("csv", "json"):
+        target = tmp_path / f"result.{suffix}"
+        assert invoke(*command, "--into", str(target)).status == 0
+        assert "2026-01-02T03:04:05.678901Z" in target.read_text()
+        assert target.read_text().count("2026-01-02T03:04:05.678901") == len(columns.split(","))
 
 
 @pytest.mark.spark
