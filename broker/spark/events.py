@@ -207,14 +207,12 @@ def join_table(
         raise QueryError("a table to join with is a batch")
     if column not in table.columns:
         raise QueryError(f"the table has no column '{column}'; it has: {', '.join(table.columns)}")
-    named = {
-        name: f"table_{name}" if name in _OF_EVENTS else name
-        for name in table.columns
-        if name != column
-    }
-    rows = table.select(
-        table[column].cast("string").alias("table_column"),
-        *(table[name].alias(new) for name, new in named.items()),
+    names = [f"_table_{number}" for number in range(len(table.columns))]
+    of_name = dict(zip(table.columns, names, strict=True))
+    compared = fn.col(of_name.pop(column)).cast("string")
+    joined = events.select(*_OF_EVENTS).join(table.toDF(*names), fn.col("key") == compared, how)
+    others = (
+        fn.col(unique).alias(f"table_{name}" if name.lower() in _OF_EVENTS else name)
+        for name, unique in of_name.items()
     )
-    joined = events.select(*_OF_EVENTS).join(rows, fn.col("key") == fn.col("table_column"), how)
-    return joined.select(*_OF_EVENTS, *(joined[new] for new in named.values()))
+    return joined.select(*_OF_EVENTS, *others)

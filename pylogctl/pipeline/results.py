@@ -36,6 +36,7 @@ from pyspark.sql.types import (
 
 from broker.files import sync_directory
 from broker.spark.options import WriteOptions
+from broker.spark.queries import quoted
 from broker.spark.source import FORMAT
 from broker.spark.tables import append_rows
 from broker.spark.temporary import temporary_directory
@@ -47,13 +48,19 @@ from pylogctl.pipeline.reading import cluster_of
 from pylogctl.pipeline.spark import query_progress
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row, SparkSession
 
 _NESTED = (ArrayType, MapType, StructType)
 _SENT = ("value", "key")
 # as RFC 4180 has it, and unchanged by other readers; Spark would trim, and escape by backslashes
 _CSV = {"escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
-_FILE_OPTIONS: dict[str, dict[str, str]] = {"csv": _CSV, "json": {}, "parquet": {}}
+_LOCAL_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+_TIMES = {  # Spark would cut microseconds off
+    "timestampFormat": f"{_LOCAL_TIME}XXX",
+    "timestampNTZFormat": _LOCAL_TIME,
+}
+_FILE_OPTIONS = {"csv": _CSV | _TIMES, "json": _TIMES, "parquet": {}}
 _READ_OPTIONS = {"csv": {**_CSV, "header": "true", "multiLine": "true"}, "json": {}, "parquet": {}}
 
 
@@ -215,24 +222,41 @@ def to_send(table: DataFrame) -> DataFrame:
 
     if "value" in table.columns:
         return table.select(*(name for name in _SENT if name in table.columns))
-    return table.select(fn.to_json(fn.struct(*table.columns)).alias("value"))
+    fields = (quoted(name) for name in table.columns)
+    return table.select(fn.to_json(fn.struct(*fields), _TIMES).alias("value"))
 
 
 def _for_files(table: DataFrame, form: str) -> DataFrame:
-    """Convert columns for a file format: binary values are base64 in CSV."""
+    """Convert columns for a file format: binary values are base64 in CSV.
+
+    Columns of CSV get other names, as the header is not written by Spark: a name with a dot would
+    stand for a field of a column. A null in an only column is empty text: Spark would leave out the
+    row, whose line is empty.
+    """
     from pyspark.sql import functions as fn
 
     if form != "csv":
         return table
-    kinds = dict(table.dtypes)
-    return table.select(
-        *(
-            fn.translate(fn.base64(table[name]), "\r\n", "").alias(name)
-            if kinds[name] == "binary"
-            else table[name]
-            for name in table.columns
-        )
-    )
+    names = [f"c{number}" for number in range(len(table.columns))]
+    kinds = [field.dataType for field in table.schema]
+    columns = [
+        fn.translate(fn.base64(name), "\r\n", "") if isinstance(kind, BinaryType) else fn.col(name)
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    if len(columns) == 1 and not isinstance(kinds[0], _NESTED):
+        columns = [fn.coalesce(_as_text(columns[0], kinds[0]), fn.lit(""))]
+    return table.toDF(*names).select(columns)
+
+
+def _as_text(column: SparkColumn, kind: DataType) -> SparkColumn:
+    """Return a column as the text that Spark writes into files."""
+    from pyspark.sql import functions as fn
+
+    if isinstance(kind, TimestampType):
+        return fn.date_format(column, _TIMES["timestampFormat"])
+    if isinstance(kind, TimestampNTZType):
+        return fn.date_format(column, _LOCAL_TIME)
+    return column.cast("string")
 
 
 def write_file(table: DataFrame, path: Path, *, keeps_empty: bool = True) -> None:

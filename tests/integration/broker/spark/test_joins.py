@@ -84,6 +84,19 @@ def test_table_when_joined_then_its_columns_follow_the_event(
     assert left.count() == 3
 
 
+def test_table_when_its_columns_have_hard_names_then_is_joined(
+    spark: SparkSession, sides: tuple[DataFrame, DataFrame]
+) -> None:
+    table = spark.createDataFrame(
+        [("a", "x", 1, 2)], "`user.id` string, Text string, `a.b` int, b int"
+    )
+
+    joined = join_table(sides[0], table, "user.id")
+
+    assert joined.columns == ["key", "time", "text", "table_Text", "a.b", "b"]
+    assert [(row.key, *row[3:]) for row in joined.collect()] == [("a", "x", 1, 2)]
+
+
 def test_table_when_it_lacks_the_column_then_says_which_there_are(
     spark: SparkSession, sides: tuple[DataFrame, DataFrame]
 ) -> None:
