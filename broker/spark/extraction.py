@@ -41,12 +41,14 @@ class TimeFormat:
         pattern: for Spark's parser; None for `AUTO`.
         has_zone: whether times include their zone.
         has_year: whether times include their year.
+        has_century: whether the year has four digits.
         zone: zone of times that include none.
     """
 
     pattern: str | None = None
     has_zone: bool = False
     has_year: bool = True
+    has_century: bool = True
     zone: str = "UTC"
 
 
@@ -74,7 +76,9 @@ def parse_time_format(text: str = AUTO, zone: str = "UTC") -> TimeFormat:
     if not letters & set(_DIRECTIVES):
         raise QueryError(f"'{text}' is not a time format; valid: auto, %Y-%m-%d %H:%M:%S")
     pattern = "".join(_translated(tokens, number, text) for number in range(len(tokens)))
-    return TimeFormat(pattern, "z" in letters, not letters.isdisjoint("Yy"), zone)
+    return TimeFormat(
+        pattern, "z" in letters, not letters.isdisjoint("Yy"), "y" not in letters, zone
+    )
 
 
 def _translated(tokens: list[re.Match[str]], number: int, whole: str) -> str:
@@ -112,7 +116,9 @@ _YEARS_BACK = 9  # February 29 is up to eight years back
 _MILLISECONDS_FROM = 1e11
 """Numbers below are seconds since 1970, as `broker.tools.audit.json_time` has it."""
 _POSSIBLE_MS = (-62_135_596_800_000, 253_402_300_799_000)
-"""Years 1 to 9999; other numbers, infinity and NaN are not times."""
+"""Years 1 to 9999; other numbers are not times."""
+_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+_CENTURY_TURNS = 2069
 _ZONE_AT_END = r"(?i)(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
@@ -174,8 +180,13 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
 
 def _finite(text: Column) -> Column:
     """Return text as a number, null if it is none."""
-    number = text.try_cast("double")
-    return fn.when(fn.abs(number) < fn.lit(float("inf")), number)  # NaN is larger, for Spark
+    number = _number(text)
+    return fn.when(fn.abs(number) < fn.lit(float("inf")), number)
+
+
+def _number(text: Column) -> Column:
+    """Return text as a number, null if it is none: Spark would take `12d` for one, as Java does."""
+    return fn.when(text.rlike(_NUMBER), text.try_cast("double"))
 
 
 def json_field(text: Column, path: str) -> Column:
@@ -216,7 +227,8 @@ def _time(text: Column, fields: EventFields) -> Column:
     if not form.has_zone:
         text, pattern = fn.concat(text, fn.lit(f" {form.zone}")), f"{pattern} VV"
     if form.has_year:
-        return fn.try_to_timestamp(text, fn.lit(pattern))
+        found = fn.try_to_timestamp(text, fn.lit(pattern))
+        return found if form.has_century else _in_century(found, form)
 
     def in_year(year: Column) -> Column:
         dated = fn.concat(year.cast("string"), fn.lit(" "), text)
@@ -229,9 +241,21 @@ def _time(text: Column, fields: EventFields) -> Column:
     return fn.coalesce(*(fn.when(one <= limit, one) for one in candidates))
 
 
+def _in_century(time: Column, form: TimeFormat) -> Column:
+    """Return times of years 00 to 68 as they are, and of 2069 to 2099 as of 1969 to 1999.
+
+    So does `strptime`, as POSIX has it.
+    """
+    local = time if form.has_zone else fn.from_utc_timestamp(time, form.zone)
+    former = local - fn.expr("interval 100 years")
+    if not form.has_zone:
+        former = fn.to_utc_timestamp(former, form.zone)
+    return fn.when(fn.year(local) < _CENTURY_TURNS, time).otherwise(former)
+
+
 def any_time(text: Column, zone: str = "UTC") -> Column:
     """Parse times: ISO 8601 (in `zone` if it has none), or seconds or milliseconds since 1970."""
-    number = text.try_cast("double")
+    number = _number(text)
     millis = fn.when(number < _MILLISECONDS_FROM, number * 1000).otherwise(number)
     whole = fn.when(text.rlike(_DATE), fn.concat(text, fn.lit("T00:00:00"))).otherwise(text)
     zoned = fn.when(whole.rlike(_ZONE_AT_END), whole).otherwise(

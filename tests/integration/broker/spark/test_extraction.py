@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -87,6 +88,39 @@ def test_json_times_when_no_time_can_be_that_then_are_null(spark: SparkSession) 
     rows = found(spark, [b'{"ts": %b}' % one for one in times], EventFields(time_field=".ts"))
 
     assert [row[1] for row in rows] == [None] * len(times)
+
+
+@pytest.mark.spark
+def test_values_when_only_java_takes_them_for_numbers_then_are_none(spark: SparkSession) -> None:
+    values = [b"1.5", b'"-2e1"', b'" 3 "', b'"12d"', b'"7f"', b'"0x1p3"', b'"NaN"', b'"."']
+    messages = spark.createDataFrame(
+        [(b'{"v":%b,"t":%b}' % (v, v),) for v in values], "value binary"
+    )
+
+    rows = events(messages, EventFields(time_field=".t", value_field=".v")).collect()
+
+    assert [row.value for row in rows] == [1.5, -20.0, 3.0] + [None] * 5
+    assert [row.time is None for row in rows] == [False] * 3 + [True] * 5
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("text", "zone", "times"),
+    [
+        ("%d/%m/%y %H", "America/New_York", ["31/12/99 20", "10/04/99 23", "01/01/68 00"]),
+        ("%d/%m/%y %H %z", "UTC", ["31/12/99 23 +0000", "01/01/69 00 +0000", "31/12/68 23 +0000"]),
+    ],
+)
+def test_times_when_years_have_two_digits_then_are_as_strptime_has_them(
+    spark: SparkSession, text: str, zone: str, times: list[str]
+) -> None:
+    fields = EventFields(pattern="(?P<time>.*)", time_format=parse_time_format(text, zone))
+    expected = [datetime.strptime(one, text) for one in times]  # noqa: DTZ007 - one has none
+    zoned = [one if one.tzinfo else one.replace(tzinfo=ZoneInfo(zone)) for one in expected]
+
+    rows = found(spark, [one.encode() for one in times], fields)
+
+    assert [row[1] for row in rows] == [int(one.timestamp()) * 1000 for one in zoned]
 
 
 @pytest.mark.spark
