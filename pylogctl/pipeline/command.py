@@ -495,7 +495,8 @@ def window(
     Messages without a time are not counted. A stream emits each window once, when the watermark has
     passed its end; later messages of that window are not counted. A restarted stream continues from
     its checkpoint: files have each window once, a topic or standard output at least once. A
-    checkpoint can only be used with the options it was made with, except --watermark.
+    checkpoint can only be used with the options it was made with, except --watermark; --from can be
+    left out.
     """
     from pylogctl.pipeline.spark import check_spark
 

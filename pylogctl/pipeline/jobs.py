@@ -50,7 +50,7 @@ from pylogctl.pipeline.reading import (
 )
 from pylogctl.pipeline.results import read_file, write_result
 from pylogctl.pipeline.spark import in_parts, open_spark, open_spark_for, parse_conf
-from pylogctl.pipeline.stream import Identity, check_checkpoint, run_stream
+from pylogctl.pipeline.stream import START, Identity, check_checkpoint, run_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -336,6 +336,7 @@ def _identity(
         "--time-format": times.pattern,
         "--time-zone": times.zone,
         "--year": fields[0].year,
+        START: job.read.start,
         "--into": None if job.target.into is None else job.target.into.absolute(),
         "--into-table": table and table.identifier,
         "--to-topic": job.target.to_topic,

@@ -41,6 +41,8 @@ _OWNER_NAME = "_stream.json"
 _QUERY_ID = "sql.streaming.queryId"
 
 _WriteBatch = Callable[["DataFrame", int], None]
+START = "--from"
+"""The option of where a query starts; it may be left out when the query goes on."""
 Identity = Mapping[str, str]
 """What a query is, by its options: those that state and offsets in a checkpoint depend on."""
 
@@ -61,6 +63,8 @@ def check_checkpoint(target: TargetChoice, choice: StreamChoice, identity: Ident
 
 def _check_identity(checkpoint: Path, begun: Mapping[str, Any], identity: Identity) -> None:
     for name in sorted(begun.keys() | identity.keys()):
+        if name == START and name not in identity:
+            continue  # the offsets in the checkpoint count
         if begun.get(name) != identity.get(name):
             there, wanted = (one.get(name, "not given") for one in (begun, identity))
             raise CliError(
@@ -143,8 +147,7 @@ def run_stream(
             query = start_stream(table.sparkSession, writer, into_table, table.schema)
         try:
             try:
-                text = json.dumps(dict(identity), indent=1) + "\n"
-                write_atomically(choice.checkpoint / _QUERY_NAME, text.encode())
+                _bind(choice.checkpoint, identity)
                 _wait(query, stop, late)
                 if not stop.is_set:
                     _raise_failure(query, sink)
@@ -155,6 +158,13 @@ def run_stream(
                 raise
         finally:
             late.tell()
+
+
+def _bind(checkpoint: Path, identity: Identity) -> None:
+    """Store what the query of a new checkpoint is."""
+    path = checkpoint / _QUERY_NAME
+    if not path.exists():
+        write_atomically(path, (json.dumps(dict(identity), indent=1) + "\n").encode())
 
 
 def _wait(query: StreamingQuery, stop: StopRequest, late: _LateEvents) -> None:

@@ -226,6 +226,7 @@ def test_stream_when_started_again_then_its_checkpoint_and_files_take_no_other_q
     other_checkpoint = invoke(
         *command, "--size", "1s", "--into", str(into), "--checkpoint", str(tmp_path / "new")
     )
+    other_start = invoke(*command, "--from", "-1", "--size", "1s", "--into", str(into))
     again = invoke(*command, "--size", "1s", "--into", str(into))
 
     assert (first.status, first.stderr) == (0, "")
@@ -233,6 +234,7 @@ def test_stream_when_started_again_then_its_checkpoint_and_files_take_no_other_q
         4,
         f"error: the checkpoint '{tmp_path}/checkpoint' is of a stream with --size 1000, not 5000",
     )
+    assert (other_start.status, "with --from start, not -1" in other_start.stderr) == (4, True)
     assert (other_target.status, "with --into" in other_target.stderr) == (4, True)
     assert (other_checkpoint.status, "with another checkpoint" in other_checkpoint.stderr) == (
         4,
