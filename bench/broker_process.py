@@ -34,7 +34,12 @@ class BrokerProcess:
     def __init__(self, directory: Path, **properties: str) -> None:
         self.data = directory / "data"
         self.id = int(properties.get("brokerid", "0"))
-        settings = {"port": "0", "log.dir": str(self.data), **properties}
+        settings = {
+            "port": "0",
+            "log.dir": str(self.data),
+            "zk.connectiontimeout.ms": "60000",  # a machine that stalls at the start is no failure
+            **properties,
+        }
         path = directory / "broker.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         with (directory / "broker.log").open("ab") as output:

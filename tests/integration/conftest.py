@@ -28,6 +28,7 @@ def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
             "port": port_of_its_own(),
             "data_dirs": (data_dir,),
             "num_threads": 1,
+            "zk_connection_timeout_ms": 60_000,
         }
         broker = Broker(BrokerConfig(**(defaults | settings)))  # type: ignore[arg-type]  # test settings by name
         broker.start()
