@@ -255,7 +255,8 @@ def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple
 
     A damaged entry extends up to the next good one, so that readers can resume there. Lengths
     alone are not trusted: the CRC of the entry around the target, or of the one behind it, must be
-    good.
+    good, or both must look like entries, as they do if only payloads are damaged. A reader that
+    comes from the front goes on at the same position.
 
     Args:
         file: the open segment file.
@@ -270,12 +271,39 @@ def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple
         try:
             before, after = boundaries_around(file, target, end, start=start)
         except _ChainBrokenError as error:
-            before = error.position
+            before = reached_from = error.position
         else:
-            if after in (target, end) or any(
-                _has_good_crc(file.fd, at, end) for at in (before, after)
-            ):
-                return before, after
-        start = find_entry(file.fd, before + 1, end) or end
+            reached_from = before
+            around = (before, after)
+            if after == end or any(_has_good_crc(file.fd, at, end) for at in around):
+                return around
+            if all(looks_like_entry(file.fd, at, end) for at in around):
+                return around
+            if after == target:
+                former = _entry_before(file, target, end, start)
+                if former is None or _has_good_crc(file.fd, former, end):
+                    return around
+                reached_from = former
+        start = find_entry(file.fd, reached_from + 1, end) or end
         if start > target:
             return before, start
+
+
+def _entry_before(file: SegmentFile, position: int, end: int, start: int | None) -> int | None:
+    """Return where the entry starts that ends at a position, by the chain of lengths.
+
+    Args:
+        file: the open segment file.
+        position: where the chain has come to.
+        end: a boundary.
+        start: a boundary to walk from; None for the nearest one in the file's index.
+
+    Returns:
+        None if the chain starts at the position.
+    """
+    if position == (start or 0):
+        return None
+    try:
+        return boundaries_around(file, position - 1, end, start=start)[0]
+    except _ChainBrokenError as error:
+        return error.position

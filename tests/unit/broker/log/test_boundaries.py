@@ -171,6 +171,33 @@ def test_boundaries_despite_damage_when_an_entry_is_bad_then_it_reaches_up_to_th
     assert scan.boundaries_despite_damage(SegmentFile(path), target, len(data)) == expected
 
 
+@pytest.mark.parametrize("target", [14, 20, 39])
+def test_boundaries_despite_damage_when_neighbours_are_bad_then_no_message_inside_one_is_taken(
+    tmp_path: Path, target: int
+) -> None:
+    inside = encode([b"visible"])
+    data = bytearray(ENTRIES[0] + ENTRIES[1] + encode([b"in " + inside + b" it"]) + ENTRIES[3])
+    data[25] ^= 1  # the payload of the second
+    data[37] ^= 1  # of the third, before the message in it
+    path = tmp_path / "segment"
+    path.write_bytes(data)
+
+    found = scan.boundaries_despite_damage(SegmentFile(path), target, len(data))
+
+    assert found == ((13, 26) if target < 26 else (26, 26 + 10 + 6 + len(inside)))
+
+
+def test_boundaries_despite_damage_when_a_bad_length_ends_at_the_target_then_that_is_none(
+    tmp_path: Path,
+) -> None:
+    data = bytearray(b"".join(ENTRIES))
+    data[16] = 14  # the second seems to end at 31, inside the fourth
+    path = tmp_path / "segment"
+    path.write_bytes(data)
+
+    assert scan.boundaries_despite_damage(SegmentFile(path), 31, len(data)) == (26, 37)
+
+
 def test_boundaries_despite_damage_when_nothing_good_follows_then_the_end(tmp_path: Path) -> None:
     path = tmp_path / "segment"
     path.write_bytes(ENTRIES[0] + b"\x7f" + bytes(30))
