@@ -14,11 +14,13 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -34,6 +36,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from broker.errors import QueryError
 from broker.files import sync_directory
 from broker.spark.options import WriteOptions
 from broker.spark.queries import quoted
@@ -51,6 +54,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row, SparkSession
 
+_FIRST_MICROS = -62_135_596_800_000_000  # the year 1
+_LAST_MICROS = 253_402_300_799_999_999  # the end of 9999
+_CYCLE_MICROS = 146_097 * 86_400_000_000  # 400 years
 _NESTED = (ArrayType, MapType, StructType)
 _SENT = ("value", "key")
 # as RFC 4180 has it, and unchanged by other readers; Spark would trim, and escape by backslashes
@@ -82,7 +88,7 @@ def document_of(table: DataFrame, name: str, empty: str) -> Document:
 
 
 def records_of(schema: StructType, rows: Iterable[Row], *, is_json: bool) -> Iterator[Record]:
-    """Convert rows to records: times in UTC, binary values in base64.
+    """Convert rows, as `printable` has them, to records: times in UTC, binary values in base64.
 
     Nested values stay nested in JSON, and become JSON text elsewhere.
     """
@@ -142,11 +148,26 @@ def _optional(kind: DataType) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-def _utc_text(moment: datetime) -> str:
-    """Format a time in UTC; Spark returns naive local times."""
-    utc = moment.astimezone(UTC).replace(tzinfo=None)
+def _utc_text(moment: datetime | int) -> str:
+    """Format a time in UTC: a naive local one, as Spark returns it, or microseconds since 1970."""
+    if isinstance(moment, datetime):
+        utc, shift = moment.astimezone(UTC).replace(tzinfo=None), 0
+    else:
+        utc, shift = _in_calendar(moment)
     spec = "milliseconds" if utc.microsecond % 1000 == 0 else "microseconds"
-    return f"{utc.isoformat(timespec=spec if utc.microsecond else 'seconds')}Z"
+    text = utc.isoformat(timespec=spec if utc.microsecond else "seconds")
+    if shift:  # ISO 8601 has years of other than four digits with a sign
+        text = f"{utc.year + shift:+05d}{text[4:]}"
+    return f"{text}Z"
+
+
+def _in_calendar(micros: int) -> tuple[datetime, int]:
+    """Return a time in UTC in a year that Python has, and how many years it is off."""
+    shift, rest = 0, micros
+    if not _FIRST_MICROS <= micros <= _LAST_MICROS:  # the calendar repeats after 400 years
+        cycles, rest = divmod(micros - _FIRST_MICROS, _CYCLE_MICROS)
+        shift, rest = 400 * cycles, rest + _FIRST_MICROS
+    return datetime(1970, 1, 1) + timedelta(microseconds=rest), shift  # noqa: DTZ001 - in UTC
 
 
 def _number(value: Any) -> Any:
@@ -188,15 +209,61 @@ def write_result(
             send_rows(env, table, target.to_topic)
     else:
         with query_progress(env, table.sparkSession):  # until the first row is printed
-            rows = _started(table) if order is None else _sorted(table.collect(), order)
+            rows = _started(table) if order is None else _sorted(collected(table), order)
         is_json = env.output in ("json", "jsonl")
         render(env, document, records_of(table.schema, rows, is_json=is_json))
 
 
 def _started(table: DataFrame) -> Iterator[Row]:
     """Return the rows of a table, of which the first has been computed."""
-    rows = table.toLocalIterator(prefetchPartitions=True)
+    rows = _in_python(printable(table).toLocalIterator(prefetchPartitions=True))
     return chain(list(islice(rows, 1)), rows)
+
+
+def collected(table: DataFrame) -> list[Row]:
+    """Return the rows of a table, to print them; see `printable`.
+
+    Raises:
+        QueryError: a nested time is none of Python's.
+    """
+    with _python_times():
+        return printable(table).collect()
+
+
+def printable(table: DataFrame) -> DataFrame:
+    """Return a table with times as microseconds since 1970: Python has only years 1 to 9999.
+
+    A window can end later, as that of December 31, 9999 does. Times inside of other values stay.
+    """
+    from pyspark.sql import functions as fn
+
+    kinds = [field.dataType for field in table.schema]
+    if not any(isinstance(kind, TimestampType) for kind in kinds):
+        return table
+    names = [f"c{number}" for number in range(len(kinds))]
+    columns = (
+        fn.unix_micros(name) if isinstance(kind, TimestampType) else fn.col(name)
+        for name, kind in zip(names, kinds, strict=True)
+    )
+    return table.toDF(*names).select(*columns).toDF(*table.columns)
+
+
+def _in_python(rows: Iterator[Row]) -> Iterator[Row]:
+    with _python_times():
+        yield from rows
+
+
+@contextmanager
+def _python_times() -> Iterator[None]:
+    try:
+        yield
+    except PySparkException:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise QueryError(
+            f"a time cannot be printed, as its year is not one of 1 to 9999 ({error}): cast it to "
+            "STRING, or write it with --into"
+        ) from error
 
 
 def _sorted(rows: list[Row], order: Sequence[str]) -> list[Row]:

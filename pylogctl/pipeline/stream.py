@@ -26,7 +26,14 @@ from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.pipeline.options import StreamChoice, TargetChoice
 from pylogctl.pipeline.reading import cluster_of
-from pylogctl.pipeline.results import document_of, records_of, send_rows, to_send, write_file
+from pylogctl.pipeline.results import (
+    collected,
+    document_of,
+    records_of,
+    send_rows,
+    to_send,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -245,7 +252,7 @@ class _Printer:
         self._document = document_of(table, name, "")
 
     def __call__(self, batch: DataFrame, _: int) -> None:
-        rows = batch.collect()
+        rows = collected(batch)
         if not rows:
             return
         records = records_of(batch.schema, rows, is_json=self._env.output == "jsonl")

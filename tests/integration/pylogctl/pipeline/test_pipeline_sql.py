@@ -301,6 +301,21 @@ def test_sql_when_names_of_fields_have_dots_then_they_are_columns_of_every_targe
 
 
 @pytest.mark.spark
+def test_sql_when_python_has_no_such_year_then_times_are_printed(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([b"+10000-01-01", b"9999-12-31 23:59:59.9", b"0001-01-01", b"0000-12-31"])
+    query = "SELECT timestamp(text) AS t FROM events ORDER BY offset"
+
+    result = invoke("pipeline", "sql", query, "--path", str(data), "--output", "csv")
+
+    assert result.text.splitlines()[1:] == [
+        "+10000-01-01T00:00:00Z", "9999-12-31T23:59:59.900Z", "0001-01-01T00:00:00Z",
+        "+0000-12-31T00:00:00Z",
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
 def test_sql_when_the_only_column_is_null_then_each_row_is_in_the_csv_file(
     spark: SparkSession, write_segments: WriteSegments, invoke: Invoke, tmp_path: Path
 ) -> None:
@@ -403,6 +418,12 @@ def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_he
             (),
             2,
             "error: line 1, column 8: The value 'x' of the type \"STRING\" cannot be cast",
+        ),
+        (
+            "SELECT array(timestamp'10000-01-01 00:00:00') AS t FROM events",
+            (),
+            2,
+            "error: a time cannot be printed, as its year is not one of 1 to 9999",
         ),
         ("SELECT 1", ("--columns", "x"), 2, "error: no column 'x'"),
         ("SELECT 1", ("-t", "nope"), 3, "error: topic 'nope' is not in these files"),

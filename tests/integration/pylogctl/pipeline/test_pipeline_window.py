@@ -57,6 +57,21 @@ def test_window_when_no_message_has_a_time_then_has_no_rows_and_says_so(
 
 
 @pytest.mark.spark
+def test_window_when_a_time_is_the_last_of_python_then_its_end_is_printed(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([b'{"user":"ada","ts":"9999-12-31T23:59:59Z"}', event("ada", 1)])
+    command = ("pipeline", "window", "events", "--path", str(data), *EVENTS, "--size", "1m")
+
+    result = invoke(*command, "--output", "csv", "--columns", "start,end,messages")
+
+    assert result.text.splitlines()[1:] == [
+        "2026-01-02T03:00:00Z,2026-01-02T03:01:00Z,1",
+        "9999-12-31T23:59:00Z,+10000-01-01T00:00:00Z,1",
+    ]
+
+
+@pytest.mark.spark
 def test_window_when_values_are_named_then_their_sums_and_the_largest_are_told(
     spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
 ) -> None:
