@@ -67,7 +67,12 @@ _TIMES = {  # Spark would cut microseconds off
     "timestampNTZFormat": _LOCAL_TIME,
 }
 _FILE_OPTIONS = {"csv": _CSV | _TIMES, "json": _TIMES, "parquet": {}}
-_READ_OPTIONS = {"csv": {**_CSV, "header": "true", "multiLine": "true"}, "json": {}, "parquet": {}}
+_MALFORMED = "_pylog_malformed"
+_READ_OPTIONS = {  # by itself Spark would make nulls of what is malformed
+    "csv": {**_CSV, "header": "true", "multiLine": "true", "mode": "FAILFAST"},
+    "json": {"columnNameOfCorruptRecord": _MALFORMED},
+    "parquet": {},
+}
 
 
 def document_of(table: DataFrame, name: str, empty: str) -> Document:
@@ -371,9 +376,13 @@ def read_file(session: SparkSession, path: Path) -> DataFrame:
 
     Raises:
         UsageError: the suffix stands for no format.
+        QueryError: a line is not JSON; a malformed line of CSV fails when it is read.
     """
     form = file_format(path)
-    return session.read.format(form).options(**_READ_OPTIONS[form]).load(str(path))
+    table = session.read.format(form).options(**_READ_OPTIONS[form]).load(str(path))
+    if _MALFORMED in table.columns:
+        raise QueryError(f"'{path}' has lines that are not JSON objects")
+    return table
 
 
 def _csv_line(names: list[str]) -> bytes:

@@ -224,6 +224,33 @@ def test_join_when_the_table_is_not_there_then_says_so(invoke: Invoke, table: st
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        ("users.json", '{"id":"ada"}\nno json\n', "has lines that are not JSON objects"),
+        ("users.csv", "id,name\nada\n", "Malformed CSV record: ada"),
+    ],
+)
+def test_join_when_the_table_is_malformed_then_says_so(
+    spark: SparkSession,
+    write_segments: WriteSegments,
+    invoke: Invoke,
+    tmp_path: Path,
+    name: str,
+    lines: str,
+    message: str,
+) -> None:
+    data = write_segments([event("ada", 1)])
+    table = tmp_path / name
+    table.write_text(lines)
+    command = ("pipeline", "join", "events", "--path", str(data), "--key-field", ".user")
+
+    result = invoke(*command, "--table", str(table), "--table-column", "id")
+
+    assert (result.status, message in result.stderr) == (2, True)
+
+
+@pytest.mark.spark
 def test_stream_when_started_again_then_its_checkpoint_and_files_take_no_other_query(
     spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path
 ) -> None:
