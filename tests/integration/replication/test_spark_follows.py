@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from broker.errors import BrokerUnreachableError, DataLossError
 from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.message_set import iter_messages
+from broker.spark.load import LoadRequest, run_load
+from broker.spark.local import LocalProcesses
 from broker.spark.planner import ReadPlan
 from broker.spark.task_reader import read_task
 from broker.topic import TopicPartition
@@ -105,3 +112,38 @@ def test_task_when_its_leader_hands_over_during_the_read_then_every_message_come
         payloads += batch.column("value").to_pylist()
 
     assert payloads == options.payloads
+
+
+def test_load_when_a_topic_is_created_again_then_notices_and_not_when_its_leader_dies(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    cluster = start_cluster()
+    options = Options(cluster, {"zk": cluster.zookeeper})
+    request = LoadRequest(tmp_path / "lake", parse(options))
+    with LocalProcesses(1) as engine:
+
+        def has_nothing_new() -> bool:
+            with suppress(BrokerUnreachableError):  # the one that was killed, as it is registered
+                return run_load(engine, request) is None
+            return False
+
+        first = run_load(engine, request)
+        killed = cluster.kill_leader(options.partitions[0])
+        wait_until(has_nothing_new, "a load from the new leader")
+        cluster.start(killed)
+        cluster.await_full_isr(options.partitions)
+        connection = cluster.connect(cluster.controller())
+        connection.call(DeleteReplicatedTopicRequest("t"))
+        connection.close()
+        wait_until(lambda: not cluster.has_topic("t"), "the end of the deletion")
+        again = Options(cluster, {"zk": cluster.zookeeper})
+
+        assert first is not None
+        assert first.message_count == len(options.payloads)
+        with pytest.raises(DataLossError, match="deleted and created again since"):
+            run_load(engine, request)
+        bearing = replace(request, options=parse({**again, "failOnDataLoss": "false"}))
+        second = run_load(engine, bearing)
+
+    assert second is not None
+    assert second.message_count == len(again.payloads)
