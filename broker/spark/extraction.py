@@ -121,6 +121,7 @@ _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 _CENTURY_TURNS = 2069
 _ZONE_AT_END = r"(?i)(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_NO_SECONDS = r"^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2})(?=$|[^:0-9])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,8 @@ def any_time(text: Column, zone: str = "UTC") -> Column:
     """Parse times: ISO 8601 (in `zone` if it has none), or seconds or milliseconds since 1970."""
     number = _number(text)
     millis = fn.when(number < _MILLISECONDS_FROM, number * 1000).otherwise(number)
-    whole = fn.when(text.rlike(_DATE), fn.concat(text, fn.lit("T00:00:00"))).otherwise(text)
+    timed = fn.regexp_replace(text, _NO_SECONDS, "$1:00")  # Spark takes no time without seconds
+    whole = fn.when(text.rlike(_DATE), fn.concat(text, fn.lit("T00:00:00"))).otherwise(timed)
     zoned = fn.when(whole.rlike(_ZONE_AT_END), whole).otherwise(
         fn.concat(whole, fn.lit(f" {zone}"))
     )

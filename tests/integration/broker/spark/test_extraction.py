@@ -66,7 +66,8 @@ def test_json_times_when_of_any_kind_then_are_as_the_audit_reads_them(spark: Spa
     times = [
         MOMENT_MS, MOMENT_MS / 1000, MOMENT_MS / 1000 + 0.25, str(MOMENT_MS // 1000 * 1000),
         "2005-12-04T04:47:44Z", "2005-12-04 04:47:44", "2005-12-04T05:47:44.5+01:00",
-        "2005-12-04", "yesterday", None, True,
+        "2005-12-04", "2005-12-04T04:47Z", "2005-12-04 04:47", "2005-12-04T05:47+01:00",
+        "yesterday", None, True,
     ]  # fmt: skip
     payloads = [json.dumps({"meta": {"ts": time}, "user": "ada"}).encode() for time in times]
     time_of = json_time(".meta.ts")
