@@ -52,8 +52,8 @@ def text_of_former(offset: int, first: int) -> str:
         first: the log start offset.
     """
     return (
-        f"offset {offset} was reached, and the topic was deleted and created again since; it is "
-        f"read from its start, {first}"
+        f"offset {offset} was reached, and the topic was deleted and created again since; it "
+        f"starts at {first} now"
     )
 
 

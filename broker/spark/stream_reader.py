@@ -274,7 +274,7 @@ def _limited(
 def _recreated(partition: TopicPartition, start: int, first: int, last: int) -> Omission:
     text = (
         f"offset {start} was reached, and the log ends at {last} now: it was truncated or "
-        f"recreated, and is read from its start, {first}"
+        f"recreated, and starts at {first}"
     )
     return Omission(Cause.LOST, partition, first, first, text)
 
