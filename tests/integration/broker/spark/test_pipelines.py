@@ -28,6 +28,7 @@ def run_pipeline(folder: Path) -> None:
             Path(sys.executable).with_name("spark-pipelines"),
             "run",
             *("--conf", "spark.sql.catalogImplementation=hive"),
+            *("--conf", "spark.sql.shuffle.partitions=2"),
             *("--conf", f"spark.sql.warehouse.dir={folder / 'data' / 'tables'}"),
         ],
         cwd=folder,
