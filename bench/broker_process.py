@@ -53,7 +53,8 @@ class BrokerProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the broker did not start; see {directory / 'broker.log'}")
+            log = directory / "broker.log"
+            raise RuntimeError(f"the broker did not start; {log} ends\n{log.read_text()[-2000:]}")
         self.port = int(json.loads(line)["port"])
 
     @property
