@@ -63,7 +63,8 @@ class Connections:
                 raise BrokerUnreachableError(f"{partition} has no leader")
             self._leaders[partition] = leader
         if leader not in self._connections:
-            self._connections[leader] = self._cluster.connect(leader)
+            # a leader that is frozen is left soon
+            self._connections[leader] = self._cluster.connect(leader, timeout_s=5)
         connection = self._connections[leader]
         connection.connect()
         return connection
