@@ -73,6 +73,7 @@ class Registration:
     ) -> None:
         self._session = session
         self._wait_limit_s = session_timeout_ms / 1000 * _EXPIRY_SLACK
+        self._start_limit_s = self._wait_limit_s
         self._work = threading.Lock()  # one writer of nodes at a time
         self._changed = threading.Condition()  # guards the fields below
         self._broker: BrokerInfo | None = None
@@ -117,11 +118,15 @@ class Registration:
         is_current = self._registered_session is not None
         return is_current and self._topics == self._registered_topics
 
+    def extend_start(self, limit_s: float) -> None:
+        """Let the first registration of a broker, if connections are lost, try for so long."""
+        self._start_limit_s = max(self._wait_limit_s, limit_s)
+
     def register_broker(self, info: BrokerInfo, *, rack: str, is_clean: bool) -> None:
         """Register a broker; see `Registry.register_broker`."""
         with self._work:
             self._rack, self._is_clean = rack, is_clean
-            self._register_broker(info)
+            self._register_broker(info, self._start_limit_s)
             with self._changed:
                 self._broker = info
                 self._changed.notify_all()
@@ -129,8 +134,9 @@ class Registration:
     def join_cluster(self, proposed_id: str) -> str:
         """Return the id of the cluster; see `Registry.join_cluster`."""
         session_id = self._session.session_id
-        deadline_s = time.monotonic() + self._wait_limit_s
-        cluster_id = self._repeated(partial(self._registered_cluster_id, proposed_id), deadline_s)
+        cluster_id = self._repeated(
+            partial(self._registered_cluster_id, proposed_id), self._start_limit_s
+        )
         self._cluster_id, self._cluster_session = cluster_id, session_id
         return cluster_id
 
@@ -199,7 +205,7 @@ class Registration:
         if self._session.session_id != self._registered_session:
             if self._registered_session is not None:
                 self.forget_session()
-            self._register_broker(broker)
+            self._register_broker(broker, self._wait_limit_s)
         if self._is_clean and not self._was_registered_clean:
             self._session.set(*self._replication_node(broker))
             self._was_registered_clean = True
@@ -322,13 +328,13 @@ class Registration:
         self._is_closed = True
         self._wakeup.set()
 
-    def _register_broker(self, info: BrokerInfo) -> None:
+    def _register_broker(self, info: BrokerInfo, limit_s: float) -> None:
         """Create the id node; caller holds `_work`."""
-        deadline_s = time.monotonic() + self._wait_limit_s
-        self._repeated(partial(self._register_in_session, info, deadline_s), deadline_s)
+        self._repeated(partial(self._register_in_session, info), limit_s)
 
-    def _register_in_session(self, info: BrokerInfo, deadline_s: float) -> None:
+    def _register_in_session(self, info: BrokerInfo) -> None:
         """Create the id node, and that for replication, in the present session."""
+        deadline_s = time.monotonic() + self._wait_limit_s
         session_id = self._session.session_id
         while not self._try_register_broker(info, deadline_s):
             pass
@@ -340,8 +346,9 @@ class Registration:
                 self._topics_session = session_id
         self._watch_created([paths.broker(info.id), paths.replicated_broker(info.id)])
 
-    def _repeated(self, action: Callable[[], _T], deadline_s: float) -> _T:
+    def _repeated(self, action: Callable[[], _T], limit_s: float) -> _T:
         """Do what can be repeated, until the connection or the session holds for all of it."""
+        deadline_s = time.monotonic() + limit_s
         while True:
             try:
                 return action()

@@ -117,9 +117,12 @@ class Registry:
     def start(self, timeout_s: float = 10.0, *, retries_refused: bool = True) -> None:
         """Connect, and wait until the session is established; see `Session.start`.
 
+        A broker that loses the connection while it is registered tries again for as long.
+
         Raises:
             RegistryUnreachableError: no server responded in time.
         """
+        self._registration.extend_start(timeout_s)
         self.session.start(timeout_s, retries_refused=retries_refused)
         self._worker.start()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from broker.server.broker import Broker
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from broker.zk.registry import Registry
+from broker.zk.session import Session
 from tests.integration.broker.server.peer import Peer
 from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until
@@ -107,6 +109,30 @@ def test_start_when_the_registry_is_away_then_says_so_and_leaves_nothing(tmp_pat
         broker.start()
     broker.stop()
     wait_until(lambda: threading.active_count() <= threads, "the end of its threads")
+
+
+def test_start_when_the_connection_is_lost_for_long_then_registers_within_its_wait(
+    start_broker: BrokerFactory,
+    zookeeper: str,
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    create, losses_s = Session.create, [2.0]
+
+    def lose_once(session: Session, path: str, value: bytes, *, ephemeral: bool = False) -> None:
+        if ephemeral and losses_s:
+            time.sleep(losses_s.pop())  # longer than it waits for the end of another session
+            raise RegistryUnreachableError("the connection was lost")
+        create(session, path, value, ephemeral=ephemeral)
+
+    monkeypatch.setattr(Session, "create", lose_once)
+
+    broker = start_broker(
+        zookeeper=zookeeper, zk_session_timeout_ms=1000, zk_connection_timeout_ms=60_000
+    )
+
+    assert losses_s == []
+    assert [one.port for one in registry.brokers()] == [broker.port]
 
 
 def test_broker_when_the_registry_is_lost_then_serves_on_and_is_back_in_it_later(
