@@ -742,7 +742,7 @@ def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
     assert listed == Reassignments(9000, (PartitionReassignment(info.partition, change),))
     await_told(brokers[0], lambda one: one.replicas == (*info.replicas, target))
     assert led(brokers[0]).adding == (target,)
-    assert brokers[target].pushes[-1].throttle_bytes_per_s == 9000
+    wait_until(lambda: brokers[target].pushes[-1].throttle_bytes_per_s == 9000, "the throttle")
     thread.reassign(ReassignRequest((), 0)).result(60)
     wait_until(lambda: brokers[target].pushes[-1].throttle_bytes_per_s == 0, "the new throttle")
     cancel = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, ()),)))
