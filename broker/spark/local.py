@@ -25,15 +25,14 @@ from broker.errors import TaskProcessError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # names of `mallopt` in glibc's malloc.h
+_MMAP_BYTES = 32 << 20  # the most that glibc takes
+_KEPT_BYTES = 64 << 20
+
 
 def core_count() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_MMAP_BYTES = 32 << 20  # the most that the C library takes
-_KEPT_BYTES = 64 << 20
 
 
 class _Failed(NamedTuple):

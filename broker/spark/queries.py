@@ -27,7 +27,7 @@ CASE_SENSITIVE = "spark.sql.caseSensitive"
 _MISFIT = "_pylog_misfit"
 _WHOLE = "_pylog_whole"
 _OF_SPARK = "_corrupt_record"
-_NO_JSON = "["
+_NO_JSON = "["  # which no parser takes: a message that is no object
 _PARSED = "_pylog_parsed"
 _NAMING_NODES = {
     "Aggregate", "Filter", "GlobalLimit", "Join", "LocalLimit", "Project", "Sort", "SubqueryAlias",
@@ -77,7 +77,7 @@ def infer_schema(messages: DataFrame) -> InferredSchema:
     fields = found.get(_WHOLE)
     if not isinstance(fields, StructType):
         raise QueryError("none of its messages is a JSON object with a value")
-    schema = _without_doubles(fields)
+    schema = _with_unique_names(fields)
     assert isinstance(schema, StructType)
     if is_case_sensitive != "true":
         _check_case(schema)
@@ -93,15 +93,15 @@ def _wrapped(text: Column) -> Column:
     return fn.concat(fn.lit(f'{{"{_WHOLE}":'), text, fn.lit("}"))
 
 
-def _without_doubles(kind: DataType) -> DataType:
+def _with_unique_names(kind: DataType) -> DataType:
     """Return a type in which no struct has two fields of one name, as an object may have."""
     if isinstance(kind, ArrayType):
-        return ArrayType(_without_doubles(kind.elementType))
+        return ArrayType(_with_unique_names(kind.elementType))
     if not isinstance(kind, StructType):
         return kind
     kinds: dict[str, DataType] = {}
     for field in kind:
-        found = _without_doubles(field.dataType)
+        found = _with_unique_names(field.dataType)
         is_another = kinds.setdefault(field.name, found) != found
         kinds[field.name] = StringType() if is_another else found
     return StructType([StructField(name, found) for name, found in kinds.items()])
