@@ -14,6 +14,27 @@ from broker.cluster_state import NO_EPOCH, EpochEnd, EpochStart
 
 _EPOCH = attrgetter("epoch")
 _START = attrgetter("start_offset")
+_EPOCH_BIT_COUNT = 32
+_EPOCH_BITS = (1 << _EPOCH_BIT_COUNT) - 1
+FIRST_INCARNATION = 1 << 31
+"""Incarnations of a broker are numbered from here, so that none is taken for a leader epoch."""
+
+
+def term_of(creation: int, epoch: int) -> int:
+    """Return the number that stands for an epoch of one creation of a topic, in 63 bits.
+
+    With the end of its messages a producer can ask later whether they are still in the log.
+
+    Args:
+        creation: the `creation_key` of the topic.
+        epoch: the leader epoch; for a log without replicas, the incarnation of its broker.
+    """
+    return creation << _EPOCH_BIT_COUNT | epoch
+
+
+def is_of_replicas(term: int) -> bool:
+    """Return whether the log that a term is of had replicas."""
+    return not term & FIRST_INCARNATION
 
 
 class LeaderEpochs:
@@ -104,6 +125,20 @@ class LeaderEpochs:
         after = bisect_right(self._entries, epoch, key=_EPOCH)
         found = self._entries[after - 1].epoch if after else epoch
         return EpochEnd(found, self._entries[after].start_offset)
+
+    def end_of_term(self, term: int, creation: int, log_end_offset: int) -> int:
+        """Return where a term ends in the log, -1 if nothing that is known here was written in it.
+
+        Args:
+            term: see `term_of`.
+            creation: the `creation_key` of the log's topic.
+            log_end_offset: where the last epoch ends for now.
+        """
+        epoch = term & _EPOCH_BITS
+        if term >> _EPOCH_BIT_COUNT != creation or not self._entries:
+            return -1
+        found = self.end_of(epoch, log_end_offset)
+        return found.end_offset if found.epoch == epoch else -1
 
     def covering(self, offset: int, end_offset: int) -> tuple[EpochStart, ...]:
         """Return the epochs that the bytes of a range were written in; none if it is empty."""

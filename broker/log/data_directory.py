@@ -92,6 +92,7 @@ LOCK_NAME = ".lock"
 _META_NAME = "meta.properties"
 _BROKER_ID = "broker.id"
 _CLUSTER_ID = "cluster.id"
+_INCARNATION = "incarnation"
 _CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
 _PARTITION_COUNTS_NAME = "topic-partition-counts"
 _CREATOR_NAME = "creator"
@@ -245,6 +246,21 @@ class DataDirectory:
             self._write_meta({**self._meta, _CLUSTER_ID: cluster_id})
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    @property
+    def incarnation(self) -> int:
+        """Return how often a broker was started here that had not been closed cleanly."""
+        text = self._meta.get(_INCARNATION, "")
+        return int(text) if text.isdecimal() else 0
+
+    def write_incarnation(self, incarnation: int) -> None:
+        """Store the number of the broker's incarnation, if it is another one.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if incarnation != self.incarnation:
+            self._write_meta({**self._meta, _INCARNATION: str(incarnation)})
 
     def _write_meta(self, meta: dict[str, str]) -> None:
         lines = [f"{name}={value}\n" for name, value in meta.items()]

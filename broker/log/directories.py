@@ -458,6 +458,20 @@ class DataDirectories:
             raise failures[0]
         self._recorded = record
 
+    def begin_incarnation(self, *, is_another: bool) -> int:
+        """Return the number of the broker's incarnation, after it was stored.
+
+        Args:
+            is_another: the broker was not closed cleanly, or has lost messages.
+        """
+        incarnation = max(one.incarnation for one in self.online) + is_another
+        for directory in self.online:
+            try:
+                directory.write_incarnation(incarnation)
+            except OSError as error:  # a full disk: it counts in the others, or as unknown
+                logger.warning("cannot write to %s: %s", directory.path, error)
+        return incarnation
+
     def join_cluster(self, cluster_id: str) -> None:
         """Note the cluster of all directories, for good.
 

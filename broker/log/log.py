@@ -25,6 +25,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from broker.clock import Clock
+from broker.cluster_state import EpochStart
 from broker.errors import (
     InvalidMessageError,
     OffsetOutOfRangeError,
@@ -35,7 +36,7 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.files import sync_directory
-from broker.leader_epochs import LeaderEpochs
+from broker.leader_epochs import LeaderEpochs, term_of
 from broker.log.epoch_file import EpochFile
 from broker.log.flusher import Flushable
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, read_header
@@ -210,6 +211,8 @@ class Log:
         self._epochs: EpochFile | None = None
         self.is_replicated = False
         """Whether other brokers have copies of the log, or may have."""
+        self._incarnations = LeaderEpochs()
+        self._creation = 0
         self._is_visible_at_once = not config.flush_before_read
         self._told_of_appends = self._listeners if self._is_visible_at_once else None
         if epochs is not None:
@@ -255,6 +258,31 @@ class Log:
     def epochs(self) -> LeaderEpochs:
         """Return the leader epochs of a replicated log."""
         return self._leader_epochs.epochs.trimmed(self.log_start_offset)
+
+    @property
+    def term(self) -> int:
+        """Return the term in which messages are appended, of a log without replicas."""
+        return term_of(self._creation, self._incarnations.last_epoch)
+
+    def begin_incarnation(self, incarnation: int, start_offset: int, creation: int) -> None:
+        """Note which incarnation of the broker appends to a log without replicas.
+
+        A broker gets another one after a crash, which can take the end of a log.
+
+        Args:
+            incarnation: its number, from `FIRST_INCARNATION`.
+            start_offset: all before it was written by the incarnation before; the log start offset
+                if the broker is the same one.
+            creation: the `creation_key` of the topic.
+        """
+        start, before = self.log_start_offset, incarnation - 1
+        epochs = LeaderEpochs([EpochStart(before if start_offset > start else incarnation, start)])
+        self._incarnations = epochs.begun(incarnation, start_offset)
+        self._creation = creation
+
+    def end_of_term(self, term: int) -> int:
+        """Return where a term without replicas ends, -1 if nothing of it is known."""
+        return self._incarnations.end_of_term(term, self._creation, self._log_end_offset)
 
     @property
     def size_bytes(self) -> int:

@@ -21,6 +21,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from broker.clock import Clock
+from broker.cluster_state import creation_key
 from broker.config import BrokerConfig
 from broker.errors import (
     InvalidRequestError,
@@ -33,6 +34,7 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.files import DIRECTORY_MODE, validate_no_link
+from broker.leader_epochs import FIRST_INCARNATION
 from broker.log.creation_ids import CreationIds
 from broker.log.data_directory import (
     MOVED_FROM_NAME,
@@ -99,6 +101,8 @@ class _Loaded(NamedTuple):
     recoveries: list[Recovery]
     gone: set[TopicPartition]
     """Partitions with a recovery point and no log."""
+    kept_ends: dict[TopicPartition, int]
+    """Where the messages end of logs that have lost some, or may have."""
     was_recovered: bool
 
 
@@ -155,6 +159,7 @@ class LogManager:
         self._high_watermarks: dict[DataDirectory, dict[TopicPartition, int]] = {}
         self._counts = PartitionCounts(config, self._directories)
         self._creation_ids = CreationIds(self._directories)
+        self._incarnation = 0
         self._moves = Moves(self._make_move)
         self._is_checkpoint_refused = False
         self._is_open = False
@@ -369,6 +374,7 @@ class LogManager:
             if is_new_topic:
                 self._creation_ids.add(topic)
             log = self._create_log(TopicPartition(topic, self._config.broker_id, index))
+            self._begin_incarnation(log, 0)
             self._add_log(log)
         if is_new_topic:
             self._announce(topic)
@@ -1000,7 +1006,18 @@ class LogManager:
             self.was_recovered |= one.was_recovered
         self._leave_directories_offline()
         self._creation_ids.load(self._counts.topics())
+        kept_ends = {p: end for one in loaded.values() for p, end in one.kept_ends.items()}
+        is_another = not self.was_clean or bool(kept_ends)
+        self._incarnation = directories.begin_incarnation(is_another=is_another)
+        for log in self._logs.values():
+            start = log.log_end_offset if is_another else log.log_start_offset
+            self._begin_incarnation(log, kept_ends.get(log.partition, start))
         return recoveries
+
+    def _begin_incarnation(self, log: Log, start_offset: int) -> None:
+        creation = creation_key(self._creation_ids.of(log.partition.topic) or "")
+        incarnation = FIRST_INCARNATION + self._incarnation
+        log.begin_incarnation(incarnation, start_offset, creation)
 
     def _leave_directories_offline(self) -> None:
         """Do without the partitions in directories that cannot be used at the start."""
@@ -1034,7 +1051,7 @@ class LogManager:
         }
         home = self._config.broker_id
         known = {TopicPartition(topic, home, n) for topic, n in points[directory.path] or ()}
-        loaded = _Loaded([], [], [], known - logs.keys(), not is_clean and bool(logs))
+        loaded = _Loaded([], [], [], known - logs.keys(), {}, not is_clean and bool(logs))
         for partition, path in sorted(logs.items()):
             of_parent = points[path.parent]
             # A log not in the checkpoint was created after it: nothing of it is flushed.
@@ -1046,7 +1063,7 @@ class LogManager:
             high_watermark = self._high_watermarks[directory].get(partition, 0)
             try:
                 log, recoveries = self._load_log(
-                    partition, path, point, high_watermark, is_clean=is_clean
+                    partition, path, point, high_watermark, loaded.kept_ends, is_clean=is_clean
                 )
             except (LogCorruptError, StorageError, OSError) as error:
                 loaded.failures.append((partition, point, error))
@@ -1061,6 +1078,7 @@ class LogManager:
         directory: Path,
         point: RecoveryPoint,
         high_watermark: int,
+        kept_ends: dict[TopicPartition, int],
         *,
         is_clean: bool,
     ) -> tuple[Log, list[Recovery]]:
@@ -1084,10 +1102,12 @@ class LogManager:
                 recovery_point=point.offset,
                 time_ms=self._clock.time_ms(),
             )
+            kept_ends[partition] = segments[-1].end_offset
         creation_id = read_creation_id(directory)
         if creation_id is not None:  # what is lost is copied from the leader
             self._replica_creation_ids[partition] = creation_id
         elif not segments or segments[-1].end_offset < end_offset:
+            kept_ends[partition] = segments[-1].end_offset if segments else 0
             self._restore_end(partition, directory, segments, end_offset)
         log = self._make_log(partition, directory, segments, point)
         if creation_id is not None:

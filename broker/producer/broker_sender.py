@@ -551,9 +551,9 @@ class BrokerSender:
         connection = self.connection.current
         frame = connection.receive()
         if request.response is not None:
-            base_offset = request.response.decode(frame, request.correlation_id)
-            if base_offset is not None:
-                one = request.sets[0]
+            decoded = request.response.decode(frame, request.correlation_id)
+            if decoded is not None:
+                base_offset, one = decoded[0], request.sets[0]
                 self._pop(request)
                 self.ends[one.partition] = base_offset + len(one.message_set)
                 one.complete(base_offset, None)
@@ -582,7 +582,7 @@ class BrokerSender:
             rest = _InFlight(refused)
             self._window.appendleft(rest)
             self._window_bytes += rest.size_bytes
-        for one, (partition, code, base_offset, text) in zip(request.sets, results, strict=True):
+        for one, (partition, code, base_offset, text, _) in zip(request.sets, results, strict=True):
             if code == NO_ERROR:
                 self.ends[partition] = base_offset + len(one.message_set)
                 one.complete(base_offset, None)

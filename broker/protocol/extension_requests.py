@@ -249,6 +249,8 @@ class Acks(IntEnum):
     NONE = 0
     WRITTEN = 1
     COMMITTED = -1
+    AUTO = -2
+    """Committed where the topic has replicas, else written."""
 
 
 class PartitionSet(NamedTuple):
@@ -292,8 +294,8 @@ class PublishRequest:
     def decode(cls, reader: Reader) -> PublishRequest:
         """Read the body."""
         acks = reader.int16()
-        if acks not in (0, 1, -1):
-            raise ProtocolError(f"acks is {acks}; 0, 1 and -1 are defined")
+        if acks not in tuple(Acks):
+            raise ProtocolError(f"acks is {acks}; 0, 1, -1 and -2 are defined")
         timeout_ms = reader.int32()
         count = read_item_count(reader, 14)
         sets = tuple(
@@ -391,10 +393,12 @@ class OffsetKind(IntEnum):
     """The message boundary at or after the given offset."""
     LOG_END = 5
     """The end of what is written, flushed or not."""
+    TERM_END = 6
+    """The end of what was written in the given term; -1 if the log has nothing of it."""
 
 
 class OffsetQuery(NamedTuple):
-    """One offset asked for; `argument` is a time or an offset, or 0."""
+    """One offset asked for; `argument` is a time, an offset or a term, or 0."""
 
     partition: TopicPartition
     kind: OffsetKind
@@ -582,17 +586,17 @@ class SinglePublishResponse:
 
     def __init__(self, partition: TopicPartition) -> None:
         self._middle = INT32.pack(1) + encode_partition(partition) + INT16.pack(NO_ERROR)
-        self._layout = struct.Struct(f">hi{len(self._middle)}sqh")
+        self._layout = struct.Struct(f">hi{len(self._middle)}sqqh")
         self._size = INT32.pack(self._layout.size)
 
-    def encode(self, correlation_id: int, base_offset: int) -> bytes:
+    def encode(self, correlation_id: int, base_offset: int, term: int) -> bytes:
         """Return the frame of a response."""
         return self._size + self._layout.pack(
-            NO_ERROR, correlation_id, self._middle, base_offset, 0
+            NO_ERROR, correlation_id, self._middle, base_offset, term, 0
         )
 
-    def decode(self, frame: Buffer, correlation_id: int) -> int | None:
-        """Return the base offset of the set; None if the general decoder must read the response.
+    def decode(self, frame: Buffer, correlation_id: int) -> tuple[int, int] | None:
+        """Return base offset and term of the set; None if the general decoder must read it.
 
         Args:
             frame: a response without its size field.
@@ -600,9 +604,9 @@ class SinglePublishResponse:
         """
         if len(frame) != self._layout.size:
             return None
-        error, found_id, middle, base_offset, text_bytes = self._layout.unpack(frame)
+        error, found_id, middle, base_offset, term, text_bytes = self._layout.unpack(frame)
         is_good = error == NO_ERROR and text_bytes == 0 and middle == self._middle
-        return int(base_offset) if is_good and found_id == correlation_id else None
+        return (base_offset, term) if is_good and found_id == correlation_id else None
 
 
 @lru_cache(maxsize=4096)

@@ -184,23 +184,37 @@ class HelloResponse:
         return cls(broker_id, cluster_id, software, max_message_bytes, max_request_bytes, versions)
 
 
+NO_TERM = -1
+"""The term of a set that was not appended."""
+_OFFSET_AND_TERM = struct.Struct(">qq")
+
+
 class Published(NamedTuple):
-    """The result of one message set of a publish; `base_offset` is -1 where `error` is not 0."""
+    """The result of one message set of a publish.
+
+    Attributes:
+        partition: where it went.
+        error: 0 for none.
+        base_offset: where it starts in the log; where `error` is not 0, the leader or -1.
+        text: of the error.
+        term: in which it was appended, for `OffsetKind.TERM_END`; `NO_TERM` with an error.
+    """
 
     partition: TopicPartition
     error: int
     base_offset: int
     text: str
+    term: int = NO_TERM
 
 
 def encode_publish_response(results: list[Published]) -> bytes:
     """Return the body of the response to a publish."""
     parts = [INT32.pack(len(results))]
-    for partition, error, base_offset, text in results:
+    for partition, error, base_offset, text, term in results:
         parts += (
             encode_partition(partition),
             INT16.pack(error),
-            INT64.pack(base_offset),
+            _OFFSET_AND_TERM.pack(base_offset, term),
             encode_short_string(clip(text)),
         )
     return b"".join(parts)
@@ -208,10 +222,13 @@ def encode_publish_response(results: list[Published]) -> bytes:
 
 def decode_publish_response(reader: Reader) -> list[Published]:
     """Read the body of the response to a publish."""
-    return [
-        Published(decode_partition(reader), reader.int16(), reader.int64(), reader.short_string())
-        for _ in range(reader.count(INT32, 22))
-    ]
+    return [_decode_published(reader) for _ in range(reader.count(INT32, 30))]
+
+
+def _decode_published(reader: Reader) -> Published:
+    partition, error = decode_partition(reader), reader.int16()
+    base_offset, term = reader.fields(_OFFSET_AND_TERM)
+    return Published(partition, error, base_offset, reader.short_string(), term)
 
 
 class ReadPart(NamedTuple):

@@ -24,6 +24,7 @@ from broker.errors import (
     StaleBrokerEpochError,
     UnknownEpochError,
 )
+from broker.leader_epochs import term_of
 from broker.replication.positions import (
     NO_DIVERGENCE,
     FetchAnswer,
@@ -90,6 +91,8 @@ class Leader:
         self.epoch_start_offset = epoch_start_offset
         self.is_stopped = False
         self._creation = creation_key(info.creation_id)
+        self.term = term_of(self._creation, info.state.leader_epoch)
+        """In which messages are appended by this leader."""
         self._me = me
         self._lag_time_s = lag_time_s
         self._counts_flushed = counts_flushed
@@ -227,6 +230,10 @@ class Leader:
             if replica_id not in self.info.state.isr and self._may_join(follower):
                 self._joining.add(replica_id)
         return answer
+
+    def end_of_term(self, term: int) -> int:
+        """Return where a term ends in the log, -1 if the log has nothing of it."""
+        return self.log.epochs.end_of_term(term, self._creation, self.log.log_end_offset)
 
     def answer(self, position: FetchPosition) -> FetchAnswer:
         """Compare a follower's log with the leader's, without noting progress.

@@ -137,11 +137,21 @@ class AdminHandler:
             log = self._replicas.find_served(partition)
             if log is None:
                 return ListedOffset(partition, *self._empty_log(partition), 0, 0)
-            offset = _offset_for(log, query.kind, query.argument)
+            if query.kind is OffsetKind.TERM_END:
+                offset = self._end_of_term(log, query.argument)
+            else:
+                offset = _offset_for(log, query.kind, query.argument)
         except ServerError as error:
             leader = error.leader if isinstance(error, NotLeaderError) else -1
             return ListedOffset(partition, error.code, leader, -1, -1)
         return ListedOffset(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
+
+    def _end_of_term(self, log: Log, term: int) -> int:
+        """Return where a term ends; of a log that got replicas since, one before that, too."""
+        if not log.is_replicated:
+            return log.end_of_term(term)
+        end = self._replicas.leader_of(log.partition).end_of_term(term)
+        return end if end >= 0 else log.end_of_term(term)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
         """Return error and offset of a partition without a log.
@@ -455,3 +465,5 @@ def _offset_for(log: Log, kind: OffsetKind, argument: int) -> int:
             return log.boundary_at_or_before(argument)
         case OffsetKind.BOUNDARY_AFTER:
             return log.boundary_at_or_after(argument)
+        case OffsetKind.TERM_END:
+            raise AssertionError("only the replicas know it")

@@ -40,6 +40,7 @@ from broker.protocol.extension_requests import Acks, PartitionSet, single_publis
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.protocol.responses import (
+    NO_TERM,
     Published,
     encode_extension_response,
     encode_publish_response,
@@ -103,9 +104,11 @@ class _LogAppend:
         "error",
         "leader",
         "log",
+        "needs_commit",
         "partition",
         "received_bytes",
         "sets",
+        "term",
         "valid",
     )
 
@@ -116,6 +119,8 @@ class _LogAppend:
         self.received_bytes = 0
         self.valid: ValidMessages | None = None
         self.base_offset = self.end_offset = -1
+        self.term = NO_TERM
+        self.needs_commit = False
         self.leader: Leader | None = None
         """The term in which a replicated log was appended to."""
         self.error: ServerError | None = None
@@ -162,7 +167,7 @@ class _LogAppend:
         if self.error is not None:
             leader = self.error.leader if isinstance(self.error, NotLeaderError) else -1
             return Published(partition, self.error.code, leader, str(self.error))
-        return Published(partition, NO_ERROR, self.base_offset, "")
+        return Published(partition, NO_ERROR, self.base_offset, "", self.term)
 
 
 class ProduceHandler:
@@ -251,7 +256,7 @@ class ProduceHandler:
         correlation_ids, acks, timeout_ms, _ = request
         try:
             for log_append in appends.values():
-                self._write(log_append, refused, flush_now=acks is Acks.COMMITTED)
+                self._write(log_append, refused, acks)
                 if log_append.error is not None and correlation_ids is None:
                     raise log_append.error
         finally:
@@ -308,7 +313,7 @@ class ProduceHandler:
         try:
             for log_append in appends:
                 if log_append.error is None:
-                    self._write(log_append, refused, flush_now=acks is Acks.COMMITTED)
+                    self._write(log_append, refused, acks)
                 if log_append.error is not None and not is_publish:
                     raise log_append.error
         finally:
@@ -350,9 +355,7 @@ class ProduceHandler:
             self._fail(log_append, error)
         return log_append
 
-    def _write(
-        self, log_append: _LogAppend, refused: RefusedPartitions, *, flush_now: bool
-    ) -> None:
+    def _write(self, log_append: _LogAppend, refused: RefusedPartitions, acks: Acks) -> None:
         """Write validated messages to their log, or set the error."""
         assert log_append.valid is not None
         messages, message_count = log_append.valid
@@ -371,10 +374,15 @@ class ProduceHandler:
                 log = log_append.log = self._get_or_create(topic, index)
             if refused and (earlier := refused.get(log.partition)) is not None:
                 raise earlier.again()
+            needs_commit = acks is Acks.COMMITTED or (acks is Acks.AUTO and log.is_replicated)
+            log_append.needs_commit = needs_commit
             if log.is_replicated:
                 log_append.leader = self._replicas.leader_of(log.partition)
-                log_append.leader.check_append(needs_commit=flush_now)
-            log_append.base_offset = log.append(messages, message_count, flush_now=flush_now)
+                log_append.leader.check_append(needs_commit=needs_commit)
+                log_append.term = log_append.leader.term
+            else:
+                log_append.term = log.term
+            log_append.base_offset = log.append(messages, message_count, flush_now=needs_commit)
         except ServerError as error:
             home = self._broker_id if partition.home == -1 else partition.home
             _note_refused(TopicPartition(topic, home, index), error, refused)
@@ -420,20 +428,21 @@ class ProduceHandler:
         """
         if acks is Acks.NONE:
             return None
-        if acks is Acks.WRITTEN:
+        waiting = [one for one in appends if one.needs_commit]
+        if not waiting:
             return Response(encode())
 
         def attempt(is_last: bool) -> list[Part] | None:
-            if not is_last and any(log_append.awaits_commit for log_append in appends):
+            if not is_last and any(log_append.awaits_commit for log_append in waiting):
                 return None
-            for log_append in appends:
+            for log_append in waiting:
                 log_append.fail_unless_committed()
             return [encode()]
 
         deadline_s = self._clock.monotonic_s() + max(timeout_ms, 0) / 1000
         logs = [
             log_append.log
-            for log_append in appends
+            for log_append in waiting
             if log_append.log is not None and log_append.error is None
         ]
         awaits_flush = not any(log.is_replicated for log in logs)
@@ -460,10 +469,10 @@ def _encode_single(correlation_ids: Sequence[int], parts: list[_WrittenSet]) -> 
     ids = iter(correlation_ids)
     for partition, log_append, position, sizes in parts:
         if log_append.error is None and log_append.log is not None:
-            encode = single_publish_response(log_append.log.partition).encode
+            encode, term = single_publish_response(log_append.log.partition).encode, log_append.term
             position += log_append.base_offset
             for size in sizes:
-                frames.append(encode(next(ids), position))
+                frames.append(encode(next(ids), position, term))
                 position += size
         else:
             body = encode_publish_response([log_append.result(partition)])

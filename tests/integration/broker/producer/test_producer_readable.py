@@ -70,7 +70,7 @@ class Answering:
     def receive(self) -> Buffer:
         if self._is_sent:
             self._is_sent = False
-            return SinglePublishResponse(T).encode(1, 0)[INT32.size :]
+            return SinglePublishResponse(T).encode(1, 0, 0)[INT32.size :]
         return bytes(2) + INT32.pack(1) + INT64.pack(self._latest)
 
     def close(self) -> None:

@@ -212,7 +212,7 @@ def test_publish_when_codec_is_one_of_ours_then_taken(codec: Codec, peer: Peer) 
     assert peer.fetch("events", 0) == (0, wrapper)
 
 
-@pytest.mark.parametrize("acks", [-2, 2, 100])
+@pytest.mark.parametrize("acks", [-3, 2, 100])
 def test_publish_when_acks_are_unknown_then_closes(acks: int, peer: Peer) -> None:
     good = extension_frame(publish_request("events", ONE))
     header = good[6 : 6 + 2 + 4 + 2 + 4]

@@ -263,13 +263,13 @@ def test_topic_when_not_utf8_then_raises_protocol_error() -> None:
         FetchRequest.decode(Reader(b"\x00\x01\xff" + bytes(40)))
 
 
-@pytest.mark.parametrize("acks", [2, -2, 32767])
+@pytest.mark.parametrize("acks", [2, -3, 32767])
 def test_acks_when_undefined_then_raises_protocol_error(acks: int) -> None:
     with pytest.raises(ProtocolError, match=f"acks is {acks}"):
         PublishRequest.decode(Reader(struct.pack(">hii", acks, 0, 0)))
 
 
-@pytest.mark.parametrize("kind", [-1, 6, 127])
+@pytest.mark.parametrize("kind", [-1, 7, 127])
 def test_list_offsets_when_kind_is_undefined_then_raises_protocol_error(kind: int) -> None:
     body = struct.pack(">i", 1) + TOPIC + bytes(8) + struct.pack(">bq", kind, 0)
 

@@ -82,7 +82,8 @@ def test_offset_kinds_when_listed_in_the_document_then_are_those_of_the_code() -
 
 def test_acks_when_described_in_the_document_then_are_those_of_the_code() -> None:
     assert "| acks | int16 | 0 no response, 1 written, -1 committed" in DOCUMENT
-    assert {int(acks): acks.name for acks in Acks} == {0: "NONE", 1: "WRITTEN", -1: "COMMITTED"}
+    names = {int(acks): acks.name for acks in Acks}
+    assert names == {0: "NONE", 1: "WRITTEN", -1: "COMMITTED", -2: "AUTO"}
 
 
 def test_codecs_when_listed_in_the_document_then_are_those_of_the_code() -> None:

@@ -54,15 +54,15 @@ def test_request_when_made_in_one_step_then_as_any_publish(
     assert b"".join(single.encode_parts(correlation_id, message_set)) == expected
 
 
-@given(PARTITION, INT32, INT64)
+@given(PARTITION, INT32, INT64, INT64)
 def test_response_when_made_in_one_step_then_as_any_and_read_again(
-    partition: TopicPartition, correlation_id: int, base_offset: int
+    partition: TopicPartition, correlation_id: int, base_offset: int, term: int
 ) -> None:
-    result = Published(partition, 0, base_offset, "")
+    result = Published(partition, 0, base_offset, "", term)
     good = SinglePublishResponse(partition)
-    frame = good.encode(correlation_id, base_offset)
+    frame = good.encode(correlation_id, base_offset, term)
     assert frame[4:] == response_frame(result, correlation_id=correlation_id)
-    assert good.decode(memoryview(frame)[4:], correlation_id) == base_offset
+    assert good.decode(memoryview(frame)[4:], correlation_id) == (base_offset, term)
 
 
 @pytest.mark.parametrize(
