@@ -464,16 +464,23 @@ class ProducerConfig(BaseConfig):
             "request.required.acks",
             "acks",
             _TEXT,
-            "0 none, 1 written, -1 committed",
-            choices=("0", "1", "-1"),
+            "0 none, 1 written, -1 committed, auto: -1 if the topic has replicas, else 1",
+            choices=("0", "1", "-1", "auto"),
         ),
-        _P("connect.timeout.ms", "connect_timeout_ms", _INT, "for all attempts together", 1),
+        _P("connect.timeout.ms", "connect_timeout_ms", _INT, "to connect to a broker", 1),
         _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for a response", 1),
         _P("buffer.size", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
         _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
         _P("max.in.flight.requests", "max_in_flight", _INT, "requests without a response", 1),
-        _P("num.retries", "num_retries", _INT, "tries after a failure", 0),
-        _P("retry.backoff.ms", "retry_backoff_ms", _INT, "before the first of them", 0),
+        _P(
+            "delivery.timeout.ms",
+            "delivery_timeout_ms",
+            _INT,
+            "how long messages wait for a broker that can take them",
+            1,
+        ),
+        _P("num.retries", "num_retries", _INT, "attempts after a failure, at most", 0),
+        _P("retry.backoff.ms", "retry_backoff_ms", _INT, "before the second of them", 0),
         _P("reconnect.interval", "reconnect_requests", _INT, "requests; 0 for no limit", 0),
         _P("reconnect.time.interval.ms", "reconnect_ms", _INT, "or time; negative: no limit"),
         _P("queue.size", "queue_size", _INT, "async: messages waiting for one broker", 1),
@@ -509,7 +516,8 @@ class ProducerConfig(BaseConfig):
     socket_send_bytes: int = 0
     max_message_bytes: int = 1_000_000
     max_in_flight: int = 64
-    num_retries: int = 3
+    delivery_timeout_ms: int = 120_000
+    num_retries: int = 2_147_483_647  # delivery.timeout.ms ends them
     retry_backoff_ms: int = 100
     reconnect_requests: int = 30_000
     reconnect_ms: int = 10_000_000

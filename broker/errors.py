@@ -106,6 +106,10 @@ class DeliveryFailedError(BrokerError):
     """Messages given to a producer were not delivered, and the program did not ask about them."""
 
 
+class AcknowledgedLossError(BrokerError):
+    """Messages that a broker acknowledged before they were committed are not in the log."""
+
+
 class MessageDroppedError(BrokerError):
     """A callback of an asynchronous producer failed on a message, or never returned it."""
 

@@ -10,6 +10,7 @@ options.
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
@@ -45,7 +46,12 @@ def main() -> None:
         route = Route(RegistryCluster(here), brokers, Connection, TopicMap(renames))
         consumer = ConsumerConnector(config)
         streams = consumer.create_message_streams_by_filter(Whitelist(topics), 1)
-        mirror = Mirror(consumer, streams, route, lambda: Producer(brokers, Connection, retries=0))
+        mirror = Mirror(
+            consumer,
+            streams,
+            route,
+            lambda: Producer(brokers, Connection, delivery_timeout_s=math.inf),
+        )
         mirror.run(stopped.wait)
     print(f"{mirror.message_count} messages mirrored")
 

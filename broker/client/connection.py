@@ -333,6 +333,11 @@ class Connection:
                 parts.append(part)
         return memoryview(b"".join(parts))
 
+    def fileno(self) -> int:
+        """Return the descriptor of the connection, which must be open."""
+        assert self._socket is not None
+        return self._socket.fileno()
+
     @property
     def has_received(self) -> bool:
         """Return whether bytes of a response have come, or the end of the connection."""

@@ -1,8 +1,8 @@
 """Queued messages of one broker, gathered in batches until a sender thread takes them.
 
 A batch is full by count or bytes, and due by age. An `OutgoingSet` carries batches of one
-partition in one request; while it is in flight, or waits for its retry, nothing else of its
-partition is taken: that keeps the order whatever fails. Pure: no threads, no locks, no sockets;
+partition in one request; until it is completed nothing else of its partition is taken: that keeps
+the order whatever fails. Pure: no threads, no locks, no sockets;
 the owner calls one method at a time and passes the time.
 """
 
@@ -46,16 +46,16 @@ class BatchRules:
 class Batch:
     """Messages that become one message set, and their deliveries, in order.
 
-    `since_s` is when the first message came. The owner sets `is_prepared` (callbacks have seen the
-    messages), `set_bytes` (size of the message set), `is_wrapped` (it is one wrapper) and, in the
-    end, `is_done`.
+    All have a key, or none has (`is_keyless`). `since_s` is when the first message came. The owner
+    sets `set_bytes` (size of the message set), `is_wrapped` (it is one wrapper) and, in the end,
+    `is_done`.
     """
 
     __slots__ = (
         "deliveries",
         "is_closed",
         "is_done",
-        "is_prepared",
+        "is_keyless",
         "is_wrapped",
         "payloads",
         "set_bytes",
@@ -63,7 +63,8 @@ class Batch:
         "size_bytes",
     )
 
-    def __init__(self, since_s: float) -> None:
+    def __init__(self, since_s: float, *, is_keyless: bool) -> None:
+        self.is_keyless = is_keyless
         self.payloads: list[bytes] = []
         self.deliveries: list[QueuedDelivery] = []
         self.size_bytes = 0
@@ -71,25 +72,7 @@ class Batch:
         self.is_closed = False
         self.set_bytes = 0
         self.is_wrapped = False
-        self.is_prepared = False
         self.is_done = False
-
-    def split_off_keyless(self) -> Batch | None:
-        """Take the messages without a key out; return them as a batch, None if there are none."""
-        is_keyless = [delivery.key is None for delivery in self.deliveries]
-        if not any(is_keyless):
-            return None
-        taken = Batch(self.since_s)
-        taken.is_closed = True
-        taken.is_prepared = self.is_prepared
-        for part, kept in ((taken, False), (self, True)):
-            chosen = [index for index, one in enumerate(is_keyless) if one is not kept]
-            part.payloads, part.deliveries = (
-                [self.payloads[index] for index in chosen],
-                [self.deliveries[index] for index in chosen],
-            )
-            part.size_bytes = sum(map(len, part.payloads))
-        return taken
 
     def complete(
         self,
@@ -106,6 +89,8 @@ class Batch:
             error: why it was not delivered.
             on_delivery: called with a report on each message.
         """
+        for delivery in self.deliveries:
+            delivery.partition = partition  # which may be another than the first
         if error is not None or base_offset < 0 or self.is_wrapped:
             for delivery in self.deliveries:
                 delivery.complete_message(base_offset, error)
@@ -137,20 +122,11 @@ def report(on_delivery: OnDelivery, reports: Sequence[Report]) -> None:
 class OutgoingSet:
     """Batches of one partition that travel in one request.
 
-    `failures` counts the attempts to send it, `error` is why the last one failed; `message_set`
-    is empty until the owner has encoded the batches (`is_encoded`).
+    It can move to another partition than the one it was `queued_for`; `message_set` is empty until
+    the owner has encoded the batches.
     """
 
-    __slots__ = (
-        "_on_complete",
-        "batches",
-        "error",
-        "failures",
-        "is_encoded",
-        "message_set",
-        "not_before_s",
-        "partition",
-    )
+    __slots__ = ("_on_complete", "batches", "can_move", "message_set", "partition", "queued_for")
 
     def __init__(
         self,
@@ -158,13 +134,10 @@ class OutgoingSet:
         batches: list[Batch],
         on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None,
     ) -> None:
-        self.partition = partition
+        self.partition = self.queued_for = partition
         self.batches = batches
-        self.failures = 0
-        self.error: BrokerError | None = None
-        self.is_encoded = False
+        self.can_move = all(batch.is_keyless for batch in batches)
         self.message_set: Buffer = b""
-        self.not_before_s = _NO_TIME_S
         self._on_complete = on_complete
 
     def complete(
@@ -176,14 +149,13 @@ class OutgoingSet:
 
 
 class _PartitionQueue:
-    """Batches queued for one partition, behind the set that was taken last."""
+    """Batches queued for one partition, behind the set that is in flight, if there is one."""
 
-    __slots__ = ("batches", "is_in_flight", "outgoing")
+    __slots__ = ("batches", "outgoing")
 
     def __init__(self) -> None:
         self.batches: deque[Batch] = deque()
         self.outgoing: OutgoingSet | None = None
-        self.is_in_flight = False
 
 
 class Accumulator:
@@ -231,7 +203,7 @@ class Accumulator:
         queued = self._queues.get(partition)
         if queued is None:
             queued = self._queues[partition] = _PartitionQueue()
-        rules, batches = self._rules, queued.batches
+        rules, batches, is_keyless = self._rules, queued.batches, delivery.key is None
         batch = batches[-1] if batches else None
         has_news = False
         for payload in payloads:
@@ -239,9 +211,10 @@ class Accumulator:
             if (
                 batch is None
                 or batch.is_closed
+                or batch.is_keyless is not is_keyless
                 or batch.size_bytes + size_bytes > rules.batch_bytes
             ):
-                batch = Batch(now_s)
+                batch = Batch(now_s, is_keyless=is_keyless)
                 if batches:
                     batches[-1].is_closed = True
                 batches.append(batch)
@@ -255,53 +228,10 @@ class Accumulator:
         self.message_count += len(payloads)
         return has_news
 
-    def add_batch(self, partition: TopicPartition, batch: Batch) -> None:
-        """Add a batch that another broker was to get, whether there is room or not."""
-        queued = self._queues.setdefault(partition, _PartitionQueue())
-        if queued.batches:
-            queued.batches[-1].is_closed = True
-        queued.batches.append(batch)
-        self.message_count += len(batch.payloads)
-
-    def take_keyless(self, partition: TopicPartition) -> list[Batch]:
-        """Take the messages without a key that wait for a partition, none of which is in flight."""
-        queued = self._queues.get(partition)
-        if queued is None or queued.is_in_flight:
-            return []
-        taken = []
-        outgoing = queued.outgoing
-        if outgoing is not None:
-            taken += [batch.split_off_keyless() for batch in outgoing.batches]
-            outgoing.is_encoded = False
-        for batch in queued.batches:
-            taken.append(split := batch.split_off_keyless())
-            self.message_count -= len(split.payloads) if split is not None else 0
-        return [batch for batch in taken if batch is not None]
-
-    def drop_empty(self, partition: TopicPartition) -> list[Batch]:
-        """Drop the batches of a partition that have no message left; return them."""
-        queued = self._queues[partition]
-        dropped = [batch for batch in queued.batches if not batch.payloads]
-        queued.batches = deque(batch for batch in queued.batches if batch.payloads)
-        outgoing = queued.outgoing
-        if outgoing is not None:
-            dropped += [batch for batch in outgoing.batches if not batch.payloads]
-            outgoing.batches = [batch for batch in outgoing.batches if batch.payloads]
-            if not outgoing.batches:
-                queued.outgoing = None
-        if queued.outgoing is None and not queued.batches:
-            del self._queues[partition]
-        return dropped
-
-    @property
-    def waiting_partitions(self) -> list[TopicPartition]:
-        """Return the partitions that messages wait for, none of which is in flight."""
-        return [one for one, queued in self._queues.items() if not queued.is_in_flight]
-
     def take(self, now_s: float) -> list[OutgoingSet]:
         """Return the sets to send now, at most one of each partition.
 
-        Each is in flight until `finish` or `put_back`. Partitions take turns where not all fit
+        Each is in flight until `finish`. Partitions take turns where not all fit
         into one request.
         """
         taken: list[OutgoingSet] = []
@@ -309,14 +239,12 @@ class Accumulator:
         for partition, queued in list(self._queues.items()):
             if size_bytes >= _REQUEST_BYTES:
                 break
-            if queued.is_in_flight or self._due_s(queued) > now_s:
+            if queued.outgoing is not None or self._due_s(queued) > now_s:
                 continue
-            if queued.outgoing is None:
-                batches = self._gather(queued, now_s)
-                queued.outgoing = OutgoingSet(partition, batches, self._on_complete)
-            queued.is_in_flight = True
+            batches = self._gather(queued, now_s)
+            queued.outgoing = OutgoingSet(partition, batches, self._on_complete)
             taken.append(queued.outgoing)
-            size_bytes += sum(batch.size_bytes for batch in queued.outgoing.batches)
+            size_bytes += sum(batch.size_bytes for batch in batches)
             self._queues[partition] = self._queues.pop(partition)
         return taken
 
@@ -327,6 +255,8 @@ class Accumulator:
             batch = queued.batches[0]
             if not batch.is_closed and batch.since_s + self._rules.linger_s > now_s:
                 break
+            if gathered and gathered[0].is_keyless is not batch.is_keyless:
+                break
             gathered.append(queued.batches.popleft())
             size_bytes += batch.size_bytes
             self.message_count -= len(batch.payloads)
@@ -334,39 +264,24 @@ class Accumulator:
 
     def _due_s(self, queued: _PartitionQueue) -> float:
         """Return from when on there is something to take for a partition not in flight."""
-        if queued.outgoing is not None:
-            return queued.outgoing.not_before_s
         batch = queued.batches[0]
         return _NO_TIME_S if batch.is_closed else batch.since_s + self._rules.linger_s
 
-    def wait_s(self, now_s: float) -> float | None:
-        """Return after how long `take` returns something; None: not before something is added."""
-        due_s = min(
-            (self._due_s(one) for one in self._queues.values() if not one.is_in_flight),
+    def due_s(self) -> float | None:
+        """Return when `take` returns something; None: not before something is added."""
+        return min(
+            (self._due_s(one) for one in self._queues.values() if one.outgoing is None),
             default=None,
         )
-        return None if due_s is None else max(0.0, due_s - now_s)
 
     def finish(self, outgoing: OutgoingSet) -> None:
         """Drop a set that was sent or given up."""
-        queued = self._queues.get(outgoing.partition)
+        queued = self._queues.get(outgoing.queued_for)
         if queued is None:
             return  # `take_all` has dropped it
         queued.outgoing = None
-        queued.is_in_flight = False
         if not queued.batches:
-            del self._queues[outgoing.partition]
-
-    def put_back(self, outgoing: OutgoingSet, not_before_s: float) -> None:
-        """Take back a set that is to be sent again, before all others of its partition."""
-        outgoing.not_before_s = not_before_s
-        self._queues[outgoing.partition].is_in_flight = False
-
-    def retry_now(self) -> None:
-        """Let sets that were put back be taken at once."""
-        for queued in self._queues.values():
-            if queued.outgoing is not None:
-                queued.outgoing.not_before_s = _NO_TIME_S
+            del self._queues[outgoing.queued_for]
 
     def close_batches(self) -> list[Batch]:
         """Make all that is queued due at once; return it, and what is in flight."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from broker.client.cluster import Cluster, Connect
 from broker.errors import (
     BrokerError,
     ConfigError,
@@ -15,11 +14,10 @@ from broker.errors import (
     ProducerClosedError,
     RequestTimeoutError,
 )
-from broker.producer.accumulator import Batch, report
-from broker.producer.broker_connection import BrokerConnection, connection_to
-from broker.producer.broker_sender import BrokerSender, SendRules, leader_id
+from broker.producer.accumulator import report
 from broker.producer.callbacks import Event, Hooks, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
+from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
 from broker.producer.sender_thread import QueueRules, SenderThread, is_sender_thread
@@ -29,14 +27,11 @@ from broker.topic import TopicPartition
 class AsyncProducer:
     """Queues messages and sends them from threads; may be used from several threads.
 
-    It is the `Routing` of its sender threads.
-
     Args:
-        cluster: says where brokers are; asked by several threads.
-        connect: makes connections to them.
+        make_dispatcher: makes what sends the sets of a thread.
         partitions: chooses partitions.
         packer: makes message sets.
-        sending: how to send.
+        timeout_s: how long a broker may take to commit a set.
         queueing: how to queue.
         callbacks: what messages pass through; None for nothing.
         on_delivery: called with reports on messages, by the sender threads.
@@ -45,22 +40,20 @@ class AsyncProducer:
 
     def __init__(
         self,
-        cluster: Cluster,
-        connect: Connect,
+        make_dispatcher: Callable[[], Dispatcher],
         partitions: TopicPartitions,
         packer: Packer,
         *,
-        sending: SendRules,
+        timeout_s: float,
         queueing: QueueRules,
         callbacks: ProducerCallbacks | None,
         on_delivery: OnDelivery | None,
         failures: Failures,
     ) -> None:
-        self._cluster = cluster
-        self._connect = connect
+        self._make_dispatcher = make_dispatcher
         self._partitions = partitions
         self._packer = packer
-        self._sending = sending
+        self._timeout_s = timeout_s
         self._queueing = queueing
         self._callbacks = callbacks
         self._on_delivery = on_delivery
@@ -71,8 +64,6 @@ class AsyncProducer:
         self._lock = threading.Lock()
         self._threads: dict[int, SenderThread] = {}
         self._is_closed = False
-        self._move_count = 0
-        """Batches that went from one thread to another."""
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
         """Queue the messages of one call, all or none.
@@ -124,10 +115,8 @@ class AsyncProducer:
             if thread is None:
                 thread = SenderThread(
                     partition.home,
-                    self._make_connection,
-                    self,
+                    self._make_dispatcher(),
                     self._packer,
-                    sending=self._sending,
                     rules=self._queueing,
                     hooks=self._hooks,
                     on_delivery=self._on_delivery,
@@ -136,40 +125,6 @@ class AsyncProducer:
                 thread.start()
                 self._threads = {**self._threads, partition.home: thread}  # read without the lock
             return thread
-
-    def _make_connection(self, broker_id: int) -> BrokerConnection:
-        return connection_to(
-            self._cluster,
-            self._connect,
-            broker_id,
-            self._sending.reconnect,
-            note_presence=self._partitions.note_presence,
-        )
-
-    def leader(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition; see `Routing`."""
-        return leader_id(self._cluster, partition)
-
-    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note which broker leads a partition; see `Routing`."""
-        self._cluster.note_leader(partition, broker_id)
-
-    def has_other(self, topic: str, broker_id: int) -> bool:
-        """Return whether a topic has a partition on another broker; see `Routing`."""
-        return self._partitions.replacement(topic, broker_id) is not None
-
-    def replacement(self, topic: str, broker_id: int) -> TopicPartition | None:
-        """Return a partition of a topic on another broker; see `Routing`."""
-        return self._partitions.replacement(topic, broker_id)
-
-    def move(self, partition: TopicPartition, batch: Batch) -> None:
-        """Queue a batch of another partition for this one; see `Routing`."""
-        thread = self._threads.get(partition.home) or self._start_thread(partition, is_closing=True)
-        deliveries = dict.fromkeys(batch.deliveries)
-        thread.add_batch(partition, batch)
-        self._move_count += 1
-        for delivery in deliveries:
-            delivery.move(partition, thread.changed)
 
     def _route(self, event: Event) -> None:
         """Queue an event that a callback returned."""
@@ -201,35 +156,26 @@ class AsyncProducer:
     def _all_threads(
         self, timeout_s: float | None, wait: Callable[[SenderThread, float | None], bool]
     ) -> bool:
-        """Wait for all threads, again if messages moved between them; return whether in time."""
+        """Wait for all threads; return whether in time."""
         give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
-        while True:
-            move_count, is_done = self._move_count, True
-            for thread in list(self._threads.values()):
-                rest_s = None if give_up_s is None else max(0.0, give_up_s - time.monotonic())
-                is_done = wait(thread, rest_s) and is_done
-            if move_count == self._move_count or not is_done:
-                return is_done
+        is_done = True
+        for thread in list(self._threads.values()):
+            rest_s = None if give_up_s is None else max(0.0, give_up_s - time.monotonic())
+            is_done = wait(thread, rest_s) and is_done
+        return is_done
 
     def wait_until_readable(self) -> Collection[str]:
         """Wait until all that was sent can be read; return the topics it went to."""
         self.flush(None)
-        topics = set()
+        topics: set[str] = set()
         for thread in self._threads.values():
-            ends = thread.ends
-            if not ends:
-                continue
-            topics |= {partition.topic for partition in ends}
-            for broker_id, unsafe_ends in thread.unsafe_ends.items():
-                if not unsafe_ends:
-                    continue
-                # the sender thread's connection is not for this thread
-                connection = self._make_connection(broker_id)
-                sender = BrokerSender(connection, self._sending, ends=unsafe_ends)
-                try:
-                    sender.wait_until_readable()
-                finally:
-                    sender.close()
+            topics |= thread.dispatcher.topics
+            dispatcher = self._make_dispatcher()  # that of the thread is not for this one
+            thread.dispatcher.hand_over(dispatcher)
+            try:
+                dispatcher.await_readable()
+            finally:
+                dispatcher.close()
         return topics
 
     def close(self, timeout_s: float | None) -> None:
@@ -247,7 +193,7 @@ class AsyncProducer:
             self._is_closed = True
         for thread in self._threads.values():
             thread.refuse()
-        limit_s = self._sending.timeout_s if timeout_s is None else timeout_s
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
         give_up_s = time.monotonic() + limit_s
         self._all_threads(limit_s, SenderThread.drain)
         if self._hooks is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,8 +15,6 @@ from broker.protocol.extension_requests import HelloRequest
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress
 
-_FIRST_CONNECT_PAUSE_S = 0.02
-_MAX_CONNECT_PAUSE_S = 0.5
 _MAX_ADDRESSES = 16
 """How often a broker is looked for at once where others answer: a load balancer has its own way."""
 
@@ -83,34 +80,12 @@ class BrokerConnection:
         self._note_presence = note_presence
         self._connection: Connection | None = None
         self._is_07 = False
-        self._may_wait = True  # for a broker that refuses
         self._request_count = 0
         self._marked_s = time.monotonic() - random.random() * max(0.0, rule.interval_s)
-        self._wake = threading.Event()  # ends a pause between attempts to connect
         self._is_aborted = False
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether there is a connection that is not known to be lost."""
-        return self._connection is not None and self._connection.is_open
-
-    def can_open(self) -> bool:
-        """Return whether the broker can be connected to now; open the connection if so."""
-        try:
-            self.open(waits=False)
-        except BrokerError as error:
-            if not error.is_retriable:
-                raise
-            return False
-        return True
-
-    def open(self, patience_s: float = 0.0, *, waits: bool = True) -> Connection:
-        """Return an open connection to the broker.
-
-        Args:
-            patience_s: for how long a broker that is absent, or refuses, is tried again, on top
-                of what a `Connection` does.
-            waits: let a `Connection` wait for a broker that refuses, if it is made to do so.
+    def open(self) -> Connection:
+        """Return an open connection to the broker; a refused one is not tried again.
 
         Raises:
             BrokerUnreachableError: it is not there, or another broker is.
@@ -119,30 +94,18 @@ class BrokerConnection:
         """
         connection = self._connection
         if connection is None or not connection.is_open:
-            give_up_s = time.monotonic() + patience_s
-            pause_s = _FIRST_CONNECT_PAUSE_S
-            while True:
-                is_last = self._is_aborted or time.monotonic() + pause_s >= give_up_s
-                try:
-                    connection = self._connect_at_any_address(waits=waits)
-                    break
-                except BrokerUnreachableError:
-                    if is_last:
-                        raise
-                self._wake.wait(pause_s)
-                self._wake.clear()
-                pause_s = min(2 * pause_s, _MAX_CONNECT_PAUSE_S)
+            connection = self._connect_at_any_address()
         if self._is_aborted:
             raise ProducerClosedError("the producer was closed")
         return connection
 
-    def _connect_at_any_address(self, *, waits: bool) -> Connection:
+    def _connect_at_any_address(self) -> Connection:
         """Connect to the address of the broker; where that is a wrong one, to the next."""
         for attempt in range(_MAX_ADDRESSES):
             address = None
             try:
                 address = self._find_address()
-                connection = self._connect_to(address, waits=waits)
+                connection = self._connect_to(address)
             except BrokerUnreachableError as error:
                 is_last = attempt + 1 == _MAX_ADDRESSES or self._is_aborted
                 if address is not None and self._is_elsewhere(address, error) and not is_last:
@@ -167,16 +130,13 @@ class BrokerConnection:
             return self._find_address() != address
         return False
 
-    def _connect_to(self, address: BrokerAddress, *, waits: bool) -> Connection:
+    def _connect_to(self, address: BrokerAddress) -> Connection:
         former = self._connection
         # `hello` costs a broker of 0.7 a connection, so a `Connection` that knows is used again
-        is_same = former is not None and self._is_07 and former.address == address
-        if former is not None and is_same:
-            connection = former
-        else:
-            connection = self._connect(address)
-            self._may_wait = connection.retries_refused
-        connection.retries_refused = self._may_wait and waits
+        if former is None or not self._is_07 or former.address != address:
+            former = None
+        connection = former or self._connect(address)
+        connection.retries_refused = False
         self._connection = connection
         hello = connection.hello()
         self._is_07 = hello is None
@@ -189,11 +149,6 @@ class BrokerConnection:
                 hello.broker_id,
             )
         return connection
-
-    @property
-    def has_extensions(self) -> bool:
-        """Return whether the broker that was connected to last knows more than 0.7's requests."""
-        return self._connection is not None and not self._is_07
 
     @property
     def current(self) -> Connection:
@@ -242,15 +197,11 @@ class BrokerConnection:
             self._connection.close()
 
     def retry_now(self) -> None:
-        """Look the broker up again at once, as the cluster has changed; from any thread.
-
-        A request under way to an address where the broker is no more fails.
-        """
+        """Have a request to an address where the broker is no more fail; from any thread."""
         connection = self._connection
         with suppress(BrokerError):  # an absent broker has no other address
             if connection is not None and self._find_address() != connection.address:
                 connection.interrupt()
-        self._wake.set()
 
     def abort(self) -> None:
         """Make a request under way, and every later one, fail at once; from any thread."""
@@ -258,7 +209,6 @@ class BrokerConnection:
         connection = self._connection
         if connection is not None:
             connection.interrupt()
-        self._wake.set()
 
 
 def connection_to(

@@ -7,9 +7,7 @@ brokers nor threads, but for the condition that a `QueuedDelivery` is waited for
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from broker.errors import BrokerError, DeliveryFailedError, RequestTimeoutError
@@ -129,9 +127,6 @@ class Delivery:
             any case.
         on_complete: called once it is done.
         can_move: whether the messages may go to another partition, as they have no key.
-
-    Attributes:
-        failures: how often the set was sent in vain.
     """
 
     __slots__ = (
@@ -141,7 +136,6 @@ class Delivery:
         "base_offset",
         "can_move",
         "counted_in",
-        "failures",
         "is_done",
         "message_set",
         "partition",
@@ -159,7 +153,6 @@ class Delivery:
         self.partition = partition
         self.message_set = message_set
         self.can_move = can_move
-        self.failures = 0
         self.base_offset = -1
         self.is_done = False
         self.counted_in = 0  # for `Failures`
@@ -268,29 +261,12 @@ class QueuedDelivery(Delivery):
         if not self._left_count:
             self.is_done = True
 
-    def move(self, partition: TopicPartition, changed: threading.Condition) -> None:
-        """Note that messages go to another partition, whose sender thread has another condition.
-
-        Caller holds neither.
-        """
-        self.partition = partition
-        former, self._changed = self._changed, changed
-        if former is not None and former is not changed:
-            with former:
-                former.notify_all()
-
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is done, and return whether it is; see `Delivery.wait`."""
-        give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
-        has_time = True
-        while has_time and not self.is_done and (changed := self._changed) is not None:
-            rest_s = None if give_up_s is None else max(0.0, give_up_s - time.monotonic())
-            with changed:
-                has_time = changed.wait_for(partial(self._is_over, changed), rest_s)
+        if not self.is_done and self._changed is not None:
+            with self._changed:
+                self._changed.wait_for(lambda: self.is_done, timeout_s)
         return self.is_done
-
-    def _is_over(self, changed: threading.Condition) -> bool:
-        return self.is_done or self._changed is not changed
 
     def result(self, timeout_s: float | None = None) -> int:
         """Return the base offset, waiting for it; see `Delivery.result`."""

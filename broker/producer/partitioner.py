@@ -20,7 +20,7 @@ from broker.errors import (
     ConfigError,
     RequestTimeoutError,
 )
-from broker.producer.broker_sender import POLL_S, leader_id
+from broker.producer.broker_sender import POLL_S
 from broker.topic import TopicPartition, validate_topic_name
 
 _GONE_S = 1.0
@@ -187,10 +187,10 @@ class TopicPartitions:
             topic: of the messages.
             broker_id: that could not be connected to.
         """
-        self._known.pop(topic, None)  # one of its brokers is gone
-        partitions = self.partitions(topic)
         others = [
-            one for one in self._present(partitions) if leader_id(self._cluster, one) != broker_id
+            one
+            for one in self._present(self.refresh(topic))
+            if self._cluster.leader_id(one) != broker_id
         ]
         return self._choose_of(others, topic, None) if others else None
 
@@ -203,7 +203,7 @@ class TopicPartitions:
         topic = partitions[0].topic
         found = self._found_present.get(topic)
         if found is None or found.of is not partitions or found.gone != gone:
-            present = [one for one in partitions if leader_id(self._cluster, one) not in gone]
+            present = [one for one in partitions if self._cluster.leader_id(one) not in gone]
             found = self._found_present[topic] = _Present(partitions, gone, present)
         return found.partitions
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
-import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,16 +19,11 @@ from broker.client.cluster import Cluster, Connect, LockedCluster
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.static_cluster import StaticCluster
 from broker.config import ProducerConfig
-from broker.errors import BrokerError, ConfigError, ProtocolError
-from broker.producer.broker_connection import NO_RECONNECT, ReconnectRule, connection_to
-from broker.producer.broker_sender import (
-    BrokerSender,
-    PendingSet,
-    SendRules,
-    leader_id,
-    retry_wait_s,
-)
+from broker.errors import ConfigError, ProtocolError
+from broker.producer.broker_connection import NO_RECONNECT, ReconnectRule
+from broker.producer.broker_sender import SendRules
 from broker.producer.delivery import Delivery, Failures, OnDelivery, reports_of
+from broker.producer.dispatcher import Dispatcher, Moved, OnWait
 from broker.producer.encoder import Encoder, Packer, bytes_encoder
 from broker.producer.partitioner import Partitioner, TopicPartitions, hash_partitioner
 from broker.protocol.compression import Codec
@@ -50,6 +44,7 @@ __all__ = ["Delivery", "Producer"]
 logger = logging.getLogger(__name__)
 
 DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
+DEFAULT_DELIVERY_TIMEOUT_S = 120.0
 _MAX_CONNECT_S = 1.0
 """Of one attempt: then the broker's address is looked up again, as it may have moved."""
 _MAX_AGE_S = 5.0
@@ -59,16 +54,10 @@ _MAX_AGE_S = 5.0
 class SyncProducer:
     """Sends in the caller's thread, with a window of unacknowledged sets for each broker.
 
-    It is the `Router` of its senders: sets go to the leader of their partition, and without a key
-    to another partition if that broker is gone.
-
     Args:
-        cluster: says where brokers are.
-        connect: makes connections to them.
+        dispatcher: sends sets.
         partitions: chooses partitions.
         packer: makes message sets.
-        rules: how to send.
-        max_in_flight: unacknowledged sets for each broker.
         waits: whether `send` waits for the acknowledgement.
         on_delivery: called with reports on messages.
         failures: counts messages that were not delivered, without `on_delivery`.
@@ -76,28 +65,20 @@ class SyncProducer:
 
     def __init__(
         self,
-        cluster: Cluster,
-        connect: Connect,
+        dispatcher: Dispatcher,
         partitions: TopicPartitions,
         packer: Packer,
-        rules: SendRules,
         *,
-        max_in_flight: int,
         waits: bool,
         on_delivery: OnDelivery | None,
         failures: Failures,
     ) -> None:
-        self._cluster = cluster
-        self._connect = connect
+        self._dispatcher = dispatcher
         self._partitions = partitions
         self._packer = packer
-        self._rules = rules
-        self._max_in_flight = max_in_flight
         self._waits = waits
         self._on_delivery = on_delivery
         self._failures = failures
-        self._senders: dict[int, BrokerSender] = {}  # by the broker's id
-        self._routes: dict[TopicPartition, BrokerSender] = {}
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
         """Send the messages of one call as one set; see `Producer.send`."""
@@ -108,10 +89,11 @@ class SyncProducer:
             delivery = Delivery(partition, message_set, self._failures, can_move=key is None)
         else:
             delivery = self._reported(self._on_delivery, topic, messages, key)
-        self._sender(delivery.partition).send((delivery,))
+        self._send(delivery)
         if self._waits:
-            while not delivery.is_done:  # it may move to another broker
-                self._sender(delivery.partition).drain()
+            while not delivery.is_done:
+                self._dispatcher.step()
+                self._raise_failure()
             delivery.result()
         return delivery
 
@@ -141,97 +123,57 @@ class SyncProducer:
         partition: TopicPartition,
         message_set: Buffer,
         on_complete: Callable[[Delivery], None] | None,
+        *,
+        can_move: bool,
     ) -> Delivery:
         """Send a ready message set; see `Producer.send_set`."""
         message_set, _ = self._packer.compress(partition.topic, message_set)
-        delivery = Delivery(partition, message_set, None, on_complete)
-        self._sender(partition).send((delivery,))
+        delivery = Delivery(partition, message_set, None, on_complete, can_move=can_move)
+        self._send(delivery)
         return delivery
 
-    def _sender(self, partition: TopicPartition) -> BrokerSender:
-        sender = self._routes.get(partition)
-        if sender is None:
-            broker_id = leader_id(self._cluster, partition)
-            sender = self._senders.get(broker_id)
-            if sender is None:
-                sender = self._senders[broker_id] = self._make_sender(broker_id)
-            self._routes[partition] = sender
-        return sender
+    def _send(self, delivery: Delivery) -> None:
+        self._dispatcher.send(delivery)
+        self._raise_failure()
 
-    def _make_sender(self, broker_id: int) -> BrokerSender:
-        connection = connection_to(
-            self._cluster,
-            self._connect,
-            broker_id,
-            self._rules.reconnect,
-            note_presence=self._partitions.note_presence,
-        )
-        return BrokerSender(connection, self._rules, max_in_flight=self._max_in_flight, router=self)
-
-    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note who leads a partition; see `Router.note_leader`."""
-        self._cluster.note_leader(partition, broker_id)
-
-    def goes_elsewhere(self, one: PendingSet, broker_id: int, *, is_gone: bool) -> bool:
-        """Return whether a set goes to another broker now; see `Router.goes_elsewhere`."""
-        if is_gone and leader_id(self._cluster, one.partition) != broker_id:
-            return True
-        assert isinstance(one, Delivery)
-        if not is_gone or not one.can_move:
-            return False
-        other = self._partitions.replacement(one.partition.topic, broker_id)
-        if other is None:
-            return False
-        one.partition = other
-        return True
-
-    def send_elsewhere(self, sets: Sequence[PendingSet], error: BrokerError | None) -> None:
-        """Send sets to the brokers they go to now; see `Router.send_elsewhere`."""
-        failure: BrokerError | None = None
-        for one in sets:
-            self._routes.pop(one.partition, None)
-        for one in sets:
-            one.failures += error is not None
-            if error is not None and one.failures > self._rules.retries:
-                one.complete(-1, error, is_raised=True)
-                failure = failure or error
-                continue
-            if error is not None and one.failures > 1:  # who leads the partition is not decided yet
-                time.sleep(retry_wait_s(self._rules.backoff_s, one.failures - 1))
-            try:
-                self._sender(one.partition).send((one,))
-            except BrokerError as latest:  # the set is completed with it
-                failure = failure or latest
+    def _raise_failure(self) -> None:
+        failure = self._dispatcher.take_failure()
         if failure is not None:
             raise failure
 
+    def touch(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Have partitions of a new topic come into being; see `Dispatcher.touch`."""
+        return self._dispatcher.touch(partitions)
+
+    def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None) -> None:
+        """Have callbacks called while messages wait, and when they move."""
+        self._dispatcher.on_wait = on_wait
+        if on_move is not None:
+            self._dispatcher.on_move = on_move
+
     def poll(self) -> None:
         """Take the acknowledgements that have come."""
-        for sender in list(self._senders.values()):
-            sender.receive_ready()
+        self._dispatcher.poll()
+        self._raise_failure()
 
     def flush(self, timeout_s: float | None) -> None:
-        """Wait for all acknowledgements, however long the brokers may take."""
-        while busy := [one for one in self._senders.values() if not one.is_idle]:
-            for sender in busy:
-                sender.drain()
+        """Wait for all acknowledgements."""
+        self._dispatcher.flush()
+        self._raise_failure()
 
     def wait_until_readable(self) -> Collection[str]:
         """Wait until all that was sent can be read; return the topics it went to."""
         self.flush(None)
-        for sender in self._senders.values():
-            sender.wait_until_readable()
-        return {one.topic for sender in self._senders.values() for one in sender.ends}
+        self._dispatcher.await_readable()
+        return self._dispatcher.topics
 
     def retry_now(self) -> None:
-        """Do nothing: the caller waits for brokers itself."""
+        """Send again at the next occasion what waits, as the cluster has changed; any thread."""
+        self._dispatcher.retry_now()
 
     def close(self, timeout_s: float | None) -> None:
         """Close all connections; deliveries that are not done stay undone."""
-        for sender in self._senders.values():
-            sender.close()
-        self._senders.clear()
-        self._routes.clear()
+        self._dispatcher.close()
 
 
 class Producer:
@@ -250,18 +192,20 @@ class Producer:
         cluster: where topics are; with `queueing` asked by several threads.
         connect: makes connections to brokers.
         partitioner: chooses a partition for each send; by key hash, or at random without a key.
-        acks: when a broker acknowledges: `COMMITTED` (flushed), `WRITTEN` or `NONE`.
+        acks: when a broker acknowledges: `COMMITTED` (flushed, and on all in-sync replicas),
+            `WRITTEN`, `AUTO` (committed where the topic has replicas, else written) or `NONE`.
         codec: how sets are compressed.
         max_in_flight: unacknowledged sets per broker before `send` waits for the oldest; a
             producer with queues has one for each partition.
         max_message_bytes: the largest payload, before and after compression, as 0.7 checks it.
-        retries: how often a set is sent again after a failure that may pass.
+        delivery_timeout_s: how long messages are sent again after failures that may pass, such
+            as the loss of a leader, until they have failed; `math.inf` for ever.
+        retries: how often, at most; None for any number.
         timeout_s: how long a broker may take to commit a set.
         encoder: makes payloads of messages.
         compressed_topics: the topics that `codec` is for; all if empty.
-        backoff_s: how long to wait before the first retry; 4 and 16 times as long before others.
-        connect_timeout_s: how long a broker may be absent until an attempt has failed, on top of
-            the wait of its connections.
+        backoff_s: how long to wait before the second retry; twice as long before each further
+            one, up to eight times.
         reconnect: when connections are replaced.
         on_delivery: called with a report on each message given to `send`, exactly once: by the
             thread that calls `send`, `flush` or `wait_until_readable`, or by the producer's own
@@ -271,7 +215,8 @@ class Producer:
         max_age_s: after so long it is asked for those of any topic.
         queueing: makes the producer asynchronous, and says how it queues.
         callbacks: what queued messages pass through.
-        returns_lost: see `SendRules`.
+        moves: whether messages without a key go to another partition when the broker of theirs is
+            gone, if the topic has no replicas.
     """
 
     def __init__(
@@ -284,12 +229,12 @@ class Producer:
         codec: Codec = Codec.NONE,
         max_in_flight: int = 64,
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
-        retries: int = 3,
+        delivery_timeout_s: float = DEFAULT_DELIVERY_TIMEOUT_S,
+        retries: int | None = None,
         timeout_s: float = 30.0,
         encoder: Encoder = bytes_encoder,
         compressed_topics: Collection[str] = (),
         backoff_s: float = 0.1,
-        connect_timeout_s: float = 0.0,
         reconnect: ReconnectRule = NO_RECONNECT,
         on_delivery: OnDelivery | None = None,
         waits: bool = False,
@@ -297,7 +242,7 @@ class Producer:
         max_age_s: float = math.inf,
         queueing: QueueRules | None = None,
         callbacks: ProducerCallbacks | None = None,
-        returns_lost: bool = False,
+        moves: bool = True,
     ) -> None:
         self._timeout_s = timeout_s
         self._failures = Failures()
@@ -312,19 +257,33 @@ class Producer:
             max_message_bytes=max_message_bytes,
         )
         rules = SendRules(
-            acks, retries, backoff_s, timeout_s, connect_timeout_s, reconnect, returns_lost
+            acks,
+            timeout_s,
+            delivery_timeout_s,
+            retries,
+            backoff_s,
+            moves,
+            reconnect,
+            max_in_flight if queueing is None else 1,
         )
+
+        def make_dispatcher() -> Dispatcher:
+            return Dispatcher(
+                cluster,
+                connect,
+                rules,
+                replacement=self._partitions.replacement,
+                note_presence=self._partitions.note_presence,
+            )
+
         self._sending: SyncProducer | AsyncProducer
         if queueing is None:
             if callbacks is not None:
                 raise ConfigError("callbacks are for asynchronous producers")
             self._sending = SyncProducer(
-                cluster,
-                connect,
+                make_dispatcher(),
                 self._partitions,
                 packer,
-                rules,
-                max_in_flight=max_in_flight,
                 waits=waits,
                 on_delivery=on_delivery,
                 failures=self._failures,
@@ -333,11 +292,10 @@ class Producer:
             from broker.producer.async_producer import AsyncProducer  # late: commands need none
 
             self._sending = AsyncProducer(
-                cluster,
-                connect,
+                make_dispatcher,
                 self._partitions,
                 packer,
-                sending=rules,
+                timeout_s=timeout_s,
                 queueing=queueing,
                 callbacks=callbacks,
                 on_delivery=on_delivery,
@@ -383,16 +341,16 @@ class Producer:
                 cluster,
                 connect,
                 partitioner=partitioner,
-                acks=Acks(int(config.acks)),
+                acks=acks_of(config),
                 codec=codec_of(config),
                 max_in_flight=config.max_in_flight,
                 max_message_bytes=config.max_message_bytes,
+                delivery_timeout_s=config.delivery_timeout_ms / 1000,
                 retries=config.num_retries,
                 timeout_s=config.socket_timeout_ms / 1000,
                 encoder=encoder,
                 compressed_topics=compressed_topics_of(config),
                 backoff_s=config.retry_backoff_ms / 1000,
-                connect_timeout_s=config.connect_timeout_ms / 1000,
                 reconnect=reconnect_rule_of(config),
                 on_delivery=on_delivery,
                 waits=queueing is None,
@@ -455,6 +413,8 @@ class Producer:
         partition: TopicPartition,
         message_set: Buffer,
         on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool = False,
     ) -> Delivery:
         """Send a ready message set to a partition, and wait for room in the window only.
 
@@ -464,17 +424,30 @@ class Producer:
         Args:
             partition: the target.
             message_set: whole entries.
-            on_complete: called in this or a later call, once the set is acknowledged or failed.
+            on_complete: called in this or a later call, once the set is acknowledged or failed; for
+                sets of one partition in order, unless a broker refuses one for its content.
+            can_move: whether it may go to another partition, as messages without a key.
 
         Raises:
-            BrokerUnreachableError, RequestTimeoutError: the broker is gone, also after retries.
+            BrokerError: sets could not be delivered; see `flush`.
             ConfigError: the producer is asynchronous.
         """
         if not isinstance(self._sending, SyncProducer):  # its reports are of single messages
             raise ConfigError(
                 "ready message sets are for producers that send in the caller's thread"
             )
-        return self._sending.send_set(partition, message_set, on_complete)
+        return self._sending.send_set(partition, message_set, on_complete, can_move=can_move)
+
+    def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None = None) -> None:
+        """Have callbacks called in the calls of a producer that sends in the caller's thread.
+
+        Args:
+            on_wait: called again and again while messages wait for a broker; they are given up once
+                it returns False.
+            on_move: called when messages go to another partition, as the broker of theirs is gone.
+        """
+        if isinstance(self._sending, SyncProducer):
+            self._sending.watch(on_wait, on_move)
 
     def choose_partition(self, topic: str, key: bytes | None = None) -> TopicPartition:
         """Return the partition that the next message with this key goes to.
@@ -496,14 +469,27 @@ class Producer:
         """
         return self._partitions.partitions(topic)
 
-    def live_partitions(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions that a topic has on live brokers now; later calls see them too.
+    def make_topic(self, topic: str) -> list[TopicPartition]:
+        """Have a topic that does not exist yet come into being on every broker.
+
+        Messages are placed among all of its partitions then; one that exists is left as it is, and
+        brokers of 0.7 make theirs with the first message.
+
+        Returns:
+            Its partitions, by home and index.
 
         Raises:
-            BrokerUnreachableError: no broker can be reached.
-            RegistryUnreachableError: ZooKeeper does not answer.
+            ConfigError: the producer is asynchronous.
+            RequestTimeoutError: the topic cannot be found in time.
+            BrokerError: a broker refuses it, or fails.
         """
-        return self._partitions.refresh(topic)
+        if not isinstance(self._sending, SyncProducer):
+            raise ConfigError("topics are made by producers that send in the caller's thread")
+        partitions = self.partitions(topic)
+        if self.is_new(topic) and self._sending.touch(partitions):
+            self._partitions.await_known([topic], self._timeout_s)
+            partitions = self._partitions.refresh(topic)
+        return partitions
 
     def is_new(self, topic: str) -> bool:
         """Return whether a topic did not exist when the cluster was asked for its partitions."""
@@ -567,6 +553,11 @@ class Producer:
             self._sending.close(timeout_s)
         finally:
             self._resources.close()
+
+
+def acks_of(config: ProducerConfig) -> Acks:
+    """Return the acknowledgements that a setting names, by number or as `auto`."""
+    return Acks.AUTO if config.acks == "auto" else Acks(int(config.acks))
 
 
 def codec_of(config: ProducerConfig) -> Codec:

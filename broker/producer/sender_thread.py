@@ -1,10 +1,8 @@
-"""A thread that sends the messages for one home's partitions: take, send, retry, report.
+"""A thread that sends the messages for one home's partitions: take, send, report.
 
-Each asynchronous producer has one for each home broker. It owns a `BrokerSender` for each broker
-that leads some of the partitions and, under its lock, the accumulator. A set that fails with a
-retriable error is put back and sent again, to the leader of its partition, in order there, while
-other partitions go on; any other failure is reported at once. If the broker is gone, messages
-without a key move to the thread of another partition.
+Each asynchronous producer has one for each home broker. It owns a `Dispatcher` and, under its lock,
+the accumulator. While a set waits for its leader, others of its partition wait behind it in the
+accumulator, and other partitions go on.
 """
 
 from __future__ import annotations
@@ -13,16 +11,14 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from broker.errors import BrokerError, NotLeaderError, ProducerClosedError, QueueFullError
-from broker.producer.accumulator import Accumulator, Batch, BatchRules, OutgoingSet
-from broker.producer.broker_connection import BrokerConnection
-from broker.producer.broker_sender import BrokerSender, SendRules, is_lost, retry_wait_s
+from broker.errors import BrokerError, ProducerClosedError, QueueFullError
+from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
 from broker.producer.callbacks import Hooks
 from broker.producer.delivery import Failures, OnDelivery, QueuedDelivery
+from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import Packer
 from broker.topic import TopicPartition
 
@@ -44,42 +40,13 @@ class QueueRules:
     enqueue_timeout_s: float | None = None
 
 
-class Routing(Protocol):
-    """Where the messages of sender threads go; for several threads."""
-
-    def leader(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition."""
-
-    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note which broker leads a partition, as one says that does not; -1 for an unknown one."""
-
-    def has_other(self, topic: str, broker_id: int) -> bool:
-        """Return whether a topic has a partition on another broker, which is there."""
-
-    def replacement(self, topic: str, broker_id: int) -> TopicPartition | None:
-        """Return a partition of a topic on another broker, None if there is none."""
-
-    def move(self, partition: TopicPartition, batch: Batch) -> None:
-        """Queue a batch of another partition for this one."""
-
-
-def _drain(sender: BrokerSender, _sets: Sequence[OutgoingSet]) -> None:
-    sender.drain()
-
-
-def _is_movable(outgoing: OutgoingSet) -> bool:
-    return any(delivery.key is None for batch in outgoing.batches for delivery in batch.deliveries)
-
-
 class SenderThread(threading.Thread):
     """Queues messages for the partitions of one home broker, and sends them.
 
     Args:
         home: the id of the home broker.
-        make_connection: makes the connection to a broker, by its id; owned by the thread.
-        routing: see there.
+        dispatcher: sends message sets; used by this thread alone.
         packer: makes message sets.
-        sending: how to send.
         rules: how to queue.
         hooks: callbacks that batches pass through; None for none.
         on_delivery: called with reports on messages.
@@ -89,11 +56,9 @@ class SenderThread(threading.Thread):
     def __init__(
         self,
         home: int,
-        make_connection: Callable[[int], BrokerConnection],
-        routing: Routing,
+        dispatcher: Dispatcher,
         packer: Packer,
         *,
-        sending: SendRules,
         rules: QueueRules,
         hooks: Hooks | None,
         on_delivery: OnDelivery | None,
@@ -101,17 +66,13 @@ class SenderThread(threading.Thread):
     ) -> None:
         super().__init__(name=f"producer-sender-{home}", daemon=True)
         self._home = home
-        self._make_connection = make_connection
-        self._routing = routing
-        self._senders: dict[int, BrokerSender] = {}  # by the broker's id; replaced, not changed
-        self._leaders: dict[TopicPartition, int] = {}
+        self.dispatcher = dispatcher
         self._packer = packer
-        self._sending = sending
         self._rules = rules
         self._hooks = hooks
         self._on_delivery = on_delivery
         self._failures = failures
-        self._accumulator = Accumulator(rules.batches, self._complete_or_retry)
+        self._accumulator = Accumulator(rules.batches, self._end_set)
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # there may be something to take
         self._room = threading.Condition(self._lock)  # there may be room, or the end has come
@@ -121,21 +82,6 @@ class SenderThread(threading.Thread):
         self._is_draining = False
         self._is_aborted = False
         self._set_limit(time.monotonic())
-
-    @property
-    def ends(self) -> dict[TopicPartition, int]:
-        """Return the end offset of what was flushed to each partition."""
-        return {key: end for one in self._senders.values() for key, end in one.ends.items()}
-
-    @property
-    def unsafe_ends(self) -> dict[int, dict[TopicPartition, int]]:
-        """Return the end offsets that are not known to be safe, by the broker's id."""
-        return {broker_id: one.unsafe_ends() for broker_id, one in self._senders.items()}
-
-    @property
-    def changed(self) -> threading.Condition:
-        """Return the condition that is notified when deliveries are done."""
-        return self._changed
 
     def put(
         self, partition: TopicPartition, payloads: Sequence[bytes], key: bytes | None
@@ -188,12 +134,6 @@ class SenderThread(threading.Thread):
             self._accumulator.add(partition, [payload], delivery, time.monotonic())
             self._work.notify()
 
-    def add_batch(self, partition: TopicPartition, batch: Batch) -> None:
-        """Queue messages that were for a broker that is gone, whether there is room or not."""
-        with self._lock:
-            self._accumulator.add_batch(partition, batch)
-            self._work.notify()
-
     def flush(self, timeout_s: float | None) -> bool:
         """Send all that is queued without lingering; return whether it is done in time."""
         with self._lock:
@@ -204,11 +144,9 @@ class SenderThread(threading.Thread):
             )
 
     def retry_now(self) -> None:
-        """Send again at once what waits for its retry, as the cluster has changed."""
-        for sender in self._senders.values():
-            sender.connection.retry_now()
+        """Send again at once what waits for its leader, as the cluster has changed."""
+        self.dispatcher.retry_now()
         with self._lock:
-            self._accumulator.retry_now()
             self._work.notify()
 
     def refuse(self) -> None:
@@ -229,27 +167,30 @@ class SenderThread(threading.Thread):
         with self._lock:
             self._is_aborted = True
             self._work.notify()
-        for sender in self._senders.values():
-            sender.connection.abort()
+        self.dispatcher.abort()
 
     def run(self) -> None:
         """Send until `stop`; then report what is left as failed."""
         try:
             while (taken := self._take()) is not None:
-                if taken:
-                    self._send(taken)
-                elif self._hooks is not None:
+                self._send(taken)
+                if self._hooks is not None and time.monotonic() >= self._limit_s:
+                    self._set_limit(time.monotonic())
                     self._hooks.on_time_limit()
+            self.dispatcher.fail_all(ProducerClosedError("it waited for a response"))
             with self._lock:
                 rest = self._accumulator.take_all()
             for outgoing in rest:
-                self._complete(outgoing, -1, self._closed_error(outgoing))
+                self._complete(outgoing, -1, self._closed_error(outgoing, None))
         finally:
-            for sender in self._senders.values():
-                sender.close()
+            self.dispatcher.close()
 
     def _take(self) -> list[OutgoingSet] | None:
-        """Wait for sets to send; none if the time limit passed, None at the end."""
+        """Wait for something to do: sets to send, or the time for a retry or for callbacks.
+
+        Returns:
+            The sets; None at the end.
+        """
         with self._lock:
             while not self._is_aborted:
                 now_s = time.monotonic()
@@ -260,13 +201,11 @@ class SenderThread(threading.Thread):
                     self._set_limit(now_s)
                     self._room.notify_all()
                     return taken
-                wait_s = self._accumulator.wait_s(now_s)
-                if self._hooks is not None:
-                    if now_s >= self._limit_s:
-                        self._set_limit(now_s)
-                        return []
-                    limit_s = self._limit_s - now_s
-                    wait_s = limit_s if wait_s is None else min(wait_s, limit_s)
+                limit_s = None if self._hooks is None else self._limit_s
+                dues_s = (self._accumulator.due_s(), self.dispatcher.next_retry_s, limit_s)
+                wait_s = min((one - now_s for one in dues_s if one is not None), default=None)
+                if wait_s is not None and wait_s <= 0:
+                    return []
                 self._work.wait(wait_s)
         return None
 
@@ -275,12 +214,11 @@ class SenderThread(threading.Thread):
         self._limit_s = now_s + max(_MIN_LIMIT_S, self._rules.batches.linger_s)
 
     def _send(self, taken: list[OutgoingSet]) -> None:
-        """Send sets in one request; each is completed or put back in the end."""
+        """Send sets, and those that are due again, and wait for the responses."""
         full = []
         for outgoing in taken:
             try:
-                if not outgoing.is_encoded:
-                    self._encode(outgoing)
+                self._encode(outgoing)
             except Exception as error:  # encoders and callbacks are of the application
                 logger.exception("failure over messages to %s", outgoing.partition)
                 failure = BrokerError(f"failure while sending: {error!r}")
@@ -290,99 +228,21 @@ class SenderThread(threading.Thread):
                 full.append(outgoing)
             else:  # callbacks have kept all its messages
                 self._complete(outgoing, -1, None)
-        by_leader: dict[int, list[OutgoingSet]] = {}
-        for outgoing in full:
-            by_leader.setdefault(self._leader(outgoing.partition), []).append(outgoing)
-        gone = set()
-        for step in (BrokerSender.send, _drain):
-            for broker_id, sets in by_leader.items():
-                if not self._try(step, broker_id, sets):
-                    gone.add(broker_id)
-        for broker_id in gone:
-            self._leave(broker_id)
-
-    def _leader(self, partition: TopicPartition) -> int:
-        leader = self._leaders.get(partition)
-        if leader is None:
-            leader = self._leaders[partition] = self._routing.leader(partition)
-        return leader
-
-    def _try(
-        self,
-        step: Callable[[BrokerSender, Sequence[OutgoingSet]], None],
-        broker_id: int,
-        sets: Sequence[OutgoingSet],
-    ) -> bool:
-        """Send sets, or wait for their responses; return whether the broker is there."""
-        sender = self._senders.get(broker_id)
-        if sender is None:
-            # retries are for the accumulator: it lets other partitions go on meanwhile
-            sender = BrokerSender(self._make_connection(broker_id), self._sending, retries=0)
-            with self._lock:
-                self._senders = {**self._senders, broker_id: sender}
-                is_aborted = self._is_aborted
-            if is_aborted:
-                sender.connection.abort()
         try:
-            if step is BrokerSender.send and self._can_leave(broker_id, sender, sets):
-                for outgoing in sets:
-                    with self._lock:
-                        self._accumulator.put_back(outgoing, time.monotonic())
-                return False
-            step(sender, sets)
-        except BrokerError as error:  # each set was completed, or put back, with it
-            logger.debug("broker %d: %s", broker_id, error)
-            return not is_lost(error) or self._is_aborted or sender.connection.can_open()
+            self.dispatcher.send_together(full)
+            self.dispatcher.retry_due()
+            self.dispatcher.drain()
+        except BrokerError as error:
+            self.dispatcher.fail_all(error)
         except Exception as error:  # a bug costs what is being sent, not the thread
-            logger.exception("failure while sending to broker %d", broker_id)
-            sender.close()
-            sender.fail_all(BrokerError(f"failure while sending: {error!r}"))
-        return True
-
-    def _can_leave(self, broker_id: int, sender: BrokerSender, sets: Sequence[OutgoingSet]) -> bool:
-        """Return whether messages that wait for a broker that is gone can go elsewhere."""
-        if self._is_aborted or sender.connection.is_open or not any(map(_is_movable, sets)):
-            return False
-        if sender.connection.can_open():
-            return False
-        return any(self._routing.has_other(one.partition.topic, broker_id) for one in sets)
-
-    def _leave(self, broker_id: int) -> None:
-        """Send messages without a key elsewhere, as the broker they wait for is gone."""
-        with self._lock:
-            waiting = self._accumulator.waiting_partitions
-        for partition in waiting:
-            if self._is_aborted or self._leader(partition) != broker_id:
-                continue
-            self._leaders.pop(partition, None)
-            self._move_keyless(partition, broker_id)
-
-    def _move_keyless(self, partition: TopicPartition, broker_id: int) -> None:
-        other = self._routing.replacement(partition.topic, broker_id)
-        if other is None:
-            return
-        with self._lock:
-            moving = self._accumulator.take_keyless(partition)
-        for batch in moving:
-            self._routing.move(other, batch)
-        if not moving:
-            return
-        logger.info(
-            "%d messages move from %s to %s: broker %d is gone",
-            *(sum(len(batch.payloads) for batch in moving), partition, other, broker_id),
-        )
-        with self._lock:
-            for batch in self._accumulator.drop_empty(partition):
-                batch.is_done = True
-            self._changed.notify_all()
-            self._room.notify_all()
+            logger.exception("failure while sending messages of broker %d", self._home)
+            self.dispatcher.fail_all(BrokerError(f"failure while sending: {error!r}"))
 
     def _encode(self, outgoing: OutgoingSet) -> None:
         """Pass batches through the callbacks, and make one message set of those of each batch."""
         sets = []
         for batch in outgoing.batches:
-            if self._hooks is not None and not batch.is_prepared:
-                batch.is_prepared = True
+            if self._hooks is not None:
                 error = self._hooks.apply(outgoing.partition, batch)
                 if error is not None:
                     batch.complete(outgoing.partition, -1, error, self._on_delivery)
@@ -393,32 +253,15 @@ class SenderThread(threading.Thread):
             batch.set_bytes = len(message_set)
             sets.append(message_set)
         outgoing.message_set = sets[0] if len(sets) == 1 else b"".join(sets)
-        outgoing.is_encoded = True
 
-    def _complete_or_retry(
-        self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None
-    ) -> None:
-        """Complete a set, or have it sent again later if its error is retriable."""
-        if error is None:
-            self._complete(outgoing, base_offset, None)
-            return
-        outgoing.failures += 1
-        outgoing.error = error
-        self._leaders.pop(outgoing.partition, None)
-        if isinstance(error, NotLeaderError):
-            self._routing.note_leader(outgoing.partition, error.leader)
-        if self._is_aborted:
-            self._complete(outgoing, -1, self._closed_error(outgoing))
-        elif not error.is_retriable or outgoing.failures > self._sending.retries:
-            self._complete(outgoing, -1, error)
-        else:
-            wait_s = retry_wait_s(self._sending.backoff_s, outgoing.failures)
-            logger.info("%s: trying again in %.1fs: %s", outgoing.partition, wait_s, error)
-            with self._lock:
-                self._accumulator.put_back(outgoing, time.monotonic() + wait_s)
+    def _end_set(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
+        """Complete a set that was acknowledged, or given up."""
+        if error is not None and self._is_aborted:
+            error = self._closed_error(outgoing, error)
+        self._complete(outgoing, base_offset, error)
 
-    def _closed_error(self, outgoing: OutgoingSet) -> BrokerError:
-        why = "" if outgoing.error is None else f" ({outgoing.error})"
+    def _closed_error(self, outgoing: OutgoingSet, error: BrokerError | None) -> BrokerError:
+        why = "" if error is None else f" ({error})"
         return ProducerClosedError(
             f"the producer was closed before this was delivered to {outgoing.partition}{why}"
         )

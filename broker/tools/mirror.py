@@ -248,7 +248,8 @@ class Mirror:
             and its streams time out, after a fraction of a second, when nothing comes.
         streams: a thread each.
         route: says where messages go.
-        make_producer: makes producers with acks `COMMITTED` that do not retry for long.
+        make_producer: makes producers with acks `COMMITTED`, for a thread each; the mirror ends
+            when their delivery timeout is over, so that it is `math.inf` as a rule.
         producer_count: how many producers to have, a thread each; the messages of one source
             partition all go through the same.
         queue_size: how many message sets wait for each producer, at most.
@@ -501,9 +502,16 @@ class Mirror:
                 continue
 
     def _send(self, waiting: queue.Queue[MirroredSet | None]) -> None:
-        producer = MirrorProducer(
-            self._make_producer, wait=lambda seconds: self._wait_for_target(producer, seconds)
-        )
+        told: BrokerError | None = None
+
+        def on_wait(error: BrokerError) -> bool:
+            nonlocal told
+            if error is not told:
+                told = error
+                self.log.failed(producer.pending_sources, str(error))
+            return self._has_time()
+
+        producer = MirrorProducer(self._make_producer(), on_wait=on_wait)
         try:
             while (mirrored := _next(waiting, producer)) is not None:
                 producer.send(mirrored)
@@ -517,19 +525,17 @@ class Mirror:
         finally:
             producer.close()
 
-    def _wait_for_target(self, producer: MirrorProducer, seconds: float) -> bool:
-        """Wait before the target is tried again; return whether it is worth while."""
-        self.log.failed(producer.pending_sources, producer.last_error)
-        return self._has_time_after(seconds)
+    def _has_time(self) -> bool:
+        """Return whether to wait on for a cluster: at the end not for long."""
+        if not self._stopping.is_set():
+            return True
+        return self._failure is None and time.monotonic() < self._give_up_s
 
     def _has_time_after(self, seconds: float) -> bool:
-        """Wait before another attempt, not for long at the end; False if there is to be none."""
-        if not self._stopping.wait(seconds):
-            return True
-        if self._failure is not None or time.monotonic() >= self._give_up_s:
-            return False
-        time.sleep(min(seconds, _POLL_S))
-        return True
+        """Wait before another attempt; return False if there is to be none."""
+        if self._stopping.wait(seconds) and self._has_time():
+            time.sleep(min(seconds, _POLL_S))
+        return self._has_time()
 
 
 class _GoodPart(NamedTuple):

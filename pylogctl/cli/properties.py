@@ -67,7 +67,7 @@ PRODUCE = Use(
         "--batch-messages says how many messages go together",
         "--linger says how long a message waits for others",
     ),
-    _CLIENT_DEFAULTS | {"request.required.acks": "1"},
+    _CLIENT_DEFAULTS | {"request.required.acks": "auto"},
 )
 PERF_PRODUCE = Use(
     "producer",

@@ -61,6 +61,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.RegistryConflictError: _Rule(ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),
     library.RegistryNodeNotFoundError: _Rule(ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),
     library.BrokerUnreachableError: _Rule(ExitStatus.UNREACHABLE, "BROKER_UNREACHABLE"),
+    library.AcknowledgedLossError: _Rule(ExitStatus.UNREACHABLE, "ACKNOWLEDGED_LOSS"),
     library.RequestTimeoutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
     library.TopicNotFoundError: _Rule(
         ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"

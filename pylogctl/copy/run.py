@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from broker.consumer.cluster_reader import ClusterReader
-from broker.producer.producer import Producer
+from broker.producer.producer import DEFAULT_DELIVERY_TIMEOUT_S, Producer
 from broker.tools.mirror_producer import MirrorProducer
 from broker.tools.mirror_routes import (
     counts_by_name,
@@ -32,6 +32,7 @@ from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
 from pylogctl.cli.selection import select_partitions
 from pylogctl.cli.units import Pacer, Rate, format_count, format_duration, format_size
 from pylogctl.copy.copying import Copied, Copy, Limits
+from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets
 from pylogctl.produce.sender import count_text
 
@@ -194,13 +195,18 @@ def _copy(
 ) -> tuple[bool, int]:
     """Copy; return whether all was verified, and the number of corrupt messages."""
     limit_s = env.timeout_s(_TIMEOUT_S)
+    waits = BrokerWaits(stop, env.warn)
     pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
     in_bytes = plan.rate is not None and plan.rate.in_bytes
-    producer = MirrorProducer(
-        lambda: Producer(
-            target.cluster, target.connect, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
-        )
+    target_producer = Producer(
+        target.cluster,
+        target.connect,
+        delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
+        max_in_flight=_MAX_IN_FLIGHT,
+        timeout_s=min(limit_s, _TIMEOUT_S),
     )
+    target_producer.watch(waits.on_wait)
+    producer = MirrorProducer(target_producer)
     with ExitStack() as stack:
         stack.callback(producer.close)
         meter = stack.enter_context(progress(env, "copy", total_bytes(ranges)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -187,9 +188,12 @@ def _make_mirror(
         consumer,
         streams,
         route,
-        # it is the mirror that tries again, as long as it takes
         lambda: Producer(
-            target_cluster, connect, retries=0, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
+            target_cluster,
+            connect,
+            delivery_timeout_s=math.inf,
+            max_in_flight=_MAX_IN_FLIGHT,
+            timeout_s=limit_s,
         ),
         producer_count=plan.producer_count,
         queue_size=plan.queue_size,

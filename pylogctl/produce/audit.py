@@ -7,13 +7,14 @@ next window is over; only at the end of a run is that an error.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.errors import BrokerError, BrokerUnreachableError
+from broker.errors import BrokerError
+from broker.producer.dispatcher import Waiting
 from broker.producer.producer import Delivery, Producer
-from broker.protocol.codec import decode, encode
+from broker.protocol.codec import decode
 from broker.protocol.primitives import Buffer
 from broker.tools.audit import DEFAULT_WINDOW_MS, AuditCounter, Auditor, TimeOf, json_time
 from broker.topic import TopicPartition, validate_topic_name
@@ -25,6 +26,8 @@ from pylogctl.produce.sender import Confirmed
 
 TIER = "producer"
 _MIN_WINDOW_MS = 1000
+_BRIEF_S = 0.5
+"""How long counts wait for a broker before messages go on."""
 
 
 class AuditPlan(NamedTuple):
@@ -68,23 +71,32 @@ class AuditedSink:
     `wait_until_readable` publishes all that was counted, and so does leaving it as a context.
 
     Args:
-        producer: sends sets and counts.
+        producer: sends sets.
+        counts: sends the counts, committed; closed at the end of the context.
         plan: how to count.
         clock: says when a window is over.
         warn: told of counts that have to wait.
     """
 
     def __init__(
-        self, producer: Producer, plan: AuditPlan, clock: Clock, warn: Callable[[str], None]
+        self,
+        producer: Producer,
+        counts: Producer,
+        plan: AuditPlan,
+        clock: Clock,
+        warn: Callable[[str], None],
     ) -> None:
         self._producer = producer
+        self._counts = counts
         self._plan = plan
         self._clock = clock
         self._warn = warn
         self._counter = AuditCounter(TIER, window_ms=plan.window_ms, clock=clock)
-        self._auditor = Auditor(self._counter, self, plan.topic)
+        self._auditor = Auditor(self._counter, counts, plan.topic)
         self._due_ms = self._next_end_ms()
         self._failure: CliError | None = None
+        self._is_ending = False
+        counts.watch(self._is_worth_waiting)
 
     def __enter__(self) -> AuditedSink:
         return self
@@ -92,14 +104,20 @@ class AuditedSink:
     def __exit__(
         self, exc_type: type[BaseException] | None, error: BaseException | None, *_: object
     ) -> None:
-        if exc_type is None:
-            self._publish_all()
-        elif issubclass(exc_type, Exception):
-            try:
+        try:
+            if exc_type is None or issubclass(exc_type, Exception):
                 self._publish_all()
-            except CliError as failure:
-                if failure is not error:  # why the run failed matters more
-                    self._warn(failure.message)
+        except CliError as failure:
+            if error is None:
+                raise
+            if failure is not error:  # why the run failed matters more
+                self._warn(failure.message)
+        finally:
+            self._counts.close()
+
+    def _is_worth_waiting(self, waiting: Waiting) -> bool:
+        """Return whether counts wait for a broker: messages do not wait for them."""
+        return self._is_ending or waiting.seconds < _BRIEF_S
 
     def _publish_all(self) -> None:
         """Publish what was counted in any window.
@@ -109,11 +127,10 @@ class AuditedSink:
         """
         if self._failure is not None:
             raise self._failure
+        self._is_ending = True
         try:
-            try:
-                self._auditor.publish(with_open=True)
-            except BrokerUnreachableError:  # such as a connection that was idle for long
-                self._auditor.publish(with_open=True)
+            self._auditor.publish(with_open=True)
+            self._counts.wait_until_readable()
         except BrokerError as error:
             failure = failure_of(error)
             self._failure = CliError(
@@ -158,15 +175,12 @@ class AuditedSink:
         partition: TopicPartition,
         message_set: Buffer,
         on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool = False,
     ) -> Delivery:
         """Send a set, waiting for room in the window only; see `Producer.send_set`."""
         self.on_idle()
-        return self._producer.send_set(partition, message_set, on_complete)
-
-    def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
-        """Send counts, which no limit of the messages' size is for."""
-        partition = self._producer.choose_partition(topic, key)
-        return self._producer.send_set(partition, encode(messages))
+        return self._producer.send_set(partition, message_set, on_complete, can_move=can_move)
 
     def poll(self) -> None:
         """Take the acknowledgements that have come."""

@@ -1,38 +1,35 @@
-"""What `produce` does when a broker is lost: where its batches go, or how long they wait.
+"""What `produce` does when a broker is lost: where its messages go, how long they wait.
 
-Sent again is only what the broker has not acknowledged. A broker that is stopped says that it has
-stored nothing of that, so there are no duplicates; one that crashed may have stored it.
+The producer sends again what is not acknowledged. A broker that is stopped says that it has stored
+nothing of that, so there are no duplicates; one that crashed may have stored it.
 """
 
 from __future__ import annotations
 
-import random
+import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.errors import BrokerError, BrokerStoppedError
-from broker.topic import TopicPartition
+from broker.errors import BrokerStoppedError
+from broker.producer.dispatcher import Moved, Waiting
+from broker.protocol.codec import scan
+from broker.protocol.message_set import count_messages
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.cli.units import format_duration, parse_duration_s
 
-DEFAULT_WAIT_S = 30.0
-"""Longer than the restart of a broker that was stopped."""
-_PAUSE_S = 0.2
-"""Between two attempts, and two looks at which brokers there are."""
-_RECONNECT_S = 0.5
-"""A connection can be lost without its broker, such as one that was idle: so long after a loss the
-same broker is tried again, without a word."""
-_RECONNECT_PAUSE_S = 0.1
-"""Between two attempts then."""
+_TELL_AFTER_S = 3.0
+"""An election, or a broker that is restarted at once, needs no word."""
+_SAME_LOSS_S = 10.0
+"""Partitions of one lost broker move one after the other."""
 
 
 class LossRule(NamedTuple):
     """What to do about a lost broker.
 
-    `moves` says whether its batches may go to other partitions, `wait_s` how long nothing may be
-    acknowledged after the loss until the run fails.
+    `moves` says whether messages may go to other partitions, `wait_s` how long they wait for a
+    broker until the run fails.
     """
 
     moves: bool
@@ -43,26 +40,24 @@ FAIL = LossRule(moves=False, wait_s=0.0)
 """The run fails if the broker is not there at once."""
 
 
-def parse_loss_rule(
-    text: str | None, *, choice_of_partition: str, wait_s: float = DEFAULT_WAIT_S
-) -> LossRule:
+def parse_loss_rule(text: str | None, *, choice_of_partition: str, wait_s: float) -> LossRule:
     """Return the rule of `--on-broker-loss`.
 
-    Without the option batches move if the producer has chosen their partition, as it would choose
+    Without the option messages move if the producer has chosen their partition, as it would choose
     another one when started again, and wait if the user has.
 
     Args:
         text: `move`, `wait`, each with `:DUR` or without, or `fail`; None if not given.
         choice_of_partition: the option by which the user chooses; empty if there is none.
-        wait_s: the limit without `:DUR`.
+        wait_s: the limit without `:DUR`; `wait` has none then.
 
     Raises:
         UsageError: the text is none of these, or a partition that the user chose cannot move.
     """
-    name, colon, duration = (text or "").partition(":")
     if text is None:
-        name = "wait" if choice_of_partition else "move"
-    elif name not in ("move", "wait", "fail") or (colon and name == "fail"):
+        return LossRule(not choice_of_partition, wait_s)
+    name, colon, duration = text.partition(":")
+    if name not in ("move", "wait", "fail") or (colon and name == "fail"):
         raise UsageError(
             f"--on-broker-loss '{text}' is none of move, wait and fail",
             hints=["with a limit: move:1m, wait:10m"],
@@ -74,148 +69,52 @@ def parse_loss_rule(
             f"--on-broker-loss move cannot be used with {choice_of_partition} "
             "(it chooses the partition)"
         )
-    return LossRule(name == "move", parse_duration_s(duration) if colon else wait_s)
+    if colon:
+        wait_s = parse_duration_s(duration)
+    elif name == "wait":
+        wait_s = math.inf
+    return LossRule(name == "move", wait_s)
 
 
-class LostBrokers:
-    """The brokers that a run has lost, and the partitions that take the place of theirs.
+class BrokerWaits:
+    """Tells of brokers that are waited for, and ends the waiting at a signal.
 
     Args:
-        rule: move or wait, and how long.
-        live_partitions: returns the partitions of the topic on live brokers.
-        stop: ends the waiting.
-        warn: told of each loss.
+        stop: ends it.
+        warn: writes a warning.
     """
 
-    def __init__(
-        self,
-        rule: LossRule,
-        live_partitions: Callable[[], Collection[TopicPartition]],
-        stop: StopRequest,
-        warn: Callable[[str], None],
-    ) -> None:
-        self._rule = rule
-        self._live_partitions = live_partitions
+    def __init__(self, stop: StopRequest, warn: Callable[[str], None]) -> None:
         self._stop = stop
         self._warn = warn
-        self._lost_since_s: float | None = None  # None when a batch was acknowledged since
-        self._loss: BrokerError | None = None  # the first since then
-        self._is_applied = False  # whether the rule has been, to this loss
-        self._told: set[str] = set()
-        self._homes: set[int] = set()
-        self._others: list[TopicPartition] = []
-        self._replaced: dict[TopicPartition, TopicPartition] = {}
+        self._is_told = False
+        self._told_moves: dict[int, float] = {}  # by the broker that was lost
 
-    def note_acknowledgement(self) -> None:
-        """Note that a broker acknowledges, so that the limit counts anew at the next loss."""
-        self._lost_since_s = None
+    def on_wait(self, waiting: Waiting) -> bool:
+        """Tell of a wait once, if it lasts; return whether to go on with it."""
+        if waiting.seconds < _TELL_AFTER_S:
+            self._is_told = False
+        elif not self._is_told:
+            self._is_told = True
+            limit = ""
+            if waiting.limit_s != math.inf:
+                limit = f" up to {format_duration(waiting.limit_s)}"
+            first, *others = waiting.partitions
+            also = f" and {len(others)} more" if others else ""
+            self._warn(f"{waiting.error}; waiting{limit} for the leader of {first}{also}")
+        return not self._stop.is_set
 
-    def target(self, partition: TopicPartition) -> TopicPartition:
-        """Return the partition itself, or the one that takes its place as its broker is lost."""
-        if partition.home not in self._homes or not self._others:
-            return self._replaced.get(partition, partition)
-        if partition not in self._replaced:
-            self._replaced[partition] = random.choice(self._others)
-        return self._replaced[partition]
-
-    def await_target(
-        self, lost: Collection[TopicPartition], error: BrokerError, message_count: int
-    ) -> None:
-        """Wait until each of the lost partitions, or its `target`, may be sent to again.
-
-        Args:
-            lost: partitions whose broker was lost.
-            error: how.
-            message_count: how many messages it has not confirmed.
-
-        Raises:
-            BrokerError: the same, as there is no target in time, or a signal came; or the cluster
-                cannot be asked.
-        """
-        if self._may_reconnect(error):
-            return
-        self._homes |= {partition.home for partition in lost}
-        if self._rule == FAIL:
-            raise error
-        must_pause, self._is_applied = self._is_applied, True
-        while must_pause or not self._find(lost):
-            must_pause = False
-            self._tell_wait()
-            if self._pause_is_last():
-                raise error
-        targets = {self.target(partition) for partition in lost}
-        if targets == set(lost):
-            self._tell_wait()
-        else:
-            self._tell(_text_of_move(targets, self._loss, message_count))
-
-    def _may_reconnect(self, error: BrokerError) -> bool:
-        """Return whether the same broker is to be tried again first; wait before that if need be.
-
-        Raises:
-            BrokerError: the same, as a signal came.
-        """
-        is_stopped = isinstance(error, BrokerStoppedError)
+    def on_move(self, moved: Moved) -> None:
+        """Tell of messages that go to another partition, once for each loss of a broker."""
         now_s = time.monotonic()
-        if self._lost_since_s is None:
-            self._lost_since_s, self._loss = now_s, error
-            self._is_applied = False
-            self._told.clear()
-            self._homes.clear()
-            return not is_stopped
-        limit_s = _RECONNECT_S if self._rule == FAIL else min(_RECONNECT_S, self._rule.wait_s)
-        if is_stopped or self._is_applied or now_s >= self._lost_since_s + limit_s:
-            return False
-        if self._stop.wait(_RECONNECT_PAUSE_S):
-            raise error
-        return True
-
-    def _pause_is_last(self) -> bool:
-        """Wait before the next attempt; return whether there is none, as time is up or a signal."""
-        assert self._lost_since_s is not None
-        left_s = self._lost_since_s + self._rule.wait_s - time.monotonic()
-        return left_s <= 0 or self._stop.wait(min(left_s, _PAUSE_S))
-
-    def _tell_wait(self) -> None:
-        limit = format_duration(self._rule.wait_s)
-        self._tell(f"waiting up to {limit} until it is back")
-
-    def _tell(self, text: str) -> None:
-        """Warn of the loss and what is done about it, unless that was said of this loss."""
-        if text not in self._told:
-            self._told.add(text)
-            self._warn(f"{self._loss}; {text}")
-
-    def _find(self, lost: Collection[TopicPartition]) -> bool:
-        """Choose targets among the live partitions; return whether that was possible."""
-        try:
-            live = set(self._live_partitions())
-        except BrokerError as error:
-            if not error.is_retriable:
-                raise
-            return False
-        if not self._rule.moves:
-            return live.issuperset(lost)
-        others = sorted(one for one in live if one.home not in self._homes)
-        self._others = others
-        if not others:  # then the lost ones, once they are back
-            self._homes.clear()
-            self._replaced.clear()
-            return live.issuperset(lost)
-        before, self._replaced = self._replaced, {}
-        for partition in {*before, *lost}:
-            if partition not in others:
-                former = before.get(partition)
-                self._replaced[partition] = former if former in others else random.choice(others)
-        return True
-
-
-def _text_of_move(
-    targets: Collection[TopicPartition], loss: BrokerError | None, message_count: int
-) -> str:
-    names = str(next(iter(targets))) if len(targets) == 1 else "other partitions"
-    text = f"going on with {names}"
-    if isinstance(loss, BrokerStoppedError):
-        return text + ", and what it has confirmed can be read when it is back"
-    counted = f"{message_count} message{'s' * (message_count != 1)}"
-    return text + f"; {counted} that it has not confirmed can be stored twice"
+        if now_s - self._told_moves.get(moved.source.home, -_SAME_LOSS_S) < _SAME_LOSS_S:
+            return
+        self._told_moves[moved.source.home] = now_s
+        text = f"{moved.error}; going on with {moved.target}"
+        if isinstance(moved.error, BrokerStoppedError):
+            self._warn(f"{text}, and what it has confirmed can be read when it is back")
+            return
+        sets = [one.message_set for one in moved.sets]
+        count = sum(count_messages(one, scan(one)).message_count for one in sets)
+        counted = f"{count} message{'s' * (count != 1)}"
+        self._warn(f"{text}; {counted} that it has not confirmed can be stored twice")

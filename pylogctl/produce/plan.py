@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.config import ProducerConfig
-from broker.producer.producer import codec_of, compressed_topics_of
+from broker.producer.producer import acks_of, codec_of, compressed_topics_of
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks
 from broker.topic import validate_topic_name
@@ -23,7 +23,7 @@ from pylogctl.format.framing import (
     unescape,
 )
 from pylogctl.produce.batches import ANY_COUNT
-from pylogctl.produce.broker_loss import DEFAULT_WAIT_S, LossRule, parse_loss_rule
+from pylogctl.produce.broker_loss import LossRule, parse_loss_rule
 from pylogctl.produce.input_reader import STDIN
 from pylogctl.produce.options import (
     NO_AUDIT,
@@ -128,7 +128,7 @@ def make_plan(
         records=records,
         config=config,
         codec=_codec(config, topic),
-        acks=Acks(int(config.acks)),
+        acks=acks_of(config),
         partition=None if target.partition is None else parse_partition(target.partition),
         partition_text=target.partition or "",
         partitioner=target.partitioner or ("hash" if has_key else "sticky"),
@@ -145,7 +145,7 @@ def make_plan(
         loss_rule=parse_loss_rule(
             sending.on_broker_loss,
             choice_of_partition=choice_of_partition,
-            wait_s=env.timeout_s(DEFAULT_WAIT_S),
+            wait_s=env.timeout_s(config.delivery_timeout_ms / 1000),
         ),
         audit=_audit(records.audit, topic),
     )
@@ -232,8 +232,8 @@ def _key_delimiter(target: TargetOptions) -> bytes | None:
 def _config(env: Environment, options: Options) -> ProducerConfig:
     """Return the producer's settings: `-X` properties, and the options on top.
 
-    Brokers acknowledge written messages, as the run waits at its end until they are flushed;
-    a line of a receipt is final, so with --receipt brokers acknowledge flushed messages.
+    Where a topic has no replicas brokers acknowledge written messages, as the run waits at its end
+    until they are flushed; a line of a receipt is final, so with --receipt they are flushed before.
     """
     sending, records = options.sending, options.records
     given = {
@@ -248,6 +248,6 @@ def _config(env: Environment, options: Options) -> ProducerConfig:
     config = client_settings(env, use, ProducerConfig, given)
     needs_offsets = "--receipt" if records.receipt is not None else ""
     needs_offsets = needs_offsets or ("--verify" if records.verify else "")
-    if Acks(int(config.acks)) is Acks.NONE and needs_offsets:
+    if acks_of(config) is Acks.NONE and needs_offsets:
         raise UsageError(f"{needs_offsets} cannot be used with request.required.acks=0")
     return config

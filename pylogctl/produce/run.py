@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -13,6 +14,7 @@ from broker.client.static_cluster import StaticCluster
 from broker.clock import Clock
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
+from broker.producer.dispatcher import Moved
 from broker.producer.partitioner import PARTITIONERS
 from broker.producer.producer import Producer, reconnect_rule_of
 from broker.topic import TopicPartition
@@ -26,7 +28,7 @@ from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import Pacer, format_count, format_duration, format_size
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.produce.batches import Limits, MessageBatches, Quota, Refusals, TextBatches
-from pylogctl.produce.broker_loss import FAIL, LostBrokers
+from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.input_reader import (
     STDIN,
     InputError,
@@ -69,11 +71,12 @@ class Outcome(NamedTuple):
 
 
 class Peers(NamedTuple):
-    """The cluster, and the producer that sends to it."""
+    """The cluster, the producer that sends to it, and what makes another one with its defaults."""
 
     cluster: Cluster
     connect: Connect
     producer: Producer
+    make_producer: Callable[[], Producer]
 
 
 def run(env: Environment, plan: Plan) -> Outcome:
@@ -123,12 +126,12 @@ class _Run:
         self._sources = sources
         self._stop = stop
         self._sent_sets = _sent_sets(env, plan)
-        self._audit = _audited_sink(env, plan, peers.producer)
+        self._audit = _audited_sink(env, plan, peers)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
         pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, self._wait)
         self._sender = self._make_sender(pacer, receipts)
         self._receipt = receipt
-        fixed = _fixed_partition(plan, peers.producer)
+        fixed = _fixed_partition(plan, peers.producer, is_dry=env.settings.dry_run)
         where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
         env.trace(1, f"sending to {where}, acks {plan.acks.name.lower()}")
         self._batches = _make_batches(
@@ -155,21 +158,22 @@ class _Run:
             observers.append(self._sent_sets.note)
         if self._audit is not None:
             observers.append(self._audit.note)
-        return Sender(
+        sender = Sender(
             Nowhere() if self._env.settings.dry_run else self._audit or self._peers.producer,
             sync=plan.sync,
             pacer=pacer,
             observers=observers,
             refused=self._refused,
-            lost_brokers=self._lost_brokers(),
+            can_move=plan.loss_rule.moves,
         )
+        waits = BrokerWaits(self._stop, self._env.warn)
 
-    def _lost_brokers(self) -> LostBrokers:
-        rule, topic = self._plan.loss_rule, self._plan.topic
-        producer = self._peers.producer
-        return LostBrokers(
-            rule, lambda: producer.live_partitions(topic), self._stop, self._env.warn
-        )
+        def move(moved: Moved) -> None:
+            sender.note_move(moved)
+            waits.on_move(moved)
+
+        self._peers.producer.watch(waits.on_wait, move)
+        return sender
 
     def _wait(self, seconds: float) -> None:
         """Wait for a message's turn; acknowledgements are taken as they come meanwhile."""
@@ -330,7 +334,7 @@ def _make_batches(
     )
 
 
-def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
+def _fixed_partition(plan: Plan, producer: Producer, *, is_dry: bool) -> TopicPartition | None:
     """Return the partition that everything goes to; None if each message has its own.
 
     Raises:
@@ -339,6 +343,8 @@ def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
     """
     if plan.partition is not None:
         return partition_for(producer, plan.topic, plan.partition_text, plan.partition)
+    if (plan.key is not None or not plan.has_fixed_partition) and not is_dry:
+        producer.make_topic(plan.topic)  # messages are placed among all of its partitions
     if plan.has_fixed_partition:
         return producer.choose_partition(plan.topic, plan.key)
     producer.partitions(plan.topic)
@@ -354,14 +360,15 @@ def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
     return SentSets()
 
 
-def _audited_sink(env: Environment, plan: Plan, producer: Producer) -> AuditedSink | None:
+def _audited_sink(env: Environment, plan: Plan, peers: Peers) -> AuditedSink | None:
     """Return the sink that counts messages for --audit, None without that option."""
     if plan.audit is None or env.settings.dry_run:
         return None
     from pylogctl.produce.audit import AuditedSink
 
-    producer.partitions(plan.audit.topic)
-    return AuditedSink(producer, plan.audit, env.clock, env.warn)
+    counts = peers.make_producer()
+    counts.partitions(plan.audit.topic)
+    return AuditedSink(peers.producer, counts, plan.audit, env.clock, env.warn)
 
 
 def _do_nothing() -> None:
@@ -376,8 +383,9 @@ def _terminal_note(framing: Framing) -> str:
 
 
 def _limit_s(env: Environment, config: ProducerConfig) -> float:
-    """Return the timeout of a response, and of the wait until all is readable."""
-    return env.timeout_s(config.socket_timeout_ms / 1000)
+    """Return the timeout of a response: a shorter one of the whole delivery limits it too."""
+    limit_s = config.socket_timeout_ms / 1000
+    return min(limit_s, env.timeout_s(limit_s))
 
 
 @contextmanager
@@ -385,6 +393,8 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
     """Open a cluster and a producer, closed at the end of the block."""
     config = plan.config
     limit_s = _limit_s(env, config)
+    if env.settings.timeout_s is not None:  # it is of the delivery
+        env = replace(env, settings=replace(env.settings, timeout_s=limit_s))
     connect_s = config.connect_timeout_ms / 1000
     connect, connect_soon = (
         connector(
@@ -396,24 +406,26 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
         for one in (connect_s, min(_CONNECT_S, connect_s))
     )
     with open_cluster(env, connect, absence=Absence.WARN, config=config) as cluster:
-        producer = Producer(
+        make_producer = partial(
+            Producer,
             cluster,
             connect_soon,
+            delivery_timeout_s=plan.loss_rule.wait_s,
+            retries=config.num_retries,
+            backoff_s=config.retry_backoff_ms / 1000,
+            timeout_s=limit_s,
+        )
+        producer = make_producer(
             partitioner=PARTITIONERS[plan.partitioner](),
             acks=plan.acks,
             codec=plan.codec,
-            compressed_topics=(plan.topic,),  # counts of --audit go uncompressed
             max_in_flight=config.max_in_flight,
             max_message_bytes=plan.max_message_bytes,
-            retries=config.num_retries,
-            backoff_s=config.retry_backoff_ms / 1000,
             reconnect=reconnect_rule_of(config),
-            timeout_s=limit_s,
-            connect_timeout_s=0.0 if plan.loss_rule == FAIL else connect_s,
-            returns_lost=True,  # `LostBrokers` decides when they are sent again, and where
+            moves=plan.loss_rule.moves,
         )
         try:
-            yield Peers(cluster, connect, producer)
+            yield Peers(cluster, connect, producer, make_producer)
         finally:
             producer.close()
 

@@ -1,8 +1,8 @@
 """Batches on their way to brokers: counted when they are acknowledged.
 
-The window of unacknowledged sets is the producer's. Here stands which messages a set holds, so
-that a failure can say what is confirmed and what is not, and what a lost broker has not confirmed
-can be sent again.
+The window of unacknowledged sets is the producer's, which also sends again what a lost broker has
+not acknowledged. Here stands which messages a set holds, so that a failure can say what is
+confirmed and what is not.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from broker.errors import (
+    AcknowledgedLossError,
     BrokerError,
-    BrokerUnreachableError,
     InvalidMessageError,
     MessageSizeTooLargeError,
-    RequestTimeoutError,
 )
+from broker.producer.dispatcher import Moved
 from broker.producer.producer import Delivery
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
@@ -26,7 +26,6 @@ from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import Pacer
-from pylogctl.produce.broker_loss import LostBrokers
 
 
 class Batch(NamedTuple):
@@ -72,6 +71,8 @@ class SetSink(Protocol):
         partition: TopicPartition,
         message_set: Buffer,
         on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool = False,
     ) -> Delivery:
         """Send a set, waiting for room in the window only."""
 
@@ -93,6 +94,8 @@ class Nowhere:
         partition: TopicPartition,
         message_set: Buffer,
         on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool = False,
     ) -> Delivery:
         """Drop a set, as if it were acknowledged."""
         delivery = Delivery(partition, message_set, None, on_complete)
@@ -119,7 +122,7 @@ class Sender:
         observers: called with each acknowledged batch.
         refused: called with batches that the broker refuses for their content; raises to end the
             run.
-        lost_brokers: says where batches go whose broker is lost; None to end the run.
+        can_move: whether batches may go to another partition when the broker of theirs is lost.
     """
 
     def __init__(
@@ -130,16 +133,16 @@ class Sender:
         pacer: Pacer | None = None,
         observers: Sequence[Callable[[Confirmed], None]] = (),
         refused: Callable[[Batch, BrokerError], None],
-        lost_brokers: LostBrokers | None = None,
+        can_move: bool = False,
     ) -> None:
         self._sink = sink
         self._sync = sync
         self._pacer = pacer
         self._observers = observers
         self._refused = refused
-        self._lost_brokers = lost_brokers
+        self._can_move = can_move
+        self._replaced: dict[TopicPartition, TopicPartition] = {}
         self._unconfirmed: dict[int, Batch] = {}  # by first message number
-        self._lost: dict[int, BrokerError] = {}  # of these, whose broker was lost, and how
         self._refused_batches: list[tuple[Batch, BrokerError]] = []
         self._error: BrokerError | None = None
         self.partitions: dict[TopicPartition, int] = {}
@@ -196,48 +199,35 @@ class Sender:
         except BrokerError as error:
             failure = failure_of(error)
             assert failure is not None
+            is_lost = isinstance(error, AcknowledgedLossError)
+            known = "not all readable" if is_lost else "not known to be readable yet"
             raise CliError(
                 failure.status,
-                f"{failure.message}; {count_text(self.message_count)} confirmed, and not known to "
-                "be readable yet",
+                f"{failure.message}; {count_text(self.message_count)} confirmed, and {known}",
                 hints=failure.hints,
                 code=failure.code,
                 details={"confirmed": self.message_count},
             ) from error
 
+    def note_move(self, moved: Moved) -> None:
+        """Send later batches of a partition to the one that has taken its place."""
+        self._replaced[moved.source] = moved.target
+        self._replaced.pop(moved.target, None)
+
     def _hand_over(self, batch: Batch) -> None:
-        """Give a batch to the sink, for another partition if its broker is lost."""
-        if self._lost_brokers is not None:
-            batch = batch._replace(partition=self._lost_brokers.target(batch.partition))
+        """Give a batch to the sink."""
+        partition = batch.partition
+        while self._can_move and partition in self._replaced:
+            partition = self._replaced[partition]
         self._unconfirmed[batch.numbers[0]] = batch
-        self._sink.send_set(batch.partition, batch.message_set, partial(self._complete, batch))
+        complete = partial(self._complete, batch)
+        self._sink.send_set(partition, batch.message_set, complete, can_move=self._can_move)
 
     def _take_step(self, step: Callable[[], None]) -> None:
-        """Take a step; then send again what a broker that was lost meanwhile has not taken."""
-        self._attempt(step)
-        while self._lost:
-            assert self._lost_brokers is not None
-            lost, self._lost = self._lost, {}
-            batches = [self._unconfirmed[number] for number in sorted(lost)]
-            partitions = {batch.partition for batch in batches}
-            count = sum(len(batch.numbers) for batch in batches)
-            try:
-                self._lost_brokers.await_target(partitions, next(iter(lost.values())), count)
-            except BrokerError as error:
-                raise self._failure(error) from error
-            for batch in batches:
-                if self._lost:  # keep the order: it follows those before it once more
-                    self._lost[batch.numbers[0]] = next(iter(self._lost.values()))
-                else:
-                    self._attempt(partial(self._hand_over, batch))
-
-    def _attempt(self, step: Callable[[], None]) -> None:
-        """Take a step; raise its failure unless that is the loss of a broker, noted in `_lost`."""
         try:
             step()
         except BrokerError as error:
-            if not self._lost:
-                raise self._failure(error) from error
+            raise self._failure(error) from error
         self._raise_failures()
 
     def _complete(self, batch: Batch, delivery: Delivery) -> None:
@@ -245,19 +235,13 @@ class Sender:
         error = delivery.error
         if error is None:
             del self._unconfirmed[batch.numbers[0]]
-            self._confirm(batch, delivery)
+            self._confirm(batch._replace(partition=delivery.partition), delivery)
         elif isinstance(error, InvalidMessageError | MessageSizeTooLargeError):
             self._refused_batches.append((batch, error))
-        elif self._lost_brokers is not None and isinstance(
-            error, BrokerUnreachableError | RequestTimeoutError
-        ):
-            self._lost[batch.numbers[0]] = error
         else:
             self._error = self._error or error
 
     def _confirm(self, batch: Batch, delivery: Delivery) -> None:
-        if self._lost_brokers is not None:
-            self._lost_brokers.note_acknowledgement()
         count = len(batch.numbers)
         self.partitions[batch.partition] = self.partitions.get(batch.partition, 0) + count
         self.payload_bytes += batch.payload_bytes
@@ -280,7 +264,6 @@ class Sender:
         with suppress(BrokerError):  # other brokers may well have acknowledged their sets
             self._sink.flush()
         lost, self._unconfirmed = list(self._unconfirmed.values()), {}
-        self._lost.clear()
         failure = failure_of(error)
         if failure is None or not lost:
             return error

@@ -68,7 +68,7 @@ def places(cluster: Cluster, mode: str) -> dict[str, str]:
 
 
 def see_both(producer: Producer) -> bool:
-    return len(producer.live_partitions(TOPIC)) == 2
+    return len(producer.partitions(TOPIC)) == 2
 
 
 def check_logs(cluster: Cluster, told: Told) -> int:
@@ -151,11 +151,7 @@ def test_messages_with_key_when_their_broker_is_killed_and_comes_back_then_wait_
     two_brokers: Cluster,
 ) -> None:
     told = Told()
-    properties = places(two_brokers, "registry") | {
-        "num.retries": "50",
-        "connect.timeout.ms": "60000",
-    }
-    with open_producer(told, "async", **properties) as producer:
+    with open_producer(told, "async", **places(two_brokers, "registry")) as producer:
         wait_until(lambda: see_both(producer), "both brokers")
         two_brokers.brokers[0].kill()
         for number in range(50):

@@ -30,12 +30,10 @@ KEY = b"any"
 
 
 def settings_of(cluster: Cluster, **properties: str) -> ProducerConfig:
-    """Return settings that wait for a broker as long as a restart can take."""
+    """Return settings that try again soon."""
     defaults = {
         "zk.connect": cluster.zookeeper,
-        "connect.timeout.ms": "60000",
         "retry.backoff.ms": "20",
-        "num.retries": "20",
     }
     given = {name.replace("_", "."): value for name, value in properties.items()}
     return ProducerConfig.from_properties(defaults | given)

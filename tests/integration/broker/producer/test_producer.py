@@ -21,6 +21,7 @@ from broker.errors import (
 )
 from broker.log.log import Log
 from broker.log.manager import LogManager
+from broker.producer.delivery import Delivery
 from broker.producer.partitioner import Partitioner, hash_partitioner, round_robin_partitioner
 from broker.producer.producer import Producer
 from broker.protocol.codec import decode, encode
@@ -191,9 +192,10 @@ def test_send_when_broker_cannot_flush_in_time_then_delivery_says_so(
     may_flush = threading.Event()
     flush = Log.flush
     monkeypatch.setattr(Log, "flush", lambda log: may_flush.wait(60) and flush(log))
-    producer = open_producer(running_broker, timeout_s=0.2)
+    producer = open_producer(running_broker, timeout_s=0.2, retries=0)
     delivery = producer.send("events", [b"one"])
-    producer.flush()
+    with pytest.raises(RequestTimedOutError):
+        producer.flush()
     may_flush.set()
     assert isinstance(delivery.error, RequestTimedOutError)
 
@@ -536,10 +538,11 @@ def test_send_when_answers_are_out_of_step_then_all_in_flight_fails(
 ) -> None:
     server = start_server(answer_publishes(lambda number: good(number + 50), good))
     producer = open_producer(server)
-    delivery = producer.send_set(EVENTS, ONE)
+    ended: list[Delivery] = []
     with pytest.raises(ProtocolError, match="came where"):
+        producer.send_set(EVENTS, ONE, ended.append)
         producer.flush()
-    assert isinstance(delivery.error, ProtocolError)
+    assert isinstance(ended[0].error, ProtocolError)
     again = producer.send_set(EVENTS, ONE)
     producer.flush()
     assert again.result() == 7

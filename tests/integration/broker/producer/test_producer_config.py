@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from itertools import chain, repeat
 
 import pytest
 
+from broker.client.cluster import Cluster, Connect
 from broker.client.static_cluster import StaticCluster
 from broker.config import ProducerConfig
 from broker.errors import (
@@ -21,8 +22,9 @@ from broker.errors import (
     RequestTimeoutError,
 )
 from broker.producer.broker_connection import BrokerConnection, ReconnectRule
-from broker.producer.broker_sender import BrokerSender, SendRules, retry_wait_s
+from broker.producer.broker_sender import SendRules
 from broker.producer.delivery import Delivery
+from broker.producer.dispatcher import Dispatcher, retry_wait_s
 from broker.producer.encoder import json_encoder, text_encoder
 from broker.producer.producer import Producer
 from broker.protocol.codec import decode, encode
@@ -374,7 +376,7 @@ def test_from_config_when_zookeeper_is_not_there_then_says_so_after_the_timeout(
 
 
 @pytest.mark.parametrize(
-    ("failures", "wait_s"), [(1, 0.1), (2, 0.4), (3, 1.6), (4, 1.6), (1000, 1.6)]
+    ("failures", "wait_s"), [(1, 0), (2, 0.1), (3, 0.2), (5, 0.8), (6, 0.8), (1000, 0.8)]
 )
 def test_retry_wait_when_failures_add_up_then_grows_to_a_limit(
     failures: int, wait_s: float
@@ -388,62 +390,93 @@ def second_broker(start_broker: BrokerFactory, tmp_path_factory: pytest.TempPath
     return start_broker(broker_id=1, data_dir=tmp_path_factory.mktemp("second"))
 
 
-def test_broker_sender_when_another_broker_has_the_address_then_looks_for_its_own(
+class OneBroker(Cluster):
+    """Broker 0, wherever `find` says that it is."""
+
+    def __init__(self, find: Callable[[], BrokerAddress]) -> None:
+        self.find = find
+
+    def brokers(self) -> list[BrokerAddress]:
+        return [self.find()]
+
+    def topics(self) -> list[str]:
+        return []
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        return []
+
+    def leader(self, partition: TopicPartition) -> BrokerAddress:
+        return self.find()
+
+    def address(self, broker_id: int) -> BrokerAddress:
+        return self.find()
+
+    def leader_id(self, partition: TopicPartition) -> int:
+        return 0
+
+
+def dispatcher_to(find: Callable[[], BrokerAddress], connect: Connect) -> Dispatcher:
+    return Dispatcher(
+        OneBroker(find),
+        connect,
+        SendRules(backoff_s=0.01, max_in_flight=4),
+        replacement=lambda topic, broker_id: None,
+        note_presence=lambda broker_id, is_there: None,
+    )
+
+
+def test_dispatcher_when_another_broker_has_the_address_then_looks_for_its_own(
     running_broker: Broker, second_broker: Broker, open_connection: ConnectionFactory
 ) -> None:
     """A port that a broker left can be given to another one before the registry says so."""
-    ports = iter([second_broker.port, running_broker.port])
-    connection = BrokerConnection(
-        lambda: BrokerAddress(0, "127.0.0.1", next(ports)), open_connection, broker_id=0
-    )
-    sender = BrokerSender(connection, SendRules(backoff_s=0.0), max_in_flight=1)
+    ports = chain([second_broker.port], repeat(running_broker.port))
+    dispatcher = dispatcher_to(lambda: BrokerAddress(0, "127.0.0.1", next(ports)), open_connection)
     delivery = Delivery(TopicPartition("events", 0, 0), encode([b"one"]))
-    sender.send((delivery,))
-    sender.drain()
-    sender.close()
+    dispatcher.send(delivery)
+    dispatcher.flush()
+    dispatcher.close()
     assert delivery.result() == 0
     with Peer(running_broker.port) as peer:
         assert payloads_of(peer) == [b"one"]
 
 
-def test_broker_sender_when_broker_comes_back_at_another_address_then_follows_it(
+def test_dispatcher_when_broker_comes_back_at_another_address_then_follows_it(
     start_broker: BrokerFactory, open_connection: ConnectionFactory
 ) -> None:
     brokers = [start_broker()]
-    connection = BrokerConnection(
-        lambda: BrokerAddress(0, "127.0.0.1", brokers[-1].port), open_connection, broker_id=0
+    dispatcher = dispatcher_to(
+        lambda: BrokerAddress(0, "127.0.0.1", brokers[-1].port), open_connection
     )
-    sender = BrokerSender(connection, SendRules(backoff_s=0.0), max_in_flight=4)
     deliveries = [Delivery(TopicPartition("events", 0, 0), encode([b"%d" % n])) for n in range(4)]
     for delivery in deliveries[:2]:
-        sender.send((delivery,))
-    sender.drain()
+        dispatcher.send(delivery)
+    dispatcher.flush()
     brokers[0].stop()
     brokers.append(start_broker())
     for delivery in deliveries[2:]:
-        sender.send((delivery,))
-    sender.drain()
-    sender.close()
+        dispatcher.send(delivery)
+    dispatcher.flush()
+    dispatcher.close()
     assert [delivery.result() for delivery in deliveries] == [0, 11, 22, 33]
 
 
-def test_broker_connection_when_broker_is_nowhere_then_tries_until_its_patience_ends(
+def test_dispatcher_when_broker_is_nowhere_then_asks_until_it_is_found(
     running_broker: Broker, open_connection: ConnectionFactory
 ) -> None:
-    asked: list[float] = []
+    asked: list[int] = []
 
     def find() -> BrokerAddress:
-        asked.append(time.monotonic())
-        if len(asked) < 3:
+        asked.append(1)
+        if len(asked) < 5:
             raise BrokerUnreachableError("nowhere")
         return BrokerAddress(0, "127.0.0.1", running_broker.port)
 
-    connection = BrokerConnection(find, open_connection, broker_id=0)
-    with pytest.raises(BrokerUnreachableError, match="nowhere"):
-        connection.open()
-    assert connection.open(patience_s=30).is_open
-    assert len(asked) == 3
-    connection.close()
+    dispatcher = dispatcher_to(find, open_connection)
+    delivery = Delivery(TopicPartition("events", 0, 0), encode([b"one"]))
+    dispatcher.send(delivery)
+    dispatcher.flush()
+    dispatcher.close()
+    assert delivery.result() == 0
 
 
 def test_retry_now_when_broker_has_moved_then_a_request_to_its_old_address_fails() -> None:

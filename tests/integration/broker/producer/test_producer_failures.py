@@ -152,7 +152,7 @@ def test_with_when_queued_messages_were_lost_then_raises_at_the_end() -> None:
 def test_close_when_queued_messages_could_not_be_sent_in_time_then_raises_once() -> None:
     broker = FakeBroker()
     broker.is_away = True
-    producer = queued(broker, connect_timeout_s=60.0)
+    producer = queued(broker)
     producer.send("t", [b"a", b"b"])
 
     with pytest.raises(DeliveryFailedError, match=r"of 1 send .*closed before this was delivered"):

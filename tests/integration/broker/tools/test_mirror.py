@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -135,7 +136,7 @@ def start_mirror() -> Iterator[StartMirror]:
             group,
             group.streams,
             route,
-            lambda: Producer(target, connect, retries=0, timeout_s=60),
+            lambda: Producer(target, connect, delivery_timeout_s=math.inf, timeout_s=60),
             **options,  # type: ignore[arg-type]  # options by name
         )
         started.append(Running(mirror))
@@ -239,9 +240,7 @@ def test_mirror_when_stopped_while_it_has_found_no_place_for_what_it_read_then_s
     group, target = Group(1), AwayCluster()
     route = Route(SourceCluster(), target, connect, lambda topic: topic)
     running = Running(
-        Mirror(
-            group, group.streams, route, lambda: Producer(target, connect, retries=0), drain_s=0.2
-        )
+        Mirror(group, group.streams, route, lambda: Producer(target, connect), drain_s=0.2)
     )
     group.fill(0, build_set([b"1"]))
     assert target.is_asked.wait(60)
@@ -272,9 +271,7 @@ def test_mirror_when_stopped_while_the_registry_of_the_target_is_silent_then_wai
     monkeypatch.setattr("broker.tools.mirror._GRACE_S", 0.1)
     group, target = Group(1), SilentCluster()
     route = Route(SourceCluster(), target, connect, lambda topic: topic)
-    mirror = Mirror(
-        group, group.streams, route, lambda: Producer(target, connect, retries=0), drain_s=0.1
-    )
+    mirror = Mirror(group, group.streams, route, lambda: Producer(target, connect), drain_s=0.1)
     running = Running(mirror)
     group.fill(0, build_set([b"1"]))
     assert target.is_asked.wait(60)

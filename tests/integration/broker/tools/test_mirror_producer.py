@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from broker import Broker, Connection, Producer, SimpleConsumer, StaticCluster, TopicPartition
-from broker.errors import BrokerUnreachableError, InvalidMessageError
+from broker.errors import BrokerError, BrokerUnreachableError, InvalidMessageError
 from broker.protocol.message_set import build_set
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from tests.integration.broker.factories import BrokerFactory, address_of
@@ -21,19 +21,17 @@ class Target:
     def __init__(self, peer: Broker | Server) -> None:
         self.cluster = StaticCluster([address_of(peer)], self.connect)
         self.acknowledged: list[int] = []
-        self.attempts: list[float] = []
-        self.before_retry: Callable[[], bool] = lambda: True
-        self.producer = MirrorProducer(self.make_producer, wait=self.wait, max_in_flight=4)
+        self.errors: list[BrokerError] = []
+        self.goes_on: Callable[[], bool] = lambda: True
+        producer = Producer(self.cluster, self.connect, max_in_flight=4, timeout_s=60)
+        self.producer = MirrorProducer(producer, on_wait=self.on_wait, max_in_flight=4)
 
     def connect(self, address: object) -> Connection:
         return Connection(address, timeout_s=60, connect_timeout_s=0.2)  # type: ignore[arg-type]  # as Connect has it
 
-    def make_producer(self) -> Producer:
-        return Producer(self.cluster, self.connect, retries=0, max_in_flight=4, timeout_s=60)
-
-    def wait(self, seconds: float) -> bool:
-        self.attempts.append(seconds)
-        return self.before_retry()
+    def on_wait(self, error: BrokerError) -> bool:
+        self.errors.append(error)
+        return self.goes_on()
 
     def send(self, number: int) -> None:
         message_set = build_set([b"%d" % number])
@@ -102,11 +100,11 @@ def test_send_when_the_broker_restarts_then_goes_on_without_a_gap(
     restarted: list[Broker] = []
 
     def restart() -> bool:
-        if len(target.attempts) == 2:
+        if not restarted:
             restarted.append(start_broker(port=broker.port))
         return True
 
-    target.before_retry = restart
+    target.goes_on = restart
     for number in range(3, 6):
         target.send(number)
     target.producer.flush()
@@ -125,7 +123,7 @@ def test_send_when_told_to_give_up_then_raises_and_acknowledges_nothing(
     target.send(0)
     target.producer.flush()
     broker.stop()
-    target.before_retry = lambda: False
+    target.goes_on = lambda: False
 
     with pytest.raises(BrokerUnreachableError):
         target.send(1)
@@ -144,4 +142,4 @@ def test_send_when_the_set_is_damaged_then_is_not_tried_again(target: Target) ->
         target.send_set(bytes(damaged), 77)
         target.producer.flush()
 
-    assert target.attempts == []
+    assert target.errors == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -66,12 +67,11 @@ def brokers(start_broker: BrokerFactory, invoke: Invoke, tmp_path: Path) -> Brok
 
 @pytest.fixture
 def produce(brokers: Brokers, spawn: Spawn) -> Iterator[Run]:
-    """Start `produce t`; a broker that refuses connections is given up soon."""
+    """Start `produce t`."""
     started: list[subprocess.Popen[bytes]] = []
 
     def run(*args: str, to: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
-        soon = ("-X", "connect.timeout.ms=100", "-X", "num.retries=0")
-        command = ("produce", "t", "-b", brokers.addresses(*to), *soon, *args)
+        command = ("produce", "t", "-b", brokers.addresses(*to), *args)
         started.append(spawn(*command, stdin=subprocess.PIPE))
         return started[-1]
 
@@ -124,18 +124,24 @@ def test_produce_when_restarted_at_full_speed_then_all_is_stored_once(
     brokers: Brokers, produce: Run
 ) -> None:
     process = produce("-p", "1-0", "--batch-messages", "10", to=(1,))
-    count = 300_000
-    feeding = threading.Thread(
-        target=feed, args=(process, b"".join(b"%d\n" % number for number in range(count)))
-    )
+    numbers = itertools.count()
+    is_over = threading.Event()
+
+    def feed_on() -> None:
+        while not is_over.is_set():
+            feed(process, b"".join(b"%d\n" % next(numbers) for _ in range(1000)))
+
+    feeding = threading.Thread(target=feed_on)
     feeding.start()
     wait_until(lambda: brokers.stored(1), "the first messages")
     brokers.restart(1)
+    count = len(brokers.stored(1))
+    wait_until(lambda: len(brokers.stored(1)) > count, "messages after the restart")
+    is_over.set()
     feeding.join()
     status, errors = finish(process)
     assert status == 0, errors
-    assert "was stopped" in errors
-    assert brokers.stored(1) == list(range(count))
+    assert brokers.stored(1) == list(range(next(numbers)))
 
 
 def test_produce_when_the_broker_of_a_slow_feed_is_stopped_then_the_next_line_goes_elsewhere(
@@ -187,7 +193,6 @@ def test_produce_when_its_broker_stays_away_then_fails_after_the_limit(
     feed(process, b"2\n")
     status, errors = finish(process)
     assert status == ExitStatus.UNREACHABLE
-    assert "waiting up to" in errors
     assert "1 sent and not confirmed" in errors
 
 
@@ -341,18 +346,18 @@ def test_produce_when_its_broker_crashes_and_told_to_fail_then_fails_at_once(
     wait_until(fed.has_ended, "the end of the command")
     assert fed.finish() == ExitStatus.UNREACHABLE
     assert "sent and not confirmed" in fed.said
-    assert "waiting" not in fed.said
+    assert "waiting up to" not in fed.said
 
 
 @pytest.mark.parametrize("how", ["-Z", "-b"])
 def test_produce_when_its_broker_crashes_then_waits_as_long_as_told(
     cluster: Crashing, feed_crashing: Callable[..., Feed], how: str
 ) -> None:
-    fed = feed_crashing(how, "--on-broker-loss", "wait:1s", "-p", "0-0")
+    fed = feed_crashing(how, "--on-broker-loss", "wait:5s", "-p", "0-0")
     cluster.crash(0)
     wait_until(fed.has_ended, "the end of the command")
     assert fed.finish() == ExitStatus.UNREACHABLE
-    assert fed.said.count("waiting up to 1.000s until it is back") == 1
+    assert fed.said.count("waiting up to 5.000s for the leader of t[0-0]") == 1
 
 
 @pytest.mark.parametrize("how", ["-Z", "-b"])
@@ -361,7 +366,7 @@ def test_produce_when_its_broker_crashes_then_says_that_it_waits_and_goes_on_whe
 ) -> None:
     fed = feed_crashing(how, "-p", "0-0")
     cluster.crash(0)
-    wait_until(lambda: "until it is back" in fed.said, "the warning")
+    wait_until(lambda: "waiting up to 2m00s for the leader of t[0-0]" in fed.said, "the warning")
     cluster.start(0)
     had = len(cluster.stored(0))
     wait_until(lambda: len(cluster.stored(0)) > had, "messages after the crash")
@@ -382,7 +387,7 @@ def test_produce_when_a_broker_crashes_then_moves_soon_and_says_how_many_can_be_
     assert fed.finish() == 0, fed.said
     assert f"going on with t[{1 - home}-0]; " in fed.said
     assert "can be stored twice" in fed.said
-    assert "until it is back" not in fed.said
+    assert "waiting up to" not in fed.said
     stored = cluster.stored(0) + cluster.stored(1)
     assert sorted(set(stored)) == list(range(fed.fed))
 

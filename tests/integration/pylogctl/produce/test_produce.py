@@ -793,3 +793,16 @@ def test_produce_when_what_it_sent_cannot_be_read_in_time_tells_the_missing_byte
         "error: 23 bytes of t[0-0] cannot be read yet, 2s after they were sent; "
         "2 messages confirmed, and not known to be readable yet\n"
     )
+
+
+@pytest.mark.parametrize("args", [("--partitioner", "round-robin"), ("-K", ":")])
+def test_produce_when_the_topic_is_new_then_messages_are_placed_among_all_its_partitions(
+    start_broker: Callable[..., Broker], invoke: Invoke, args: tuple[str, ...]
+) -> None:
+    broker = start_broker(num_partitions=4)
+    lines = b"".join(b"%d:%d\n" % (number, number) for number in range(40))
+    where = f"127.0.0.1:{broker.port}"
+    result = invoke("produce", "new", "-b", where, "--output", "json", *args, stdin=lines)
+    assert result.status == 0, result.stderr
+    (record,) = json.loads(result.stdout)["data"]
+    assert record["partitions"] == [f"0-{index}" for index in range(4)]

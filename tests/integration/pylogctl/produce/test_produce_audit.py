@@ -65,7 +65,7 @@ def test_produce_when_audited_then_publishes_how_much_was_confirmed(
     size = 2 if "--hex" in args else 4
     wait_until(lambda: events(running_broker), "the counts being readable")
     assert counted(running_broker) == [("producer", "t", 1000, 1000 * size)]
-    assert len(stored(running_broker)) == 1000
+    wait_until(lambda: len(stored(running_broker)) == 1000, "all messages")
 
 
 def test_produce_when_audited_without_input_then_publishes_nothing(

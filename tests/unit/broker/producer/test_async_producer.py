@@ -409,7 +409,7 @@ def test_close_when_broker_is_away_then_reports_errors_within_the_timeout(
     caplog.set_level(logging.CRITICAL)
     broker, reports = FakeBroker(), Reports()
     broker.is_away = True
-    producer = make_producer(broker, on_delivery=reports, connect_timeout_s=NEVER_S, batch_count=1)
+    producer = make_producer(broker, on_delivery=reports, batch_count=1)
     delivery = producer.send("t", [b"1", b"2"])
     producer.send("t", [b"3"])
     producer.close(timeout_s=0.1)
@@ -431,10 +431,10 @@ def test_close_when_broker_does_not_answer_then_reports_errors_within_the_timeou
 
 
 def test_close_when_a_message_waits_for_another_attempt_then_says_why_it_failed() -> None:
-    broker, reports = FakeBroker([Act.LOSE]), Reports()
+    broker, reports = FakeBroker([Act.LOSE] * 2), Reports()
     producer = make_producer(broker, on_delivery=reports, backoff_s=NEVER_S)
     producer.send("t", [b"1"])
-    wait_until(lambda: broker.publish_count, "the first attempt")
+    wait_until(lambda: broker.publish_count == 2, "the attempts without a wait")
     producer.close(timeout_s=1.0)  # time enough to see how the attempt ended
     assert "(lost)" in str(reports.all[0].error)
 

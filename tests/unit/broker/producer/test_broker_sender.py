@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 
 from broker.client.connection import Connection
+from broker.errors import ServerError
 from broker.producer.broker_connection import BrokerConnection
-from broker.producer.broker_sender import BrokerSender, SendRules
+from broker.producer.broker_sender import BrokerSender, PendingSet, SendRules
 from broker.producer.delivery import Delivery
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import PublishRequest
+from broker.protocol.extension_requests import Acks, PublishRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from tests.support.fake_broker import FakeBroker, FakeConnection
@@ -36,16 +37,32 @@ class PipelinedConnection(FakeConnection):
         return self._broker.publish(self.requests.popleft())
 
 
+class Ends:
+    """Completes sets as they are acknowledged."""
+
+    def acknowledged(self, one: PendingSet, acks: Acks, base_offset: int, term: int) -> None:
+        one.complete(base_offset, None)
+
+    def refused(self, one: PendingSet, error: ServerError) -> None:
+        raise error
+
+
 def sender_to(connection: PipelinedConnection, *, max_in_flight_bytes: int) -> BrokerSender:
     def connect(address: BrokerAddress) -> Connection:
         return connection  # type: ignore[return-value]  # all that is used
 
     return BrokerSender(
         BrokerConnection(lambda: connection.address, connect),
-        SendRules(),
-        max_in_flight=100,
+        SendRules(max_in_flight=100),
+        Ends(),
         max_in_flight_bytes=max_in_flight_bytes,
     )
+
+
+def send(sender: BrokerSender, delivery: Delivery) -> None:
+    while not sender.has_room(len(delivery.message_set)):
+        sender.receive()
+    sender.send((delivery,), Acks.COMMITTED)
 
 
 def test_send_when_bytes_in_flight_reach_the_limit_then_waits_for_the_oldest_response() -> None:
@@ -54,11 +71,12 @@ def test_send_when_bytes_in_flight_reach_the_limit_then_waits_for_the_oldest_res
     sender = sender_to(connection, max_in_flight_bytes=3 * len(SMALL))
     deliveries = [Delivery(T, SMALL) for _ in range(6)]
     for delivery in deliveries:
-        sender.send((delivery,))
+        send(sender, delivery)
 
     assert connection.bytes_in_flight == [n * len(SMALL) for n in (1, 2, 3, 3, 3, 3)]
     assert [one.is_done for one in deliveries] == [True] * 3 + [False] * 3
-    sender.drain()
+    while not sender.is_idle:
+        sender.receive()
     assert [one.result() for one in deliveries] == [n * len(SMALL) for n in range(6)]
 
 
@@ -67,6 +85,6 @@ def test_send_when_a_set_is_above_the_limit_then_it_is_alone_in_flight() -> None
     sender = sender_to(connection, max_in_flight_bytes=2 * len(SMALL))
     large = SMALL * 3
     for message_set in (SMALL, large, SMALL):
-        sender.send((Delivery(T, message_set),))
+        send(sender, Delivery(T, message_set))
 
     assert connection.bytes_in_flight == [len(SMALL), len(large), len(SMALL)]

@@ -33,7 +33,8 @@ class Queue:
 
     @property
     def wait_s(self) -> float | None:
-        return self.accumulator.wait_s(self.clock.monotonic_s())
+        due_s = self.accumulator.due_s()
+        return None if due_s is None else max(0.0, due_s - self.clock.monotonic_s())
 
 
 def test_take_when_batch_is_not_full_then_nothing_until_it_is_old_enough() -> None:
@@ -87,27 +88,27 @@ def test_take_when_partition_is_under_way_then_only_others() -> None:
     assert queue.take_payloads() == [[[b"2"]]]
 
 
-def test_take_when_parcel_was_put_back_then_it_comes_first_and_in_its_time() -> None:
+def test_take_when_some_messages_have_a_key_then_they_travel_without_the_others() -> None:
+    queue = Queue(batch_count=10, linger_s=0)
+    for number, key in enumerate([b"k", None, None, b"k"]):
+        delivery = QueuedDelivery(A, key, 1)
+        queue.accumulator.add(A, [b"%d" % number], delivery, queue.clock.monotonic_s())
+    taken = []
+    while outgoing := next(iter(queue.take()), None):
+        payloads = [payload for batch in outgoing.batches for payload in batch.payloads]
+        taken.append((outgoing.can_move, payloads))
+        queue.accumulator.finish(outgoing)
+    assert taken == [(False, [b"0"]), (True, [b"1", b"2"]), (False, [b"3"])]
+
+
+def test_finish_when_a_set_has_moved_then_its_partition_goes_on() -> None:
     queue = Queue(batch_count=1)
     queue.add(A, b"1")
     (outgoing,) = queue.take()
+    outgoing.partition = B
     queue.add(A, b"2")
-    queue.accumulator.put_back(outgoing, queue.clock.monotonic_s() + 4)
-    assert queue.take() == []
-    assert queue.wait_s == 4
-    queue.clock.advance(4)
-    assert queue.take() == [outgoing]
     queue.accumulator.finish(outgoing)
     assert queue.take_payloads() == [[[b"2"]]]
-
-
-def test_retry_now_when_a_parcel_waits_then_it_waits_no_more() -> None:
-    queue = Queue(batch_count=1)
-    queue.add(A, b"1")
-    (outgoing,) = queue.take()
-    queue.accumulator.put_back(outgoing, queue.clock.monotonic_s() + 4)
-    queue.accumulator.retry_now()
-    assert queue.take() == [outgoing]
 
 
 def test_take_when_a_request_is_full_then_partitions_take_turns() -> None:
@@ -164,11 +165,10 @@ def test_close_batches_when_called_then_all_is_due_and_told() -> None:
     assert queue.take_payloads() == [[[b"3"]], [[b"4"]]]
 
 
-def test_take_all_when_some_is_to_be_retried_then_has_that_first() -> None:
+def test_take_all_when_some_is_in_flight_then_has_that_first() -> None:
     queue = Queue(batch_count=1)
     queue.add(A, b"1")
     (outgoing,) = queue.take()
-    queue.accumulator.put_back(outgoing, float("inf"))
     queue.add(A, b"2")
     found = [batch.payloads for one in queue.accumulator.take_all() for batch in one.batches]
     assert found == [[b"1"], [b"2"]]
@@ -179,7 +179,7 @@ def test_take_all_when_some_is_to_be_retried_then_has_that_first() -> None:
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.sampled_from([A, B]), st.integers(1, 5)),
-        st.tuples(st.just("take"), st.booleans(), st.just(0)),
+        st.tuples(st.just("take"), st.just(None), st.just(0)),
         st.tuples(st.just("advance"), st.just(None), st.integers(1, 3)),
     ),
     max_size=60,
@@ -194,11 +194,8 @@ def test_messages_when_anything_happens_then_each_comes_out_once_and_in_order(
     added: dict[TopicPartition, list[bytes]] = defaultdict(list)
     sent: dict[TopicPartition, list[bytes]] = defaultdict(list)
 
-    def take(*, fails: bool) -> None:
+    def take() -> None:
         for outgoing in queue.take():
-            if fails:
-                queue.accumulator.put_back(outgoing, queue.clock.monotonic_s() + 1)
-                continue
             for batch in outgoing.batches:
                 assert 0 < len(batch.payloads) <= batch_count
                 assert batch.size_bytes <= batch_bytes or len(batch.payloads) == 1
@@ -214,14 +211,14 @@ def test_messages_when_anything_happens_then_each_comes_out_once_and_in_order(
             queue.add(which, *payloads)
             added[which] += payloads
         elif what == "take":
-            take(fails=bool(which))
+            take()
         else:
             queue.clock.advance(count)
         waiting = sum(map(len, added.values())) - sum(map(len, sent.values()))
         assert queue.accumulator.message_count <= waiting
     while (wait_s := queue.wait_s) is not None:
         queue.clock.advance(wait_s)
-        take(fails=False)
+        take()
     assert sent == added
     assert queue.accumulator.is_empty
     assert queue.accumulator.message_count == 0

@@ -46,6 +46,8 @@ class Collector:
         partition: TopicPartition,
         message_set: Buffer,
         on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool = False,
     ) -> Delivery:
         self.sets.append([payload for _, _, payload in decode(message_set, 0).messages])
         delivery = Delivery(partition, message_set, None, on_complete)

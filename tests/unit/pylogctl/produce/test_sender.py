@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import signal
-import threading
 from collections.abc import Callable
 
 import pytest
 
 from broker.errors import (
+    AcknowledgedLossError,
     BrokerError,
     BrokerStoppedError,
     BrokerUnreachableError,
     InvalidMessageError,
     StorageError,
 )
+from broker.producer.dispatcher import Moved, Waiting
 from broker.producer.producer import Delivery
 from broker.protocol.codec import decode, encode
 from broker.protocol.primitives import Buffer
@@ -22,7 +24,7 @@ from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.cli.units import Pacer, Rate
-from pylogctl.produce.broker_loss import FAIL, LossRule, LostBrokers, parse_loss_rule
+from pylogctl.produce.broker_loss import FAIL, BrokerWaits, LossRule, parse_loss_rule
 from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender
 from tests.doubles import FakeClock
 
@@ -46,8 +48,11 @@ class Window:
         partition: TopicPartition,
         message_set: Buffer,
         on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool = False,
     ) -> Delivery:
-        self.deliveries.append(Delivery(partition, message_set, None, on_complete))
+        delivery = Delivery(partition, message_set, None, on_complete, can_move=can_move)
+        self.deliveries.append(delivery)
         return self.deliveries[-1]
 
     def complete(self, place: int, error: BrokerError | None = None) -> None:
@@ -147,23 +152,6 @@ def test_sender_when_one_broker_is_lost_still_hears_the_other() -> None:
     assert sender.partitions == {THERE: 1}
 
 
-class Brokers:
-    """Brokers that the test takes away and brings back."""
-
-    def __init__(self, *live: TopicPartition, rule: LossRule) -> None:
-        self.live = list(live)
-        self.warnings: list[str] = []
-        self.stop = StopRequest()
-        self.lost = LostBrokers(rule, lambda: self.live, self.stop, self.warnings.append)
-
-
-def lose(sink: Window, *places: int, error: BrokerError = STOPPED) -> None:
-    """Have sets fail at the next flush, as their broker is lost."""
-    for place in places:
-        sink.complete(place, error)
-    sink.flush_error = error
-
-
 def sent_payloads(sink: Window, partition: TopicPartition) -> list[bytes]:
     """Return what was acknowledged in a partition, in order."""
     return [
@@ -174,105 +162,72 @@ def sent_payloads(sink: Window, partition: TopicPartition) -> list[bytes]:
     ]
 
 
-def test_sender_when_a_broker_is_lost_then_only_what_it_has_not_confirmed_moves_in_order() -> None:
+def test_sender_when_a_batch_has_moved_then_later_ones_follow_it() -> None:
     sink = Window()
-    brokers = Brokers(HERE, THERE, rule=LossRule(moves=True, wait_s=30))
-    sender = make_sender(sink, lost_brokers=brokers.lost)
-    for number in range(1, 5):
-        sender.send(batch(number, b"%d" % number))
-    sink.complete(0)
-    brokers.live.remove(HERE)
-    lose(sink, 1, 2, 3)
-    sender.flush()
-    sender.send(batch(5, b"5"))
-    sender.flush()
-    assert sent_payloads(sink, HERE) == [b"1"]
-    assert sent_payloads(sink, THERE) == [b"2", b"3", b"4", b"5"]
-    assert sender.partitions == {HERE: 1, THERE: 4}
-    assert brokers.warnings == [
-        "broker 0 was stopped; going on with t[1-0], and what it has confirmed can be read when it "
-        "is back"
-    ]
-
-
-@pytest.mark.parametrize("rule", [FAIL, LossRule(moves=True, wait_s=30)])
-def test_sender_when_a_connection_is_lost_and_its_broker_is_not_then_sends_again_without_a_word(
-    rule: LossRule,
-) -> None:
-    sink = Window()
-    brokers = Brokers(HERE, THERE, rule=rule)
-    sender = make_sender(sink, lost_brokers=brokers.lost)
+    sender = make_sender(sink, can_move=True)
     sender.send(batch(1, b"1"))
-    lose(sink, 0, error=LOST)
-    sender.flush()
-    assert sent_payloads(sink, HERE) == [b"1"]
-    assert brokers.warnings == []
-
-
-def test_sender_when_both_brokers_are_lost_in_turn_then_goes_back_to_the_first() -> None:
-    sink = Window()
-    brokers = Brokers(HERE, THERE, rule=LossRule(moves=True, wait_s=30))
-    sender = make_sender(sink, lost_brokers=brokers.lost)
-    sender.send(batch(1, b"1"))
-    brokers.live = [THERE]
-    lose(sink, 0)
-    sender.flush()
+    sender.note_move(Moved(HERE, THERE, sink.deliveries, STOPPED))
+    sink.deliveries[0].partition = THERE
     sender.send(batch(2, b"2"))
-    brokers.live = [HERE]
-    lose(sink, 2)
+    sender.note_move(Moved(THERE, HERE, sink.deliveries[1:], STOPPED))
+    sink.deliveries[1].partition = HERE
+    sender.send(batch(3, b"3"))
     sender.flush()
     assert sent_payloads(sink, THERE) == [b"1"]
-    assert sent_payloads(sink, HERE) == [b"2"]
+    assert sent_payloads(sink, HERE) == [b"2", b"3"]
+    assert sender.partitions == {HERE: 2, THERE: 1}
+    assert all(one.can_move for one in sink.deliveries)
 
 
-@pytest.mark.parametrize("moves", [True, False])
-def test_sender_when_no_other_broker_is_there_then_waits_for_the_lost_one(moves: bool) -> None:
+def test_sender_when_messages_are_lost_then_says_what_is_confirmed() -> None:
     sink = Window()
-    brokers = Brokers(rule=LossRule(moves=moves, wait_s=30))
-    sender = make_sender(sink, lost_brokers=brokers.lost)
-    sender.send(batch(1, b"1"))
-    lose(sink, 0)
-    coming_back = threading.Timer(0.05, brokers.live.append, [HERE])
-    coming_back.start()
+    sink.readable_error = AcknowledgedLossError("messages before offset 7 are gone")
+    sender = make_sender(sink)
+    sender.send(batch(1, b"x", b"y"))
     sender.flush()
-    coming_back.join()
-    assert sent_payloads(sink, HERE) == [b"1"]
-    assert brokers.warnings == ["broker 0 was stopped; waiting up to 30.0s until it is back"]
+    with pytest.raises(CliError) as caught:
+        sender.wait_until_readable()
+    assert caught.value.status is ExitStatus.UNREACHABLE
+    assert caught.value.message == (
+        "messages before offset 7 are gone; 2 messages confirmed, and not all readable"
+    )
 
 
-def test_sender_when_told_to_wait_then_stays_with_the_lost_partition() -> None:
-    sink = Window()
-    brokers = Brokers(THERE, rule=LossRule(moves=False, wait_s=0.05))
-    sender = make_sender(sink, lost_brokers=brokers.lost)
-    sender.send(batch(1, b"1"))
-    lose(sink, 0)
-    with pytest.raises(CliError, match="was stopped; 0 messages confirmed, 1 sent and not"):
-        sender.flush()
-    assert sent_payloads(sink, THERE) == []
+def wait_of(seconds: float, *partitions: TopicPartition, limit_s: float = 120) -> Waiting:
+    return Waiting(partitions or (HERE,), LOST, seconds, limit_s)
 
 
-def test_sender_when_stopped_while_it_waits_then_says_what_is_not_confirmed() -> None:
-    sink = Window()
-    brokers = Brokers(rule=LossRule(moves=True, wait_s=1e9))
-    sender = make_sender(sink, lost_brokers=brokers.lost)
-    sender.send(batch(1, b"1"))
-    lose(sink, 0)
-    brokers.stop.note(signal.SIGTERM)
-    with pytest.raises(CliError, match="1 sent and not confirmed, from message 1"):
-        sender.flush()
+def test_waits_when_they_last_then_are_told_once_each_with_their_limit() -> None:
+    said: list[str] = []
+    waits = BrokerWaits(StopRequest(), said.append)
+    for seconds in (0.0, 2.9, 3.1, 7.0, 60.0):
+        assert waits.on_wait(wait_of(seconds))
+    assert said == ["lost broker 0; waiting up to 2m00s for the leader of t[0-0]"]
+    for seconds in (0.1, 4.0, 5.0):
+        assert waits.on_wait(wait_of(seconds, THERE, HERE, limit_s=math.inf))
+    assert said[1:] == ["lost broker 0; waiting for the leader of t[1-0] and 1 more"]
 
 
-def test_sender_when_brokers_stay_lost_then_the_limit_counts_from_the_last_acknowledgement() -> (
-    None
-):
-    sink = Window()
-    brokers = Brokers(HERE, rule=LossRule(moves=True, wait_s=0))
-    sender = make_sender(sink, lost_brokers=brokers.lost)
-    for number in (1, 2):  # each is sent again, and acknowledged
-        sender.send(batch(number, b"%d" % number))
-        lose(sink, 2 * number - 2)
-        sender.flush()
-    assert sent_payloads(sink, HERE) == [b"1", b"2"]
+def test_waits_when_a_signal_came_then_end() -> None:
+    stop = StopRequest()
+    waits = BrokerWaits(stop, print)
+    stop.note(signal.SIGTERM)
+    assert not waits.on_wait(wait_of(0.0))
+
+
+def test_moves_when_a_broker_is_lost_then_are_told_once_with_what_can_be_twice() -> None:
+    said: list[str] = []
+    waits = BrokerWaits(StopRequest(), said.append)
+    sets = [Delivery(HERE, encode([b"1", b"2"])), Delivery(HERE, encode([b"3"]))]
+    for _ in range(2):
+        waits.on_move(Moved(HERE, THERE, sets, LOST))
+    waits.on_move(Moved(THERE, HERE, sets[1:], STOPPED))
+    assert said == [
+        "lost broker 0; going on with t[1-0]; 3 messages that it has not confirmed can be stored "
+        "twice",
+        "broker 0 was stopped; going on with t[0-0], and what it has confirmed can be read when it "
+        "is back",
+    ]
 
 
 def test_poll_when_acknowledgements_have_come_then_takes_those_alone() -> None:
@@ -288,10 +243,11 @@ def test_poll_when_acknowledgements_have_come_then_takes_those_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "chosen_by", "rule"),
     [
-        (None, "", LossRule(moves=True, wait_s=30)),
-        (None, "--key", LossRule(moves=False, wait_s=30)),
+        (None, "", LossRule(moves=True, wait_s=120)),
+        (None, "--key", LossRule(moves=False, wait_s=120)),
+        ("move", "", LossRule(moves=True, wait_s=120)),
         ("move:1m", "", LossRule(moves=True, wait_s=60)),
-        ("wait", "", LossRule(moves=False, wait_s=30)),
+        ("wait", "", LossRule(moves=False, wait_s=math.inf)),
         ("wait:500ms", "--partition", LossRule(moves=False, wait_s=0.5)),
         ("fail", "--key", FAIL),
     ],
@@ -299,7 +255,7 @@ def test_poll_when_acknowledgements_have_come_then_takes_those_alone() -> None:
 def test_loss_rule_when_parsed_then_moves_only_what_the_producer_may_place(
     text: str | None, chosen_by: str, rule: LossRule
 ) -> None:
-    assert parse_loss_rule(text, choice_of_partition=chosen_by) == rule
+    assert parse_loss_rule(text, choice_of_partition=chosen_by, wait_s=120) == rule
 
 
 @pytest.mark.parametrize(
@@ -313,7 +269,7 @@ def test_loss_rule_when_parsed_then_moves_only_what_the_producer_may_place(
 )
 def test_loss_rule_when_invalid_then_refused(text: str, chosen_by: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
-        parse_loss_rule(text, choice_of_partition=chosen_by)
+        parse_loss_rule(text, choice_of_partition=chosen_by, wait_s=120)
 
 
 def test_sender_when_the_disk_is_full_ends_with_a_remote_error() -> None:

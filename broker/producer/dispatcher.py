@@ -1,0 +1,716 @@
+"""Sends message sets to the leaders of their partitions, again until they are acknowledged.
+
+Each partition has a `_Route`. As long as all goes well its sets go straight to the broker that
+leads it. When one comes back, as that broker is gone, does not lead any more or cannot take it now,
+the route is broken: the sets behind it are awaited, and go again in order once the leader of then
+has taken the first. Other partitions go on meanwhile. A set behind one that came back can have been
+stored before it; it is completed after it all the same.
+
+A partition with replicas waits for its next leader. Of one without, sets that may move go to
+another partition when their broker is gone, together and in order.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.list_offsets import OffsetLister
+from broker.errors import (
+    AcknowledgedLossError,
+    BrokerError,
+    BrokerStoppedError,
+    BrokerUnreachableError,
+    LeaderNotAvailableError,
+    NotLeaderError,
+    RequestTimeoutError,
+    ServerError,
+)
+from broker.producer.broker_connection import connection_to
+from broker.producer.broker_sender import (
+    MAX_IN_FLIGHT_BYTES,
+    BrokerSender,
+    PendingSet,
+    SendRules,
+)
+from broker.producer.written_ends import EndOfTerm, WrittenEnds
+from broker.protocol.extension_requests import Acks, OffsetKind
+from broker.protocol.responses import NO_TERM
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_RECEIVE_INTERVAL_S = 0.01
+"""While sets are sent, responses that have come are read so often: once for each set would cost a
+system call each."""
+_SLICE_S = 0.2
+"""How long to wait for a broker before the program is asked whether to go on."""
+_MAX_DOUBLINGS = 3
+
+
+class Waiting(NamedTuple):
+    """What a producer waits for.
+
+    Attributes:
+        partitions: whose messages wait.
+        error: why those of the first one do, which have waited longest.
+        seconds: for how long they have.
+        limit_s: after how long they are given up.
+    """
+
+    partitions: Sequence[TopicPartition]
+    error: BrokerError
+    seconds: float
+    limit_s: float
+
+
+class Moved(NamedTuple):
+    """Sets that go to another partition, as the broker of theirs is gone."""
+
+    source: TopicPartition
+    target: TopicPartition
+    sets: Sequence[PendingSet]
+    error: BrokerError
+
+
+OnWait = Callable[[Waiting], bool]
+"""Called again and again while messages wait for a broker; returns whether to go on waiting."""
+
+
+def retry_wait_s(backoff_s: float, failures: int) -> float:
+    """Return how long to wait after so many failures in a row, from 1 on: not at all at first."""
+    return 0.0 if failures < 2 else backoff_s * 2.0 ** min(failures - 2, _MAX_DOUBLINGS)
+
+
+class _Barrier:
+    """An empty set, whose acknowledgement says that all before it in the log is committed."""
+
+    can_move = False
+    message_set = b""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.log_end = -1
+        self.term = NO_TERM
+        self.error: BrokerError | None = None
+
+    def complete(
+        self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
+    ) -> None:
+        """Take note of the end; see `PendingSet.complete`."""
+        self.log_end, self.error = base_offset, error
+
+
+class _Route:
+    """The way of one partition's sets to its leader, and those that are not there yet.
+
+    Attributes:
+        sender: to the leader, None if it has to be looked up.
+        in_flight: how many sets have no response.
+        returned: sets that came back, and those behind them, until none is in flight.
+        waiting: sets to send, in order.
+        stored: the base offsets of those in `waiting` that were stored before one ahead of them.
+        error: why a set came back; None while the route is not broken.
+        failures: how often in a row sets came back.
+        since_s: when they did first.
+        retry_s: when to send again.
+    """
+
+    __slots__ = (
+        "error",
+        "failures",
+        "in_flight",
+        "partition",
+        "retry_s",
+        "returned",
+        "sender",
+        "since_s",
+        "stored",
+        "waiting",
+    )
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.sender: BrokerSender | None = None
+        self.in_flight = 0
+        self.returned: list[PendingSet] = []
+        self.waiting: deque[PendingSet] = deque()
+        self.stored: dict[PendingSet, int] = {}
+        self.error: BrokerError | None = None
+        self.failures = 0
+        self.since_s = 0.0
+        self.retry_s = 0.0
+
+    def take_stored(self) -> None:
+        """Complete the sets at the head that are stored already."""
+        while self.waiting and (base_offset := self.stored.pop(self.waiting[0], None)) is not None:
+            self.waiting.popleft().complete(base_offset, None)
+
+    def wants_leader(self) -> bool:
+        """Return whether the cluster is to be asked who leads the partition."""
+        error = self.error
+        if isinstance(error, NotLeaderError):
+            return error.leader < 0 or self.failures > 1
+        return self.failures > 1 or isinstance(error, LeaderNotAvailableError | BrokerStoppedError)
+
+    def lacks_broker(self) -> bool:
+        """Return whether the broker is gone, and not only a connection to it."""
+        error = self.error
+        if isinstance(error, BrokerStoppedError | RequestTimeoutError):
+            return True
+        return isinstance(error, BrokerUnreachableError) and self.failures > 1
+
+
+class Dispatcher:
+    """Sends sets, and completes them; for one thread at a time.
+
+    It is the `Results` of its broker senders.
+
+    Args:
+        cluster: says where brokers are, and who leads.
+        connect: makes connections to them.
+        rules: how to send.
+        replacement: returns a partition of a topic on another broker than the one with an id, if
+            there is any, for sets that move.
+        note_presence: called after each attempt to connect with whether a broker is there.
+
+    Attributes:
+        on_wait: see `OnWait`.
+        on_move: called when sets move.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        rules: SendRules,
+        *,
+        replacement: Callable[[str, int], TopicPartition | None],
+        note_presence: Callable[[int, bool], None],
+    ) -> None:
+        self.on_wait: OnWait = lambda _waiting: True
+        self.on_move: Callable[[Moved], object] = _log_move
+        self._cluster = cluster
+        self._connect = connect
+        self._rules = rules
+        self._replacement = replacement
+        self._note_presence = note_presence
+        self._senders: dict[int, BrokerSender] = {}  # by the broker's id; replaced, not changed
+        self._routes: dict[TopicPartition, _Route] = {}
+        self._unsent: dict[TopicPartition, _Route] = {}  # broken, or with sets that wait
+        self._written = WrittenEnds()
+        self._receive_due_s = 0.0
+        self._failure: BrokerError | None = None
+        self._loss: AcknowledgedLossError | None = None
+        self._wake = threading.Event()
+        self._is_aborted = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether all sets are completed."""
+        return not self._unsent and all(one.is_idle for one in self._senders.values())
+
+    @property
+    def topics(self) -> set[str]:
+        """Return the topics that sets were sent to."""
+        return {partition.topic for partition in self._routes}
+
+    def take_failure(self) -> BrokerError | None:
+        """Return what went wrong since the last call, first: sets were given up, or lost."""
+        failure, self._failure = self._failure, None
+        if failure is self._loss:
+            self._loss = None
+        return failure
+
+    # Sending.
+
+    def send(self, one: PendingSet) -> None:
+        """Send a set, or let it wait behind others of its partition; wait for room only.
+
+        A set that cannot be delivered is completed with its error; `take_failure` returns that.
+        """
+        partition = one.partition
+        route = self._routes.get(partition) or self._add_route(partition)
+        size_bytes = len(one.message_set)
+        sender = route.sender or self._find_sender(route)
+        if partition not in self._unsent and not sender.has_room(size_bytes):
+            while not sender.has_room(size_bytes):
+                self._receive(sender)
+        if partition in self._unsent:
+            self._let_wait(route, one)
+        else:
+            self._transmit(sender, (one,))
+        if self._unsent or time.monotonic() >= self._receive_due_s:
+            self.poll()
+
+    def send_together(self, sets: Sequence[PendingSet]) -> None:
+        """Send sets of different partitions, with one request to each broker; see `send`."""
+        by_sender: dict[BrokerSender, list[PendingSet]] = {}
+        for one in sets:
+            route = self._routes.get(one.partition) or self._add_route(one.partition)
+            sender = route.sender or self._find_sender(route)
+            by_sender.setdefault(sender, []).append(one)
+        for sender, some in by_sender.items():
+            while not sender.has_room(sum(len(one.message_set) for one in some)):
+                self._receive(sender)
+            ready = []
+            for one in some:
+                if one.partition in self._unsent:
+                    self._routes[one.partition].waiting.append(one)
+                else:
+                    ready.append(one)
+            if ready:
+                self._transmit(sender, ready)
+
+    def _add_route(self, partition: TopicPartition) -> _Route:
+        route = self._routes[partition] = _Route(partition)
+        return route
+
+    def _let_wait(self, route: _Route, one: PendingSet) -> None:
+        """Let a set wait behind others of its partition, once these are few enough."""
+        route.waiting.append(one)
+        while route.partition in self._unsent and (
+            len(route.waiting) > self._rules.max_in_flight
+            or sum(len(each.message_set) for each in route.waiting) > MAX_IN_FLIGHT_BYTES
+        ):
+            self.step()
+
+    def _find_sender(self, route: _Route) -> BrokerSender:
+        sender = self._sender(self._cluster.leader_id(route.partition))
+        route.sender = sender
+        return sender
+
+    def _sender(self, broker_id: int) -> BrokerSender:
+        sender = self._senders.get(broker_id)
+        if sender is None:
+            connection = connection_to(
+                self._cluster,
+                self._connect,
+                broker_id,
+                self._rules.reconnect,
+                note_presence=self._note_presence,
+            )
+            sender = BrokerSender(connection, self._rules, self)
+            self._senders = {**self._senders, broker_id: sender}
+            if self._is_aborted:
+                connection.abort()
+        return sender
+
+    def _transmit(self, sender: BrokerSender, sets: Sequence[PendingSet]) -> None:
+        for one in sets:
+            self._routes[one.partition].in_flight += 1
+        acks = Acks.COMMITTED if isinstance(sets[0], _Barrier) else self._rules.acks
+        try:
+            sender.send(sets, acks)
+        except BrokerError as error:
+            self._lose(sender, error)
+
+    # Responses.
+
+    def poll(self) -> None:
+        """Take the responses that have come, and send again what is due, without waiting."""
+        self._receive_due_s = time.monotonic() + _RECEIVE_INTERVAL_S
+        for sender in self._senders.values():
+            try:
+                sender.receive_ready()
+            except BrokerError as failure:
+                self._lose(sender, failure)
+        if self._unsent:
+            self.retry_due()
+
+    def _receive(self, sender: BrokerSender) -> None:
+        try:
+            sender.receive()
+        except BrokerError as error:
+            self._lose(sender, error)
+
+    def acknowledged(self, one: PendingSet, acks: Acks, base_offset: int, term: int) -> None:
+        """Take note of a set that a broker has appended; see `Results.acknowledged`."""
+        partition = one.partition
+        route = self._routes[partition]
+        route.in_flight -= 1
+        if isinstance(one, _Barrier):
+            one.term = term
+        else:
+            self._written.note(partition, acks, term, base_offset + len(one.message_set))
+        if route.returned:
+            route.returned.append(one)
+            route.stored[one] = base_offset
+            if not route.in_flight:
+                self._break(route)
+            return
+        one.complete(base_offset, None)
+        if partition in self._unsent:
+            route.error, route.failures, route.retry_s = None, 0, 0.0
+            route.take_stored()
+            if not route.waiting:
+                del self._unsent[partition]
+
+    def refused(self, one: PendingSet, error: ServerError) -> None:
+        """Take note of a set that a broker did not append, or not safely; see `Results.refused`."""
+        route = self._routes[one.partition]
+        route.in_flight -= 1
+        if error.is_retriable:
+            if isinstance(error, NotLeaderError):
+                self._cluster.note_leader(one.partition, error.leader)
+            self._return(route, one, error)
+            return
+        one.complete(-1, error)
+        if route.returned and not route.in_flight:
+            self._break(route)
+
+    def _lose(self, sender: BrokerSender, error: BrokerError) -> None:
+        """Take back what was in flight on a lost connection."""
+        sets, error = sender.take_back(error)
+        if isinstance(error, BrokerStoppedError):
+            self._written.note_stopped(
+                {one.partition for one in self._routes.values() if one.sender is sender}
+            )
+        for one in sets:
+            route = self._routes[one.partition]
+            route.in_flight -= 1
+            is_stop = isinstance(error, BrokerStoppedError)
+            if is_stop and isinstance(one, _Barrier) and not self._written.has(one.partition):
+                one.complete(-1, None)  # all before it is safe
+            elif error.is_retriable:
+                self._return(route, one, error)
+            else:
+                self._fail(one, error)
+
+    def _return(self, route: _Route, one: PendingSet, error: BrokerError) -> None:
+        """Take a set back that is to be sent again."""
+        if route.error is None:
+            route.since_s = time.monotonic()
+        if not route.returned:
+            route.error = error
+            self._unsent[route.partition] = route
+        route.returned.append(one)
+        if not route.in_flight:
+            self._break(route)
+
+    def _break(self, route: _Route) -> None:
+        """Plan the next attempt, as all sets have come back."""
+        route.waiting.extendleft(reversed(route.returned))
+        route.returned = []
+        route.take_stored()
+        route.sender = None
+        route.failures += 1
+        wait_s = retry_wait_s(self._rules.backoff_s, route.failures)
+        route.retry_s = time.monotonic() + wait_s
+        logger.debug("%s: trying again in %.1fs: %s", route.partition, wait_s, route.error)
+
+    # Sending again.
+
+    @property
+    def next_retry_s(self) -> float | None:
+        """Return when sets are to be sent again, as `time.monotonic` has it; None for nothing."""
+        return min(
+            (
+                one.retry_s
+                for one in self._unsent.values()
+                if one.error is not None and not one.in_flight
+            ),
+            default=None,
+        )
+
+    def retry_now(self) -> None:
+        """Send again at the next occasion what waits, as the cluster has changed; any thread."""
+        for route in list(self._unsent.values()):
+            route.retry_s = 0.0
+        for sender in self._senders.values():
+            sender.connection.retry_now()
+        self._wake.set()
+
+    def retry_due(self) -> None:
+        """Send again what is due, and give up what has waited for too long."""
+        now_s = time.monotonic()
+        due = [
+            one
+            for one in self._unsent.values()
+            if now_s >= one.retry_s and not (one.in_flight and one.error is not None)
+        ]
+        topics = {one.partition.topic for one in due if one.wants_leader()}
+        if topics:
+            try:
+                self._cluster.find_leaders(topics)
+            except BrokerError as failure:
+                if not failure.is_retriable:
+                    raise
+        for route in due:
+            error = route.error
+            if error is not None and self._is_over(route, now_s):
+                self._give_up(route, error)
+            elif error is None or not self._move(route, error):
+                self._send_waiting(route)
+
+    def _send_waiting(self, route: _Route) -> None:
+        """Send the sets that wait for a partition, the first one alone while it is broken."""
+        while route.waiting and not route.returned:
+            one = route.waiting[0]
+            sender = route.sender or self._find_sender(route)
+            if not sender.has_room(len(one.message_set)):
+                return  # a response makes room
+            route.waiting.popleft()
+            self._transmit(sender, (one,))
+            if route.error is not None:
+                return
+            route.take_stored()
+        if not route.waiting and not route.returned:
+            self._unsent.pop(route.partition, None)
+
+    def _is_over(self, route: _Route, now_s: float) -> bool:
+        rules = self._rules
+        if rules.retries is not None and route.failures > rules.retries:
+            return True
+        return now_s - route.since_s >= rules.delivery_timeout_s
+
+    def _give_up(self, route: _Route, error: BrokerError) -> None:
+        """Fail all sets of a partition: none of them may be stored without those before it."""
+        self._unsent.pop(route.partition, None)
+        sets, stored = route.waiting, route.stored
+        route.waiting, route.stored = deque(), {}
+        route.error, route.failures = None, 0
+        for one in sets:
+            if one in stored:
+                one.complete(stored[one], None)
+            else:
+                self._fail(one, error)
+
+    def _fail(self, one: PendingSet, error: BrokerError) -> None:
+        self._failure = self._failure or error
+        one.complete(-1, error, is_raised=True)
+
+    def _move(self, route: _Route, error: BrokerError) -> bool:
+        """Let the sets that may move go to another partition; return whether none is left."""
+        if not (self._rules.moves and route.lacks_broker()):
+            return False
+        moving = [one for one in route.waiting if one.can_move and one not in route.stored]
+        if not moving:
+            return False
+        source = route.partition
+        try:
+            if self._cluster.has_replicas(source):
+                return False
+            target = self._replacement(source.topic, self._cluster.leader_id(source))
+        except BrokerError as failure:
+            if not failure.is_retriable:
+                raise
+            return False
+        if target is None or target == source:
+            return False
+        self.on_move(Moved(source, target, moving, error))
+        gone = set(moving)
+        route.waiting = deque(one for one in route.waiting if one not in gone)
+        if not route.waiting:
+            self._unsent.pop(source, None)
+            route.error, route.failures = None, 0
+        other = self._routes.get(target) or self._add_route(target)
+        for one in moving:
+            one.partition = target
+            other.waiting.append(one)
+        self._unsent.setdefault(target, other)
+        if other.error is None:
+            self._send_waiting(other)
+        return not route.waiting
+
+    # Waiting.
+
+    def step(self) -> None:
+        """Take the next step: send again what is due, or wait for responses or for the next try."""
+        if self._unsent:
+            self.retry_due()
+        busy = [one for one in self._senders.values() if not one.is_idle]
+        if len(busy) == 1 and not self._unsent:
+            self._receive(busy[0])
+            return
+        now_s = time.monotonic()
+        self._ask_whether_to_wait(now_s)
+        due_s = self.next_retry_s
+        limit_s = _SLICE_S if due_s is None else max(0.0, min(due_s - now_s, _SLICE_S))
+        if busy:
+            self._receive_within(busy, limit_s)
+        elif self._unsent:
+            self._wake.wait(limit_s)
+            self._wake.clear()
+
+    def _ask_whether_to_wait(self, now_s: float) -> None:
+        """Ask the program; give up what waits for a broker if it does not want to."""
+        broken = [one for one in self._unsent.values() if one.error is not None]
+        if not broken:
+            return
+        broken.sort(key=lambda one: one.since_s)
+        first = broken[0]
+        assert first.error is not None
+        waiting = Waiting(
+            [one.partition for one in broken],
+            first.error,
+            now_s - first.since_s,
+            self._rules.delivery_timeout_s,
+        )
+        if self.on_wait(waiting):
+            return
+        for route in broken:
+            error = route.error
+            if error is None:
+                continue  # its set was among those of a sender that is lost now
+            if route.in_flight and route.sender is not None:
+                self._lose(route.sender, error)
+            self._give_up(route, error)
+
+    def _receive_within(self, busy: Sequence[BrokerSender], limit_s: float) -> None:
+        """Wait for responses of brokers, not beyond a limit; lose those that are silent."""
+        poll = select.poll()
+        by_fd: dict[int, BrokerSender] = {}
+        for sender in busy:
+            current = sender.connection.current
+            if not current.is_open or current.has_received:
+                by_fd = {-1: sender}
+                break
+            by_fd[current.fileno()] = sender
+            poll.register(current.fileno(), select.POLLIN)
+        ready = list(by_fd.values())
+        if -1 not in by_fd:
+            ready = [by_fd[fd] for fd, _ in poll.poll(limit_s * 1000)]
+        for sender in ready:
+            if not sender.is_idle:
+                self._receive(sender)
+        now_s = time.monotonic()
+        for sender in busy:
+            if not sender.is_idle and now_s >= sender.silent_after_s:
+                self._lose(sender, sender.silence())
+
+    def drain(self) -> None:
+        """Wait for all responses; sets that come back wait for `retry_due`."""
+        while busy := [one for one in self._senders.values() if not one.is_idle]:
+            if len(busy) == 1:
+                self._receive(busy[0])
+            else:
+                self._receive_within(busy, _SLICE_S)
+            if any(one.error is None for one in self._unsent.values()):
+                self.retry_due()
+        self._prove_former_terms()
+
+    def flush(self) -> None:
+        """Wait until all sets are completed."""
+        while not self.is_idle:
+            self.step()
+        self._prove_former_terms()
+
+    # What is written and not committed.
+
+    def await_readable(self) -> None:
+        """Wait until consumers can read all that was sent.
+
+        What a broker has acknowledged that was stopped since is flushed, and is not waited for
+        where it has no replicas: consumers can read it as soon as the broker is back.
+
+        Raises:
+            AcknowledgedLossError: messages that were acknowledged as written are not in the log.
+            BrokerError: a broker failed, for longer than the delivery timeout.
+        """
+        self.flush()
+        loss, self._loss = self._loss, None
+        if loss is not None:
+            raise loss
+        barriers = self._send_barriers(self._written.partitions)
+        with self._end_of_term() as end_of_term:
+            for barrier in barriers:
+                if barrier.error is not None:
+                    raise barrier.error
+                if self._written.has(barrier.partition):
+                    self._written.prove(
+                        barrier.partition, barrier.term, barrier.log_end, end_of_term
+                    )
+        for sender in self._senders.values():
+            sender.await_grown()
+
+    def _prove_former_terms(self) -> None:
+        """Ask the leaders of partitions that have another term than before whether all is there."""
+        if self._written.has_former_terms:
+            with self._end_of_term() as end_of_term:
+                try:
+                    self._written.prove_former(end_of_term)
+                except AcknowledgedLossError as error:
+                    logger.error("%s", error)
+                    self._failure, self._loss = self._failure or error, error
+                except BrokerError as error:
+                    logger.debug("it is asked later what is left of a term: %s", error)
+
+    def touch(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Send nothing to partitions, by which those of a new topic come into being.
+
+        Returns:
+            Whether they do: not with brokers of 0.7.
+
+        Raises:
+            BrokerError: a broker refused that, or failed for longer than the delivery timeout.
+        """
+        barriers = self._send_barriers(partitions)
+        for barrier in barriers:
+            if barrier.error is not None:
+                raise barrier.error
+        return any(barrier.term != NO_TERM for barrier in barriers)
+
+    def _send_barriers(self, partitions: Iterable[TopicPartition]) -> list[_Barrier]:
+        """Send barriers, and wait for them; each has its error."""
+        barriers = [_Barrier(one) for one in partitions]
+        for barrier in barriers:
+            self.send(barrier)
+        self.flush()
+        self._failure = None
+        return barriers
+
+    def hand_over(self, other: Dispatcher) -> None:
+        """Have another dispatcher wait until what this one has sent can be read."""
+        other._written, self._written = self._written, WrittenEnds()
+        other._loss, self._loss = self._loss, None
+        for broker_id, sender in self._senders.items():
+            if sender.ends_07:
+                other._sender(broker_id).ends_07 = dict(sender.ends_07)
+
+    @contextmanager
+    def _end_of_term(self) -> Iterator[EndOfTerm]:
+        limit_s = min(self._rules.delivery_timeout_s, self._rules.timeout_s)
+        with OffsetLister(self._cluster, self._connect, leader_wait_s=limit_s) as lister:
+            yield lambda one, term: lister.query(one, OffsetKind.TERM_END, term).offset
+
+    # The end of all.
+
+    def fail_all(self, error: BrokerError) -> None:
+        """Complete all sets: with an error, or the reason why they wait to be sent again."""
+        for sender in self._senders.values():
+            sets, _ = sender.take_back(error)
+            for one in sets:
+                self._routes[one.partition].in_flight -= 1
+                self._fail(one, error)
+        for route in list(self._unsent.values()):
+            route.waiting.extendleft(reversed(route.returned))
+            route.returned = []
+            self._give_up(route, route.error or error)
+
+    def abort(self) -> None:
+        """Make what is under way, and all later, fail at once; from any thread."""
+        self._is_aborted = True
+        for sender in self._senders.values():
+            sender.connection.abort()
+        self._wake.set()
+
+    def close(self) -> None:
+        """Close all connections; sets that are not completed stay so."""
+        for sender in self._senders.values():
+            sender.close()
+        self._senders, self._routes, self._unsent = {}, {}, {}
+
+
+def _log_move(moved: Moved) -> None:
+    logger.info(
+        "%d message sets move from %s to %s: %s",
+        *(len(moved.sets), moved.source, moved.target, moved.error),
+    )

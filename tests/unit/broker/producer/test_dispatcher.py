@@ -1,0 +1,526 @@
+"""What becomes of message sets while leaders change, connections break and brokers refuse."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from enum import Enum, auto
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.client.cluster import Cluster
+from broker.client.connection import Connection
+from broker.errors import (
+    NO_ERROR,
+    AcknowledgedLossError,
+    BrokerError,
+    BrokerStoppedError,
+    BrokerUnreachableError,
+    InvalidMessageError,
+    LeaderNotAvailableError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    NotLeaderError,
+    ProtocolError,
+    RequestTimedOutError,
+    StorageError,
+)
+from broker.leader_epochs import FIRST_INCARNATION, term_of
+from broker.producer.broker_sender import SendRules
+from broker.producer.delivery import Delivery
+from broker.producer.dispatcher import Dispatcher, Moved, Waiting
+from broker.protocol.codec import decode, encode
+from broker.protocol.extension_requests import (
+    Acks,
+    ExtensionRequest,
+    ListOffsetsRequest,
+    OffsetKind,
+    PublishRequest,
+)
+from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.requests import RequestHeader
+from broker.protocol.responses import (
+    BrokerAddress,
+    HelloResponse,
+    ListedOffset,
+    Published,
+    encode_list_offsets_response,
+    encode_publish_response,
+)
+from broker.topic import TopicPartition
+
+PARTITIONS = [TopicPartition("t", home, 0) for home in range(2)]
+
+
+class Act(Enum):
+    """What becomes of a request to publish."""
+
+    TAKE = auto()
+    LOSE = auto()  # the connection breaks before anything is written
+    LOSE_ANSWER = auto()  # it breaks after that
+    STOP = auto()  # the broker stops in good order, and is there again
+    NO_LEADER = auto()
+    FEW_IN_SYNC = auto()
+    FEW_AFTER = auto()
+    DISK = auto()
+    LATE = auto()
+    MOVE_LEADER = auto()  # to the other broker, before it is handled
+    MOVE_LEADER_IN_SILENCE = auto()  # nobody knows yet where to
+    REFUSE_CONTENT = auto()
+
+
+_ERRORS: dict[Act, type[BrokerError]] = {
+    Act.NO_LEADER: LeaderNotAvailableError,
+    Act.FEW_IN_SYNC: NotEnoughReplicasError,
+    Act.FEW_AFTER: NotEnoughReplicasAfterAppendError,
+    Act.DISK: StorageError,
+    Act.LATE: RequestTimedOutError,
+    Act.REFUSE_CONTENT: InvalidMessageError,
+}
+_IS_WRITTEN = (Act.FEW_AFTER, Act.LATE)
+_BREAKS_ORDER = (LeaderNotAvailableError, NotEnoughReplicasError, StorageError, NotLeaderError)
+
+
+class World(Cluster):
+    """Brokers 0 and 1, which have the same two partitions; broker 1 leads none at first.
+
+    Args:
+        acts: what becomes of publishes, in turn; later ones are taken.
+        has_replicas: whether both brokers have both partitions, else each its own.
+    """
+
+    def __init__(self, acts: Iterable[Act] = (), *, has_replicas: bool = True) -> None:
+        self.acts = deque(acts)
+        self.replicated = has_replicas
+        self.leaders = {one: 0 if has_replicas else one.home for one in PARTITIONS}
+        self.epochs = dict.fromkeys(PARTITIONS, 0)
+        self.known = dict(self.leaders)
+        self.away: set[int] = set()
+        self.logs: dict[TopicPartition, list[bytes]] = defaultdict(list)
+        self.term_ends: dict[tuple[TopicPartition, int], int] = {}
+        self.asked_count = 0
+
+    def brokers(self) -> list[BrokerAddress]:
+        return [BrokerAddress(one, "fake", 1) for one in (0, 1) if one not in self.away]
+
+    def topics(self) -> list[str]:
+        return ["t"]
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        return PARTITIONS
+
+    def leader(self, partition: TopicPartition) -> BrokerAddress:
+        return self.address(self.leader_id(partition))
+
+    def leader_id(self, partition: TopicPartition) -> int:
+        return self.known[partition]
+
+    def address(self, broker_id: int) -> BrokerAddress:
+        return BrokerAddress(broker_id, "fake", 1)
+
+    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        self.asked_count += 1
+        self.known = dict(self.leaders)
+        return self.known
+
+    def has_replicas(self, partition: TopicPartition) -> bool:
+        return self.replicated
+
+    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
+        self.known[partition] = partition.home if broker_id < 0 else broker_id
+
+    def connect(self, address: BrokerAddress) -> Connection:
+        if address.id in self.away:
+            raise BrokerUnreachableError(f"broker {address.id} refuses")
+        return FakeConnection(self, address)  # type: ignore[return-value]  # all that is used
+
+    def come_back(self) -> bool:
+        self.away.clear()
+        return True
+
+    def term(self, partition: TopicPartition) -> int:
+        epoch = self.epochs[partition]
+        return term_of(7, epoch if self.replicated else FIRST_INCARNATION + epoch)
+
+    def end(self, partition: TopicPartition) -> int:
+        return sum(map(len, self.logs[partition]))
+
+    def payloads(self, partition: TopicPartition) -> list[int]:
+        found = decode(b"".join(self.logs[partition]), 0).messages
+        return [int(payload) for _, _, payload in found]
+
+
+class FakeConnection:
+    """A connection to a broker of a world, which handles requests as they are sent."""
+
+    def __init__(self, world: World, address: BrokerAddress) -> None:
+        self.address = address
+        self.name = f"broker {address.id}"
+        self.is_open = True
+        self.client_id = "fake"
+        self.retries_refused = False
+        self._world = world
+        self._responses: deque[bytes | BrokerError] = deque()
+        self._refused: dict[TopicPartition, tuple[int, int]] = {}
+        self._is_broken = False
+
+    def hello(self) -> HelloResponse:
+        return HelloResponse(self.address.id, "", "", 1, 1, {68: (0, 1)})
+
+    def next_correlation_id(self) -> int:
+        return 1
+
+    def send_parts(self, parts: Sequence[Buffer]) -> None:
+        reader = Reader(b"".join(parts)[INT32.size :])
+        reader.int16()
+        RequestHeader.decode(reader)
+        self._publish(PublishRequest.decode(reader))
+
+    def send_extension(self, request: ExtensionRequest) -> int:
+        if isinstance(request, PublishRequest):
+            self._publish(request)
+        return 1
+
+    def call(self, request: ExtensionRequest) -> Reader:
+        assert isinstance(request, ListOffsetsRequest)
+        ((partition, kind, term),) = request.queries
+        assert kind is OffsetKind.TERM_END
+        end = self._world.term_ends.get((partition, term), -1)
+        if term == self._world.term(partition):
+            end = self._world.end(partition)
+        return Reader(encode_list_offsets_response([ListedOffset(partition, 0, end, 0, end)]))
+
+    def repeat_if_lost(self, exchange):  # type: ignore[no-untyped-def]  # as a connection has it
+        return exchange()
+
+    def _publish(self, request: PublishRequest) -> None:
+        world = self._world
+        if self._is_broken or self.address.id in world.away:
+            self.is_open = False
+            raise BrokerUnreachableError("broken")
+        act = world.acts.popleft() if world.acts else Act.TAKE
+        if act is Act.LOSE:
+            self._is_broken = True
+            self._responses.append(BrokerUnreachableError("lost"))
+            return
+        if act is Act.STOP:
+            self._is_broken = True
+            self._responses.append(BrokerStoppedError("stopped"))
+            return
+        results = [self._publish_one(act, request.acks, *one) for one in request.sets]
+        if act is Act.LOSE_ANSWER:
+            self._is_broken = True
+            self._responses.append(BrokerUnreachableError("lost"))
+            return
+        if request.acks is not Acks.NONE:
+            self._responses.append(encode_publish_response(results))
+
+    def _publish_one(
+        self, act: Act, acks: Acks, partition: TopicPartition, message_set: Buffer
+    ) -> Published:
+        world = self._world
+        if act in (Act.MOVE_LEADER, Act.MOVE_LEADER_IN_SILENCE) and world.replicated:
+            world.term_ends[partition, world.term(partition)] = world.end(partition)
+            world.leaders[partition] = 1 - world.leaders[partition]
+            world.epochs[partition] += 1
+        leader = world.leaders[partition]
+        if partition in self._refused:
+            code, hint = self._refused[partition]
+            return Published(partition, code, hint, "an earlier set was refused")
+        if leader != self.address.id:
+            hint = -1 if act is Act.MOVE_LEADER_IN_SILENCE else leader
+            self._refused[partition] = NotLeaderError.code, hint
+            return Published(partition, NotLeaderError.code, hint, "not the leader")
+        error = _ERRORS.get(act)
+        offset = world.end(partition)
+        if error is None or act in _IS_WRITTEN:
+            world.logs[partition].append(bytes(message_set))
+        if error is not None:
+            code = error.code  # type: ignore[attr-defined]  # all are server errors
+            if error in _BREAKS_ORDER:
+                self._refused[partition] = code, -1
+            return Published(partition, code, -1, act.name)
+        return Published(partition, NO_ERROR, offset, "", world.term(partition))
+
+    @property
+    def has_received(self) -> bool:
+        return bool(self._responses)
+
+    def receive(self) -> bytes:
+        if not self._responses:
+            self.is_open = False
+            raise BrokerUnreachableError("nothing comes")
+        response = self._responses.popleft()
+        if isinstance(response, BrokerError):
+            self.is_open = False
+            raise response
+        return response
+
+    def open_extension(self, frame: bytes, correlation_id: int) -> Reader:
+        return Reader(frame)
+
+    def interrupt(self) -> None:
+        self._is_broken = True
+
+    def close(self) -> None:
+        self.is_open = False
+        self._responses.clear()
+
+
+def make_dispatcher(world: World, **rules: object) -> Dispatcher:
+    defaults: dict[str, object] = {"backoff_s": 0.0, "max_in_flight": 4}
+    return Dispatcher(
+        world,
+        world.connect,
+        SendRules(**(defaults | rules)),  # type: ignore[arg-type]  # by name
+        replacement=lambda topic, broker_id: next(
+            (one for one in PARTITIONS if world.leaders[one] not in (broker_id, *world.away)), None
+        ),
+        note_presence=lambda broker_id, is_there: None,
+    )
+
+
+class Ends:
+    """Makes deliveries of numbered messages, and records their ends."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, list[int]] = defaultdict(list)
+        self.order: dict[TopicPartition, list[int]] = defaultdict(list)
+        self.errors: dict[int, BrokerError] = {}
+        self._next = itertools.count()
+
+    def delivery(self, partition: TopicPartition, *, can_move: bool = False) -> Delivery:
+        number = next(self._next)
+
+        def end(delivery: Delivery) -> None:
+            self.order[delivery.partition].append(number)
+            if delivery.error is not None:
+                self.errors[number] = delivery.error
+
+        return Delivery(partition, encode([b"%d" % number]), None, end, can_move=can_move)
+
+
+PASSING = [one for one in Act if one is not Act.REFUSE_CONTENT]
+
+
+@settings(max_examples=300)
+@given(
+    acts=st.lists(st.sampled_from(PASSING), max_size=40),
+    sends=st.lists(st.sampled_from([0, 0, 0, 1, 2, 3]), min_size=1, max_size=40),
+    together=st.booleans(),
+)
+def test_sets_when_anything_happens_then_none_is_lost_and_first_copies_are_in_order(
+    acts: list[Act], sends: list[int], together: bool
+) -> None:
+    world, ends = World(acts), Ends()
+    dispatcher = make_dispatcher(world)
+    for what in sends:
+        if what == 2:
+            dispatcher.poll()
+        elif what == 3:
+            dispatcher.step()
+        elif together and what == 0:
+            dispatcher.send_together([ends.delivery(one) for one in PARTITIONS])
+            dispatcher.drain()
+        else:
+            dispatcher.send(ends.delivery(PARTITIONS[what]))
+    dispatcher.flush()
+    assert dispatcher.is_idle
+    assert dispatcher.take_failure() is None
+    assert ends.errors == {}
+    for partition in PARTITIONS:
+        order = ends.order[partition]
+        assert order == sorted(set(order))  # each is told once, and in order
+        stored = world.payloads(partition)
+        assert list(dict.fromkeys(stored)) == order  # all, and the first copies in order
+
+
+@given(
+    acts=st.lists(
+        st.sampled_from([Act.TAKE, Act.LOSE, Act.DISK, Act.NO_LEADER, Act.FEW_IN_SYNC]),
+        max_size=30,
+    ),
+    count=st.integers(1, 20),
+)
+def test_sets_when_one_is_given_up_then_none_behind_it_is_stored(
+    acts: list[Act], count: int
+) -> None:
+    world, ends = World(acts), Ends()
+    dispatcher = make_dispatcher(world, retries=1)
+    for _ in range(count):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+        if dispatcher.take_failure() is not None:
+            break
+    else:
+        dispatcher.flush()
+    stored = world.payloads(PARTITIONS[0])
+    lost = min(ends.errors, default=math.inf)
+    assert all(number < lost for number in stored)
+
+
+def test_set_when_its_content_is_refused_then_those_behind_it_are_stored() -> None:
+    world, ends = World([Act.TAKE, Act.REFUSE_CONTENT]), Ends()
+    dispatcher = make_dispatcher(world)
+    for _ in range(3):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert world.payloads(PARTITIONS[0]) == [0, 2]
+    assert list(ends.errors) == [1]
+    assert dispatcher.take_failure() is None
+
+
+def test_sets_when_the_leader_is_away_then_wait_for_the_next_and_never_move() -> None:
+    world, ends = World(), Ends()
+    dispatcher = make_dispatcher(world)
+    dispatcher.send(ends.delivery(PARTITIONS[0], can_move=True))
+    dispatcher.flush()
+    world.away = {0}
+    waits: list[Waiting] = []
+
+    def on_wait(waiting: Waiting) -> bool:
+        waits.append(waiting)
+        if len(waits) == 5:
+            world.leaders = dict.fromkeys(PARTITIONS, 1)
+        return True
+
+    dispatcher.on_wait = on_wait
+    for _ in range(3):
+        dispatcher.send(ends.delivery(PARTITIONS[0], can_move=True))
+    dispatcher.flush()
+    assert world.payloads(PARTITIONS[0]) == [0, 1, 2, 3]
+    assert world.payloads(PARTITIONS[1]) == []
+    assert list(waits[0].partitions) == [PARTITIONS[0]]
+
+
+@pytest.mark.parametrize("error", [Act.STOP, Act.LOSE])
+def test_sets_when_a_broker_without_replicas_is_gone_then_those_that_may_move_go_in_order(
+    error: Act,
+) -> None:
+    world, ends = World([Act.TAKE, error], has_replicas=False), Ends()
+    dispatcher = make_dispatcher(world)
+    moves: list[Moved] = []
+    dispatcher.on_move = moves.append
+    here, there = PARTITIONS
+    kept = []
+    for number in range(6):
+        dispatcher.send(ends.delivery(here, can_move=number % 2 == 1))
+        world.away = {0} if number else set()
+        kept += [number] if number and number % 2 == 0 else []
+    dispatcher.on_wait = lambda waiting: waiting.seconds < 0.1 or world.come_back()
+    dispatcher.flush()
+    assert [(one.source, one.target) for one in moves][:1] == [(here, there)]
+    assert world.payloads(there) == [1, 3, 5]
+    assert world.payloads(here) == [0, *kept]
+    assert ends.errors == {}
+
+
+def test_sets_when_told_not_to_move_then_wait_for_their_broker() -> None:
+    world, ends = World(has_replicas=False), Ends()
+    dispatcher = make_dispatcher(world, moves=False)
+    world.away = {0}
+    dispatcher.on_wait = lambda waiting: world.come_back()
+    dispatcher.send(ends.delivery(PARTITIONS[0], can_move=True))
+    dispatcher.flush()
+    assert world.payloads(PARTITIONS[0]) == [0]
+
+
+def test_sets_when_nothing_takes_them_in_time_then_all_of_the_partition_fail_and_others_go_on() -> (
+    None
+):
+    world, ends = World(has_replicas=False), Ends()
+    dispatcher = make_dispatcher(world, delivery_timeout_s=0.05, backoff_s=0.01)
+    world.away = {0}
+    for _ in range(3):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+        dispatcher.send(ends.delivery(PARTITIONS[1]))
+    dispatcher.flush()
+    assert isinstance(dispatcher.take_failure(), BrokerUnreachableError)
+    assert sorted(ends.errors) == [0, 2, 4]
+    assert world.payloads(PARTITIONS[1]) == [1, 3, 5]
+    world.away = set()
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert world.payloads(PARTITIONS[0]) == [6]
+
+
+def test_sets_when_the_program_does_not_want_to_wait_then_fail_at_once() -> None:
+    world, ends = World(), Ends()
+    dispatcher = make_dispatcher(world)
+    world.away = {0, 1}
+    dispatcher.on_wait = lambda waiting: False
+    for partition in PARTITIONS:
+        dispatcher.send(ends.delivery(partition))
+    dispatcher.flush()
+    assert sorted(ends.errors) == [0, 1]
+
+
+def test_sets_when_answers_make_no_sense_then_fail_and_later_ones_are_sent() -> None:
+    world, ends = World(), Ends()
+    dispatcher = make_dispatcher(world)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.fail_all(ProtocolError("no sense"))
+    assert isinstance(ends.errors[1], ProtocolError)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert list(ends.errors) == [1]
+
+
+def test_await_readable_when_the_leader_changed_and_has_all_then_is_content() -> None:
+    world, ends = World([Act.TAKE, Act.MOVE_LEADER]), Ends()
+    dispatcher = make_dispatcher(world, acks=Acks.WRITTEN)
+    for _ in range(3):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.await_readable()
+    assert dispatcher.take_failure() is None
+
+
+def test_await_readable_when_a_new_leader_lacks_what_was_written_then_says_what() -> None:
+    world, ends = World(), Ends()
+    dispatcher = make_dispatcher(world, acks=Acks.WRITTEN)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    # the next leader has the first message only, and has taken others since: its log is as long
+    world.term_ends[PARTITIONS[0], world.term(PARTITIONS[0])] = len(encode([b"0"]))
+    world.epochs[PARTITIONS[0]] += 1
+    with pytest.raises(AcknowledgedLossError, match=r"t\[0-0\]: messages before offset 22 were"):
+        dispatcher.await_readable()
+
+
+def test_flush_when_a_term_is_new_and_the_former_lacks_messages_then_fails_at_once() -> None:
+    world, ends = World(has_replicas=False), Ends()
+    dispatcher = make_dispatcher(world, acks=Acks.AUTO)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    world.epochs[PARTITIONS[0]] += 1  # its broker crashed, and is there again
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert isinstance(dispatcher.take_failure(), AcknowledgedLossError)
+
+
+@pytest.mark.parametrize(("acks", "has_replicas"), [(Acks.COMMITTED, False), (Acks.AUTO, True)])
+def test_await_readable_when_all_is_committed_then_asks_nobody(
+    acks: Acks, has_replicas: bool
+) -> None:
+    world, ends = World(has_replicas=has_replicas), Ends()
+    dispatcher = make_dispatcher(world, acks=acks)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    world.away = {0, 1}
+    dispatcher.await_readable()
+
+
+def test_await_readable_when_the_broker_has_stopped_then_what_it_has_is_safe() -> None:
+    world, ends = World([Act.TAKE, Act.STOP], has_replicas=False), Ends()
+    dispatcher = make_dispatcher(world, acks=Acks.AUTO, delivery_timeout_s=60)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    world.away = set()
+    dispatcher.await_readable()
+    assert dispatcher.take_failure() is None
