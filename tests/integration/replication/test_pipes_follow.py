@@ -1,0 +1,189 @@
+"""`pylogctl produce` into topics with replicas, in all its ways, while their leaders change.
+
+Each test counts lines, order and status of all pipes: none ends, nothing is missing, and the first
+copies of all lines are in order in each partition.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from broker.topic import TopicPartition
+from broker.zk.paths import parse_connect_string
+from pylogctl.cli.errors import ExitStatus
+from tests.integration.replication.conftest import StartCluster
+from tests.integration.replication.network import CLIENT, ZOOKEEPER
+from tests.integration.replication.pipes import WAYS, Pipe
+from tests.integration.replication.replicated_cluster import (
+    ReplicatedCluster,
+)
+from tests.support.command_line import Invoke, Spawn
+from tests.support.command_line import spawn as spawn
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
+
+StartPipes = Callable[[ReplicatedCluster], list[Pipe]]
+
+
+@pytest.fixture
+def start_pipes(spawn: Spawn, tmp_path: Path) -> Iterator[StartPipes]:
+    """Start a pipe of each way; the clients reach ZooKeeper through the network."""
+    pipes: list[Pipe] = []
+
+    def start(cluster: ReplicatedCluster) -> list[Pipe]:
+        connect = parse_connect_string(cluster.zookeeper)
+        ((_, port),) = connect.hosts
+        door = cluster.network.door_to_zookeeper(CLIENT, port)
+        for way in WAYS:
+            place = f"127.0.0.1:{door}{connect.chroot}"
+            pipes.append(Pipe(cluster, spawn, way, tmp_path, place))
+        await_progress(pipes)
+        return pipes
+
+    yield start
+    for pipe in pipes:
+        pipe.end()
+
+
+def await_progress(pipes: list[Pipe]) -> None:
+    for pipe in pipes:
+        pipe.await_progress()
+
+
+def feed(process: subprocess.Popen[bytes], data: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(data)
+    process.stdin.flush()
+
+
+def has_written(
+    cluster: ReplicatedCluster, broker_id: int, partition: TopicPartition, size: int
+) -> bool:
+    return len(cluster.log_bytes(broker_id, partition)[1]) >= size
+
+
+def finish(pipes: list[Pipe]) -> None:
+    for pipe in pipes:
+        pipe.finish()
+
+
+def partitions_of(pipes: list[Pipe]) -> list[TopicPartition]:
+    return [partition for pipe in pipes for partition in pipe.partitions]
+
+
+def test_pipes_when_leaders_are_stopped_elected_and_reassigned_then_lose_nothing(
+    start_cluster: StartCluster, start_pipes: StartPipes, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    pipes = start_pipes(cluster)
+    for broker_id in (1, 0):
+        stopped = invoke("broker", "stop", f"{broker_id}", "--yes", "-Z", cluster.zookeeper)
+        assert stopped.status == 0, stopped.stderr
+        cluster.stop(broker_id)
+        await_progress(pipes)
+        cluster.start(broker_id)
+        cluster.await_full_isr(partitions_of(pipes))
+        await_progress(pipes)
+    elected = invoke("topic", "elect", "-Z", cluster.zookeeper)
+    assert elected.status == 0, elected.stderr
+    await_progress(pipes)
+    topics = [one.way.name for one in pipes]
+    moved = ("--to", "0,1", "--replication-factor", "2", "-Z", cluster.zookeeper)
+    reassigned = invoke("topic", "reassign", "execute", *topics, *moved)
+    assert reassigned.status == 0, reassigned.stderr
+
+    def has_moved() -> bool:
+        states = [cluster.state(one) for one in partitions_of(pipes)]
+        return all(one is not None and set(one.isr) == {0, 1} for one in states)
+
+    wait_until(has_moved, "the end of the reassignment")
+    await_progress(pipes)
+    finish(pipes)
+
+
+def test_pipes_when_each_broker_is_killed_in_turn_then_lose_nothing(
+    start_cluster: StartCluster, start_pipes: StartPipes
+) -> None:
+    cluster = start_cluster()
+    pipes = start_pipes(cluster)
+    for broker_id in (0, 1, 2):  # one of them is the controller
+        cluster.kill_replaceable(broker_id, partitions_of(pipes))
+        await_progress(pipes)
+        cluster.start(broker_id)
+        await_progress(pipes)
+    finish(pipes)
+
+
+def test_pipes_when_too_few_replicas_are_in_sync_then_wait_for_them(
+    start_cluster: StartCluster, start_pipes: StartPipes
+) -> None:
+    cluster = start_cluster()
+    pipes = start_pipes(cluster)
+    partitions = partitions_of(pipes)
+    for broker_id in (1, 2):  # what is on its way has an unknown outcome
+        cluster.freeze(broker_id)
+
+    def leads_alone() -> bool:
+        states = [cluster.state(one) for one in partitions]
+        return any(state is not None and state.isr == (0,) for state in states)
+
+    wait_until(leads_alone, "a leader that is alone in sync")
+    for broker_id in (1, 2):
+        cluster.kill(broker_id)
+    wait_until(
+        lambda: any("waiting up to" in pipe.said for pipe in pipes), "a pipe that says it waits"
+    )
+    for broker_id in (1, 2):
+        cluster.start(broker_id)
+    await_progress(pipes)
+    finish(pipes)
+
+
+def test_pipes_when_zookeeper_is_away_then_go_on_with_the_brokers(
+    start_cluster: StartCluster, start_pipes: StartPipes
+) -> None:
+    cluster = start_cluster()
+    pipes = start_pipes(cluster)
+    for side in (CLIENT, 0, 1, 2):
+        cluster.network.cut(side, ZOOKEEPER)
+    for _ in range(3):
+        await_progress(pipes)
+    cluster.network.heal()
+    await_progress(pipes)
+    finish(pipes)
+
+
+def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_what_is_lost(
+    start_cluster: StartCluster, spawn: Spawn
+) -> None:
+    cluster = start_cluster(replica_lag_time_max_ms="60000")
+    (partition,) = cluster.create_topic("t", 1, 3, min_insync_replicas="2")
+    cluster.await_full_isr([partition])
+    words = ("produce", "t", "-Z", cluster.zookeeper, "-X", "request.required.acks=1")
+    with spawn(*words, stdin=subprocess.PIPE) as process:
+        feed(process, b"0\n")
+        cluster.await_equal_logs(partition)
+        leader = cluster.leader(partition)
+        wait_until(lambda: cluster.log_bytes(leader, partition)[1], "the first line")
+        cluster.await_equal_logs(partition)
+        followers = [one for one in (0, 1, 2) if one != leader]
+        for broker_id in followers:
+            cluster.freeze(broker_id)
+        for number in (1, 2):  # the first is in the followers' sockets, which wait for it
+            feed(process, b"%d\n" % number)
+            size = 11 * (number + 1)
+            wait_until(partial(has_written, cluster, leader, partition, size), "the line")
+        cluster.kill(leader)
+        for broker_id in followers:
+            cluster.thaw(broker_id)
+        cluster.await_leader(partition, other_than=leader)
+        _, stderr = process.communicate(b"3\n4\n5\n", timeout=120)
+    assert process.returncode == ExitStatus.UNREACHABLE, stderr
+    assert f"{partition}: messages before offset 33 were acknowledged".encode() in stderr
+    assert b"the log has nothing of that behind offset 22" in stderr
