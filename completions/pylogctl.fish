@@ -218,7 +218,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l linger -d 'How long 
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l sync -d 'One request per message, one after another'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l max-size -d 'Largest message; brokers have their own limit' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l on-broker-loss -d 'When a broker is lost: send on to another partition, wait until it is back, or fail' -r
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l on-broker-loss -d 'When a broker is lost: send on to another partition (of topics without replicas), wait for the next leader, or fail' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l no-barrier -d 'End without waiting until all can be read: faster, but a crash of the machine can lose it and a consumer may not see it yet'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l verify -d 'Read everything back and compare CRCs; status 8 on a difference'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tee -d 'Copy accepted input to stdout'

@@ -62,7 +62,8 @@ Options of a write, besides brokers, zk and the two timeouts:
     | topic                    |          | the target; default: the column `topic` of each row    |
     | compression              | none     | none, gzip, snappy, lz4, zstd                          |
     | batchSize                | 256k     | bytes of payload in a message set                      |
-    | retries                  | 3        | how often a message set is sent again                  |
+    | retries                  |          | how often a message set is sent again at most; without |
+    |                          |          | it, for two minutes                                    |
     | stagingPath              |          | a directory shared by all machines, where tasks keep   |
     |                          |          | message sets until the driver sends the committed ones |
 

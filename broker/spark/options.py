@@ -40,7 +40,6 @@ LATEST = -1
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _FETCH_BYTES = _MIB
 _BATCH_BYTES = 256 * _KIB
-_RETRIES = 3
 _UNITS = {"": 1, "k": _KIB, "m": _MIB, "g": _GIB}
 _SIZE = re.compile(r"([0-9]+) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
@@ -393,7 +392,7 @@ class WriteOptions:
         topic: None if each row names its own.
         codec: of the message sets.
         batch_bytes: bytes of payload in a message set.
-        retries: how often a set is sent again.
+        retries: how often a set is sent again, at most; None for any number.
         staging_path: directory that keeps message sets until it is known which attempts of tasks
             succeeded; None to send them at once.
         connection: timeouts.
@@ -403,7 +402,7 @@ class WriteOptions:
     topic: str | None = None
     codec: Codec = Codec.NONE
     batch_bytes: int = _BATCH_BYTES
-    retries: int = _RETRIES
+    retries: int | None = None
     staging_path: Path | None = None
     connection: ConnectionOptions = ConnectionOptions()
 
@@ -413,9 +412,10 @@ class WriteOptions:
             **self.where.to_options(),
             "compression": self.codec.name.lower(),
             "batchSize": str(self.batch_bytes),
-            "retries": str(self.retries),
             **self.connection.to_options(),
         }
+        if self.retries is not None:
+            options["retries"] = str(self.retries)
         if self.topic is not None:
             options["topic"] = self.topic
         if self.staging_path is not None:
@@ -489,13 +489,12 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     topic = values.get("topic")
     if topic is not None:
         validate_topic_name(topic)
-    retries = values.number("retries", minimum=0)
     return WriteOptions(
         where=where,
         topic=topic,
         codec=values.choice("compression", _CODECS, Codec.NONE),
         batch_bytes=values.size("batchSize") or _BATCH_BYTES,
-        retries=_RETRIES if retries is None else retries,
+        retries=values.number("retries", minimum=0),
         staging_path=values.path("stagingPath"),
         connection=_parse_connection(values),
     )

@@ -155,7 +155,7 @@ def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> Sent:
     Raises:
         ConfigError: a row has no value, no topic, or a partition that does not exist.
         MessageSizeTooLargeError: a value is too large.
-        BrokerError: a broker is unreachable after all retries, or rejects a message set.
+        BrokerError: a broker takes nothing for two minutes, or rejects a message set.
     """
     with _open_producer(options) as producer:
         sender = _Sender(producer)

@@ -189,9 +189,10 @@ class SendingOptions:
         typer.Option(
             "--on-broker-loss",
             metavar="move|wait|fail",
-            help="When a broker is lost: send on to another partition, wait until it is back, or "
-            "fail. move:DUR and wait:DUR fail when nothing can be sent for DUR, 30s without it. "
-            "Default: move; wait with -p, -k, -K and --keep-partition.",
+            help="When a broker is lost: send on to another partition (of topics without "
+            "replicas), wait for the next leader, or fail. move:DUR and wait:DUR fail when nothing "
+            "can be sent for DUR; move alone for --timeout (2m); wait alone never. Default: "
+            "move; wait for --timeout with -p, -k, -K and --keep-partition.",
             rich_help_panel="Limits",
         ),
     ] = None

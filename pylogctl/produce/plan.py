@@ -145,7 +145,7 @@ def make_plan(
         loss_rule=parse_loss_rule(
             sending.on_broker_loss,
             choice_of_partition=choice_of_partition,
-            wait_s=env.timeout_s(config.delivery_timeout_ms / 1000),
+            wait_s=config.delivery_timeout_ms / 1000,
         ),
         audit=_audit(records.audit, topic),
     )
@@ -236,7 +236,10 @@ def _config(env: Environment, options: Options) -> ProducerConfig:
     until they are flushed; a line of a receipt is final, so with --receipt they are flushed before.
     """
     sending, records = options.sending, options.records
+    timeout_s = env.settings.timeout_s
     given = {
+        "delivery.timeout.ms": None if timeout_s is None else f"{max(1, round(timeout_s * 1000))}",
+        "socket.timeout.ms": None,  # a broker that is silent for so long is given up before
         "compression.codec": sending.codec,
         "max.message.size": None if sending.max_size is None else str(parse_size(sending.max_size)),
         "max.in.flight.requests": "1" if sending.sync else None,

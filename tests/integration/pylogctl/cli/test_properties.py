@@ -124,13 +124,14 @@ def _walk() -> list[CommandNode]:
 @pytest.mark.parametrize(
     ("args", "name", "expected"),
     [
-        (("produce",), "request.required.acks", ("1", "default")),
+        (("produce",), "request.required.acks", ("auto", "default")),
         (("produce", "--receipt", "r"), "request.required.acks", ("-1", "default")),
         (("produce", "-X", "request.required.acks=0"), "request.required.acks", ("0", "-X")),
         (("produce", "-z", "gzip"), "compression.codec", ("gzip", "option")),
         (("produce", "--sync"), "max.in.flight.requests", ("1", "option")),
         (("produce", "--max-size", "1KiB"), "max.message.size", ("1024", "option")),
-        (("produce", "--timeout", "3s"), "socket.timeout.ms", ("3000", "option")),
+        (("produce", "--timeout", "3s"), "delivery.timeout.ms", ("3000", "option")),
+        (("produce", "--timeout", "3s"), "socket.timeout.ms", ("30000", "default")),
         (("produce",), "zk.connect", ("localhost:2181", "default")),
         (("produce", "-b", "h:1"), "zk.connect", ("", "default")),
         (("produce", "-b", "h:1"), "broker.list", ("h:1", "option")),
