@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import resource
+import subprocess
 from contextlib import closing
 
+import pytest
+
 from broker.client.connection import Connection
-from broker.errors import StorageError
+from broker.errors import BrokerError, StorageError
+from broker.producer.dispatcher import Waiting
 from broker.producer.producer import Producer
-from broker.protocol.codec import encode
+from broker.protocol.codec import decode, encode
 from broker.protocol.responses import decode_publish_response
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.broker.server.peer import publish_request
+from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory
+from tests.support.command_line import Spawn
+from tests.support.command_line import spawn as spawn
 from tests.support.waiting import wait_until
 
 SET = encode([bytes([n]) * 990 for n in range(10)])
@@ -55,21 +63,48 @@ def test_publish_when_an_earlier_set_of_the_pipe_was_refused_then_no_later_one_i
         assert peer.fetch("events", 0) == (0, SET * 5)
 
 
-def test_producer_when_the_disk_has_room_again_then_goes_on(start_process: ProcessFactory) -> None:
-    process = start_process()
-    with (
-        closing(process.cluster()) as cluster,
-        Producer(cluster, Connection, max_in_flight=1) as producer,
-    ):
-        producer.send("events", [b"x" * 900])
-        process.limit_file_size(1000)
-        refused = producer.send("events", [b"y" * 900])
-        producer.flush()
-        assert isinstance(refused.error, StorageError)
-        process.limit_file_size(resource.RLIM_INFINITY)
-        producer.send("events", [b"z"])
+def stored(process: BrokerProcess) -> list[bytes]:
     with process.peer() as peer:
-        assert peer.fetch("events", 0) == (0, encode([b"x" * 900, b"z"]))
+        _, data = peer.fetch("events", 0)
+    return [bytes(payload) for _, _, payload in decode(data, 0).messages]
+
+
+def test_producer_when_the_disk_has_room_again_then_goes_on_without_a_hole(
+    start_process: ProcessFactory,
+) -> None:
+    process = start_process()
+    waits: list[BrokerError] = []
+
+    def on_wait(waiting: Waiting) -> bool:
+        waits.append(waiting.error)
+        process.limit_file_size(resource.RLIM_INFINITY)
+        return True
+
+    with closing(process.cluster()) as cluster, Producer(cluster, Connection) as producer:
+        producer.watch(on_wait)
+        producer.send("events", [b"x" * 900])
+        producer.flush()
+        process.limit_file_size(1000)
+        for payload in (b"y" * 900, b"z", b"z"):
+            producer.send("events", [payload])
+    assert isinstance(waits[0], StorageError)
+    assert stored(process) == [b"x" * 900, b"y" * 900, b"z", b"z"]
+
+
+@pytest.mark.parametrize("args", [(), ("--sync",), ("--partitioner", "round-robin")])
+def test_pipe_when_the_disk_stays_full_then_nothing_is_stored_behind_the_first_refused_message(
+    start_process: ProcessFactory, spawn: Spawn, args: tuple[str, ...]
+) -> None:
+    process = start_process()
+    process.limit_file_size(10_000)
+    where = ("-b", f"127.0.0.1:{process.port}", "--timeout", "2s", "--batch-messages", "3")
+    lines = [b"%d " % number + b"x" * (4000 if number == 5 else 900) for number in range(40)]
+    with spawn("produce", "events", *where, *args, stdin=subprocess.PIPE) as command:
+        _, stderr = command.communicate(b"".join(line + b"\n" for line in lines), timeout=60)
+    assert command.returncode == ExitStatus.REMOTE, stderr
+    assert b"sent and not confirmed" in stderr
+    found = stored(process)
+    assert found == lines[: len(found)]
 
 
 def test_produce_when_disk_is_full_then_closes_and_broker_serves_on(
