@@ -51,11 +51,29 @@ class RegisteredLeaders:
 
 
 class RegistryCluster(RegisteredLeaders):
-    """The cluster as registered in ZooKeeper; `registry` must be started."""
+    """The cluster as registered in ZooKeeper; `registry` must be started.
+
+    While ZooKeeper is away brokers and leaders are those that were found last, without a wait.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry)
+        self._former_brokers: list[BrokerAddress] = []
+
+    @property
+    def _lacks_zookeeper(self) -> bool:
+        return bool(self._former_brokers) and self._registry.session.state != "connected"
+
+    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Read anew who leads the partitions of topics that have replicas."""
+        return {} if self._lacks_zookeeper else super().find_leaders(topics)
 
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""
-        return [BrokerAddress(one.id, one.host, one.port) for one in self._registry.brokers()]
+        if not self._lacks_zookeeper:
+            found = self._registry.brokers()
+            self._former_brokers = [BrokerAddress(one.id, one.host, one.port) for one in found]
+        return self._former_brokers
 
     def topics(self) -> list[str]:
         """Return the topics, by name."""

@@ -238,15 +238,17 @@ class Dispatcher:
         """
         partition = one.partition
         route = self._routes.get(partition) or self._add_route(partition)
-        size_bytes = len(one.message_set)
-        sender = route.sender or self._find_sender(route)
-        if partition not in self._unsent and not sender.has_room(size_bytes):
-            while not sender.has_room(size_bytes):
-                self._receive(sender)
         if partition in self._unsent:
             self._let_wait(route, one)
         else:
-            self._transmit(sender, (one,))
+            size_bytes = len(one.message_set)
+            sender = route.sender or self._find_sender(route)
+            while not sender.has_room(size_bytes):
+                self._receive(sender)
+            if partition in self._unsent:
+                self._let_wait(route, one)
+            else:
+                self._transmit(sender, (one,))
         if self._unsent or time.monotonic() >= self._receive_due_s:
             self.poll()
 
@@ -255,8 +257,11 @@ class Dispatcher:
         by_sender: dict[BrokerSender, list[PendingSet]] = {}
         for one in sets:
             route = self._routes.get(one.partition) or self._add_route(one.partition)
-            sender = route.sender or self._find_sender(route)
-            by_sender.setdefault(sender, []).append(one)
+            if one.partition in self._unsent:
+                route.waiting.append(one)
+            else:
+                sender = route.sender or self._find_sender(route)
+                by_sender.setdefault(sender, []).append(one)
         for sender, some in by_sender.items():
             while not sender.has_room(sum(len(one.message_set) for one in some)):
                 self._receive(sender)
