@@ -309,7 +309,10 @@ class StaleBrokerEpochError(ServerError):
 
 
 class OffsetNotAvailableError(ServerError):
-    """A follower does not have an offset yet; its leader has, or says that nobody has."""
+    """A replica does not know yet what is committed, or has no offset that others have.
+
+    A follower is behind its leader; a new leader waits for its followers.
+    """
 
     code = 78
     is_retriable = True

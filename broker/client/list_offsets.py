@@ -18,6 +18,7 @@ from broker.errors import (
     NO_ERROR,
     BrokerUnreachableError,
     NotLeaderError,
+    OffsetNotAvailableError,
     RequestTimeoutError,
     StorageError,
     UnknownTopicError,
@@ -74,12 +75,24 @@ class OffsetLister:
         connect: makes connections.
         leader_wait_s: how long to wait for the next leader of a partition with replicas, if the
             last one is lost.
+        latest_wait_s: how long to wait, in a row for all partitions together, for new leaders that
+            do not know yet what is committed.
     """
 
-    def __init__(self, cluster: Cluster, connect: Connect, *, leader_wait_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        *,
+        leader_wait_s: float = 0.0,
+        latest_wait_s: float = DEFAULT_LEADER_WAIT_S,
+    ) -> None:
         self._cluster = cluster
         self._connect = connect
         self._leader_wait_s = leader_wait_s
+        self._latest_wait_s = latest_wait_s
+        self._give_up_s: float | None = None
+        """When new leaders have had their time; None while none is waited for."""
         self._connections: dict[int, Connection] = {}
 
     def __enter__(self) -> Self:
@@ -174,21 +187,34 @@ class OffsetLister:
     ) -> _T:
         """Send a request to the leader; again, if the broker asked does not lead any more.
 
+        A new leader that does not know yet what is committed is asked again until it does.
+
         Args:
             partition: of which it is.
             request: that may be sent twice.
             decode: returns the result in a response, or raises the error there.
         """
-        for wait_s in (*_WAITS_FOR_LEADER_S, None):
+        waits_s = iter(_WAITS_FOR_LEADER_S)
+        while True:
             try:
-                return decode(self._at_leader(partition, partial(_call, request=request)))
+                found = decode(self._at_leader(partition, partial(_call, request=request)))
             except NotLeaderError as error:
+                wait_s = next(waits_s, None)
                 if wait_s is None:
                     raise
                 self._cluster.note_leader(partition, error.leader)
-            time.sleep(wait_s)
-            self._cluster.leader(partition)  # asks who it is, if the broker did not say
-        raise AssertionError("the last round returns or raises")
+                time.sleep(wait_s)
+                self._cluster.leader(partition)  # asks who it is, if the broker did not say
+            except OffsetNotAvailableError:
+                now_s = time.monotonic()
+                self._give_up_s = self._give_up_s or now_s + self._latest_wait_s
+                if now_s >= self._give_up_s:
+                    raise
+                time.sleep(_ASK_AGAIN_S)
+            else:
+                if self._give_up_s is not None and time.monotonic() < self._give_up_s:
+                    self._give_up_s = None
+                return found
 
     def _end(self, partition: TopicPartition, kind: OffsetKind, time_ms: int) -> int:
         """Return one end of a log; 0 for a topic that does not exist yet, as 0.7 does."""
@@ -245,5 +271,10 @@ def _refusal(found: ListedOffset, kind: OffsetKind, argument: int) -> str:
         return (
             f"{found.partition}: its broker cannot read its log; "
             "`pylogctl broker status` and the broker's log say why"
+        )
+    if found.error == OffsetNotAvailableError.code:
+        return (
+            f"{found.partition}: its new leader does not know yet what is committed: not all "
+            "replicas that are in sync have fetched from it, or too few are in sync"
         )
     return f"{found.partition}: cannot find {kind.name.lower().replace('_', ' ')} {argument}"

@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 _FIRST_BACKOFF_S = 0.05
 _ALL_PAUSED_WAIT_S = 1.0
+_LATEST_WAIT_S = 1.0
+"""For a new leader that does not know yet what is committed; then other partitions come first."""
 
 
 class Feed(NamedTuple):
@@ -265,7 +267,7 @@ class FetcherThread:
         """List the start of partitions that have no offset: as the reset says, or of the log."""
         if not feeds:
             return
-        with OffsetLister(self._cluster, self._connect) as offsets:
+        with self._list_offsets() as offsets:
             for assigned, stream in feeds:
                 partition = assigned.partition
                 is_new = assigned.starts_at_beginning
@@ -276,14 +278,19 @@ class FetcherThread:
                     continue
                 is_earliest = is_new or self._settings.reset == "smallest"
                 try:
-                    found = offsets.watermarks(partition)
+                    if is_earliest:
+                        offset = offsets.earliest(partition)
+                    else:
+                        offset = offsets.watermarks(partition).high_watermark
                 except ServerError as error:
                     self._try_later(partition, error)
                     continue
-                offset = found.log_start if is_earliest else found.high_watermark
                 reason = "is new" if is_new else "has no offset"
                 logger.info("%s %s: reading from %d on", partition, reason, offset)
                 self._restart(assigned, stream, offset)
+
+    def _list_offsets(self) -> OffsetLister:
+        return OffsetLister(self._cluster, self._connect, latest_wait_s=_LATEST_WAIT_S)
 
     def _try_later(self, partition: TopicPartition, error: ServerError) -> None:
         """Leave alone for a while what the broker refuses of one partition; log it once."""
@@ -342,7 +349,7 @@ class FetcherThread:
         """Handle an offset that is out of range."""
         (assigned, stream), reset = feed, self._settings.out_of_range_reset
         try:
-            with OffsetLister(self._cluster, self._connect) as offsets:
+            with self._list_offsets() as offsets:
                 start, end, _ = offsets.watermarks(assigned.partition)
         except ServerError as error:
             self._try_later(assigned.partition, error)

@@ -20,6 +20,7 @@ from broker.errors import (
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderError,
+    OffsetNotAvailableError,
     OffsetOutOfRangeError,
     StaleBrokerEpochError,
     UnknownEpochError,
@@ -163,6 +164,19 @@ class Leader:
             raise NotEnoughReplicasError(
                 f"{self.info.partition}: {count} replicas are in sync, {least} are required; "
                 f"nothing was appended"
+            )
+
+    def check_latest(self) -> None:
+        """Validate that consumers of an earlier leader cannot have read above the high watermark.
+
+        Raises:
+            OffsetNotAvailableError: it has not reached the start of the term (KIP-207): what is
+                committed is known once all in-sync replicas have fetched.
+        """
+        if self.log.high_watermark < self.epoch_start_offset:
+            raise OffsetNotAvailableError(
+                f"{self.info.partition}: the high watermark of its new leader, broker {self._me}, "
+                f"has not reached the start of leader epoch {self.info.state.leader_epoch}"
             )
 
     def is_committed(self, end_offset: int) -> bool:

@@ -137,6 +137,8 @@ class AdminHandler:
             log = self._replicas.find_served(partition)
             if log is None:
                 return ListedOffset(partition, *self._empty_log(partition), 0, 0)
+            if log.is_replicated and _depends_on_end(query, log):
+                self._replicas.leader_of(log.partition).check_latest()
             if query.kind is OffsetKind.TERM_END:
                 offset = self._end_of_term(log, query.argument)
             else:
@@ -449,6 +451,13 @@ def request_name(request_type: int) -> str:
     if request_type in RequestType.__members__.values():
         return RequestType(request_type).name.lower()
     return f"type {request_type}"
+
+
+def _depends_on_end(query: OffsetQuery, log: Log) -> bool:
+    """Return whether another high watermark could mean another answer to a query."""
+    if query.kind in (OffsetKind.BOUNDARY_BEFORE, OffsetKind.BOUNDARY_AFTER):
+        return query.argument > log.high_watermark
+    return query.kind is not OffsetKind.EARLIEST
 
 
 def _offset_for(log: Log, kind: OffsetKind, argument: int) -> int:

@@ -248,8 +248,8 @@ class FetchHandler:
         """Respond as to an offsets request, for a partition of any home that this broker leads.
 
         Raises:
-            ServerError: it does not, there is no such partition, it is offline, or the number of
-                offsets is negative.
+            ServerError: it does not, or does not know yet what is committed; there is no such
+                partition, it is offline, or the number of offsets is negative.
         """
         partition, time_ms, max_offsets = request.partition, request.time_ms, request.max_offsets
         if max_offsets < 0:
@@ -259,6 +259,8 @@ class FetchHandler:
             self._check_partition(partition.topic, partition.index)
             offsets = _offsets_without_log(time_ms)
         else:
+            if log.is_replicated and time_ms != EARLIEST_TIME:
+                self._replicas.leader_of(log.partition).check_latest()
             offsets = log.offsets_before(time_ms, max_offsets)
         body = encode_segments_response(offsets)
         return Response(encode_extension_response(header.correlation_id, body))

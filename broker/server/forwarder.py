@@ -25,6 +25,7 @@ from broker.errors import (
     BrokerError,
     LeaderNotAvailableError,
     NotLeaderError,
+    OffsetNotAvailableError,
     ServerError,
     error_for_code,
 )
@@ -166,7 +167,7 @@ class Forwarder:
         request = ListSegmentsRequest(partition, time_ms, max_offsets)
         body = self._retried(
             lambda: self._repeated(self._leader_of(partition), request),
-            _has_other_leader,
+            _has_new_leader,
             _NEW_LEADER_WAIT_S,
         )
         return Response(encode_offsets_response(decode_segments_response(body)))
@@ -176,7 +177,7 @@ class Forwarder:
             return self._read_once(positions)  # what is not there now is read by the next request
         try:
             return self._retried(
-                lambda: self._read_one(positions[0]), _has_other_leader, _NEW_LEADER_WAIT_S
+                lambda: self._read_one(positions[0]), _has_new_leader, _NEW_LEADER_WAIT_S
             )
         except NotLeaderError as error:
             return [ReadPart(positions[0].partition, error.code, 0, 0, b"")]
@@ -282,9 +283,9 @@ class Forwarder:
         return connection
 
 
-def _has_other_leader(error: BrokerError) -> bool:
-    """Return whether the broker asked does not lead any more, so that another one will."""
-    return isinstance(error, NotLeaderError)
+def _has_new_leader(error: BrokerError) -> bool:
+    """Return whether another broker leads by now, or the one asked knows soon what is committed."""
+    return isinstance(error, NotLeaderError | OffsetNotAvailableError)
 
 
 def _call(connection: Connection, request: ExtensionRequest) -> Reader:

@@ -73,6 +73,9 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.InvalidMessageError: _Rule(ExitStatus.CORRUPT, "INVALID_MESSAGE"),
     library.WrongPartitionError: _Rule(ExitStatus.NOT_FOUND, "PARTITION_NOT_FOUND"),
     library.LeaderNotAvailableError: _Rule(ExitStatus.UNREACHABLE, "LEADER_NOT_AVAILABLE"),
+    library.OffsetNotAvailableError: _Rule(
+        ExitStatus.UNREACHABLE, "OFFSET_NOT_AVAILABLE", "try: pylogctl topic describe TOPIC"
+    ),
     library.RequestTimedOutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
     library.MessageSizeTooLargeError: _Rule(ExitStatus.USAGE, "MESSAGE_TOO_LARGE"),
     library.InvalidTopicError: _Rule(ExitStatus.USAGE, "INVALID_TOPIC"),

@@ -23,6 +23,7 @@ from broker.errors import (
     BrokerUnreachableError,
     LeaderNotAvailableError,
     NotLeaderError,
+    OffsetNotAvailableError,
     RequestTimeoutError,
     StorageError,
     UnsupportedVersionError,
@@ -35,7 +36,7 @@ from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _T = TypeVar("_T")
 _SILENCE = (BrokerUnreachableError, RequestTimeoutError)
-_NO_FACTS = (*_SILENCE, StorageError)
+_NO_FACTS = (*_SILENCE, StorageError, OffsetNotAvailableError)
 
 
 class Ends(NamedTuple):
@@ -335,7 +336,7 @@ class TopicFacts:
         except _SILENCE as error:
             self._silent[broker_id] = self._failures[broker_id] = error
             raise
-        except StorageError as error:
+        except (StorageError, OffsetNotAvailableError) as error:
             self._unreadable[partition] = error
             raise
 

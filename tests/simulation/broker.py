@@ -19,6 +19,7 @@ from broker.errors import (
     FencedEpochError,
     NotControllerError,
     NotLeaderError,
+    OffsetNotAvailableError,
     OffsetOutOfRangeError,
     RegistryConflictError,
     RegistryUnreachableError,
@@ -699,10 +700,22 @@ class Broker(Process):
             return
         log = replica.log
         assert isinstance(log, SimulatedLog)
+        if isinstance(replica.role, Leader):
+            self._list_latest(replica.role, log)
         messages = []
         if log.start <= offset <= log.high_watermark:
             messages = log.read(offset, min(offset + 10, log.high_watermark))
         respond(Read(log.created, log.start, messages))
+
+    def _list_latest(self, leader: Leader, log: SimulatedLog) -> None:
+        """Give the latest offset, as to a consumer that asks for it with each read."""
+        try:
+            leader.check_latest()
+        except OffsetNotAvailableError:
+            self.scheduler.counts["latest offsets not known yet"] += 1
+            return
+        epoch = leader.info.state.leader_epoch
+        self.checker.listed_latest(log.created, epoch, log.high_watermark)
 
     def leader_of(self, partition: TopicPartition) -> tuple[int, int]:
         """Return whom this broker believes to lead, and in which epoch."""

@@ -1,4 +1,4 @@
-"""What must hold in a cluster, checked with every change: the invariants I1 to I21.
+"""What must hold in a cluster, checked with every change: the invariants I1 to I22.
 
 A change of a log, of a state in the registry, and each outcome that a client gets is compared with
 one record of what was ever committed.
@@ -62,6 +62,8 @@ class Checker:
         """How often each message was sent where the outcome did not exclude that it is there."""
         self.refused: set[object] = set()
         self.acknowledged: dict[Created, dict[int, object]] = {}
+        self.begins: dict[tuple[Created, int], int] = {}
+        """How much was committed when each leader epoch was decided."""
         self.committed_count = 0
 
     def fail(self, invariant: str, text: str) -> None:
@@ -142,6 +144,8 @@ class Checker:
         """Note a new state, and check it against the one before it (I13, I15, I17)."""
         before, state = self.states.get(partition), stored.state
         self.states[partition] = stored
+        committed_count = len(self.committed.get(partition, ()))
+        self.begins.setdefault((partition, state.leader_epoch), committed_count)
         if before is not None:
             self._check_order(partition, before, stored)
             self._count_change(before.state, state)
@@ -201,6 +205,15 @@ class Checker:
         committed = self.committed.get(partition, [])
         if len(committed) <= offset or committed[offset] != message:
             self.fail("I1", f"{partition}: {message} was acknowledged at {offset}, not committed")
+
+    def listed_latest(self, partition: Created, epoch: int, offset: int) -> None:
+        """Check that a leader's latest offset is not below what was committed before it (I22)."""
+        if not self.allows_loss and offset < (begin := self.begins[partition, epoch]):
+            self.fail(
+                "I22",
+                f"{partition} epoch {epoch}: the latest offset is {offset}, and {begin} was "
+                "committed before that epoch",
+            )
 
     def check_in_the_end(self, logs: Iterable[SimulatedLog], leaders: dict[Created, int]) -> None:
         """Check logs against each other and against the histories of clients (I1, I3, I4, I12)."""

@@ -101,6 +101,10 @@ def _joins_at_high_watermark(self: Leader, follower: Any) -> bool:
     return bool(follower.end_offset >= self.log.high_watermark)
 
 
+def _gives_any_latest(self: Leader) -> None:
+    pass
+
+
 def _counts_what_it_wants(self: Leader, now_s: float) -> IsrChange | None:
     change = _tick(self, now_s)
     if change is not None:
@@ -206,6 +210,10 @@ FAULTS = {
     "late-news-are-news": Fault(
         "what a controller told first replaces what it told later, if it comes later",
         ((Replicas, "note", _notes_anything),),
+    ),
+    "stale-latest-offset": Fault(
+        "a new leader gives its stale high watermark as the latest offset (KIP-207)",
+        ((Leader, "check_latest", _gives_any_latest),),
     ),
     "creations-are-not-told-apart": Fault(
         "fetches that mean a former topic of the name count as progress",

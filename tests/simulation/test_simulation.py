@@ -38,6 +38,7 @@ SITUATIONS = (
     "in-sync replicas grow",
     "in-sync replicas shrink",
     "late orders refused",
+    "latest offsets not known yet",
     "leaderships given up for a failed disk",
     "left without a leader",
     "logs given up and fetched again",

@@ -6,7 +6,12 @@ import socket
 import threading
 from functools import partial
 
-from broker.errors import NO_ERROR, NotEnoughReplicasError, NotLeaderError
+from broker.errors import (
+    NO_ERROR,
+    NotEnoughReplicasError,
+    NotLeaderError,
+    OffsetNotAvailableError,
+)
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
     ClusterMetadataRequest,
@@ -53,6 +58,8 @@ class Replicas:
         gives_hint: whether a broker that refuses names the leader.
         log: the bytes of the partition.
         refused_count: sets that were refused.
+        unavailable_count: how often no offset was given.
+        knows_committed: whether the leader gives offsets.
         lacks_replicas: whether the leader refuses sets as too few replicas are in sync.
     """
 
@@ -61,6 +68,8 @@ class Replicas:
         self.gives_hint = True
         self.log = b""
         self.refused_count = 0
+        self.unavailable_count = 0
+        self.knows_committed = True
         self.lacks_replicas = False
         self._lock = threading.Lock()
         self._servers = [Server(partial(self._serve, number)) for number in range(2)]
@@ -122,6 +131,9 @@ class Replicas:
                 found = ListedOffset(partition, NO_ERROR, len(self.log), 0, len(self.log))
                 if not is_leader:
                     found = ListedOffset(partition, NotLeaderError.code, hint, -1, -1)
+                elif not self.knows_committed:
+                    found = ListedOffset(partition, OffsetNotAvailableError.code, -1, -1, -1)
+                    self.unavailable_count += 1
                 return encode_list_offsets_response([found])
         raise AssertionError(f"no answer to {request}")
 

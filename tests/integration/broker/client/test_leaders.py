@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -12,7 +13,12 @@ from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
 from broker.client.static_cluster import StaticCluster
 from broker.consumer.cluster_reader import ClusterReader
-from broker.errors import BrokerError, NotEnoughReplicasError, NotLeaderError
+from broker.errors import (
+    BrokerError,
+    NotEnoughReplicasError,
+    NotLeaderError,
+    OffsetNotAvailableError,
+)
 from broker.producer.accumulator import BatchRules
 from broker.producer.dispatcher import Waiting
 from broker.producer.producer import Delivery, Producer
@@ -20,6 +26,7 @@ from broker.producer.sender_thread import QueueRules
 from broker.protocol.codec import decode, encode
 from broker.topic import MessagePosition, ReadRange
 from tests.integration.broker.replicas import PARTITION, Replicas
+from tests.support.waiting import wait_until
 
 COUNT = 100
 
@@ -111,6 +118,37 @@ def test_lister_when_the_leader_moves_then_asks_the_new_one(
         assert offsets.latest(PARTITION) == len(replicas.log)
         replicas.leader = 0
         assert offsets.latest(PARTITION) == len(replicas.log)
+
+
+def test_lister_when_the_new_leader_does_not_know_what_is_committed_then_waits_until_it_does(
+    replicas: Replicas, cluster: StaticCluster
+) -> None:
+    replicas.log = encode([b"one"])
+    replicas.knows_committed = False
+
+    def learn() -> None:
+        wait_until(lambda: replicas.unavailable_count > 2, "refusals")
+        replicas.knows_committed = True
+
+    learning = threading.Thread(target=learn)
+    learning.start()
+    with OffsetLister(cluster, Connection, latest_wait_s=60) as offsets:
+        assert offsets.latest(PARTITION) == len(replicas.log)
+    learning.join()
+
+
+def test_lister_when_the_leader_never_knows_what_is_committed_then_fails_once_for_all_partitions(
+    replicas: Replicas, cluster: StaticCluster
+) -> None:
+    replicas.knows_committed = False
+    with OffsetLister(cluster, Connection, latest_wait_s=0.3) as offsets:
+        with pytest.raises(OffsetNotAvailableError, match="its new leader does not know"):
+            offsets.latest(PARTITION)
+        before = replicas.unavailable_count
+        assert before > 1
+        with pytest.raises(OffsetNotAvailableError):
+            offsets.watermarks(PARTITION)
+        assert replicas.unavailable_count == before + 1
 
 
 def test_reader_when_the_leader_moves_then_reads_on_where_it_was(

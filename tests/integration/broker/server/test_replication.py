@@ -12,6 +12,7 @@ from broker.errors import (
     LeaderNotAvailableError,
     NotEnoughReplicasError,
     NotLeaderError,
+    OffsetNotAvailableError,
     RequestTimedOutError,
     ServerError,
     StaleControllerEpochError,
@@ -19,17 +20,25 @@ from broker.errors import (
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     Acks,
+    ListOffsetsRequest,
+    ListSegmentsRequest,
+    OffsetKind,
+    OffsetQuery,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
     ReadRequest,
 )
 from broker.protocol.replica_requests import PushStatesRequest
+from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.protocol.responses import (
+    ListedOffset,
     Published,
     ReadPart,
+    decode_list_offsets_response,
     decode_publish_response,
     decode_read_response,
+    decode_segments_response,
 )
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
@@ -71,9 +80,12 @@ class ScriptedCluster:
         """Go on after a refusal, which holds for a connection."""
         self._peers.pop(broker_id).close()
 
+    def connect(self, broker_id: int) -> Peer:
+        return self._connect(self.brokers[broker_id])
+
     def peer(self, broker_id: int) -> Peer:
         if broker_id not in self._peers:
-            self._peers[broker_id] = self._connect(self.brokers[broker_id])
+            self._peers[broker_id] = self.connect(broker_id)
         return self._peers[broker_id]
 
     def decide(self, leader: int, isr: tuple[int, ...], *, min_isr: int = 1) -> None:
@@ -118,6 +130,11 @@ class ScriptedCluster:
         request = ReadRequest(max_wait_ms, 1, 1 << 20, (position,))
         (part,) = decode_read_response(self.peer(broker_id).call(request))
         return part
+
+    def list_offset(self, broker_id: int, kind: OffsetKind, argument: int = 0) -> ListedOffset:
+        request = ListOffsetsRequest((OffsetQuery(PARTITION, kind, argument),))
+        (found,) = decode_list_offsets_response(self.peer(broker_id).call(request))
+        return found
 
     def bytes_of(self, broker_id: int) -> bytes:
         data = self._directory / str(broker_id)
@@ -249,6 +266,52 @@ def test_failover_when_the_old_leader_has_more_then_it_takes_the_log_of_the_new_
     cluster.await_bytes(ONE * 4)
     part = cluster.read(1, 0)
     assert bytes(part.message_set) == ONE * 4
+
+
+def test_offsets_when_a_new_leader_does_not_know_what_is_committed_then_only_the_earliest(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    cluster.stop(2)
+    assert cluster.publish(0, ONE, acks=Acks.WRITTEN).error == 0
+    wait_until(lambda: cluster.bytes_of(1) == ONE, "the copy")
+    cluster.decide(1, (1, 2))
+
+    ends = (OffsetKind.LATEST, OffsetKind.LOG_END, OffsetKind.BEFORE_TIME)
+    for kind in ends:
+        assert cluster.list_offset(1, kind, 2**62).error == OffsetNotAvailableError.code
+    assert cluster.list_offset(1, OffsetKind.EARLIEST).offset == 0
+    for kind in (OffsetKind.BOUNDARY_BEFORE, OffsetKind.BOUNDARY_AFTER):
+        assert cluster.list_offset(1, kind, 0).offset == 0
+        assert cluster.list_offset(1, kind, 1).error == OffsetNotAvailableError.code
+    with pytest.raises(OffsetNotAvailableError):
+        cluster.peer(1).call(ListSegmentsRequest(PARTITION, LATEST_TIME, 10))
+    body = cluster.peer(1).call(ListSegmentsRequest(PARTITION, EARLIEST_TIME, 10))
+    assert decode_segments_response(body) == [0]
+
+    cluster.decide(1, (1,))
+    for kind in ends:
+        assert cluster.list_offset(1, kind, 2**62).offset == len(ONE)
+
+
+def test_read_when_above_the_high_watermark_of_a_new_leader_then_waits_for_more(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    cluster.stop(2)
+    assert cluster.publish(0, ONE, acks=Acks.WRITTEN).error == 0
+    wait_until(lambda: cluster.bytes_of(1) == ONE, "the copy")
+    cluster.decide(1, (1, 2))
+    part = cluster.read(1, len(ONE), max_wait_ms=100)
+    assert (part.error, bytes(part.message_set)) == (0, b"")
+
+    position = PartitionPosition(PARTITION, len(ONE), 1 << 20)
+    reader = cluster.connect(1)
+    reader.send_extension(ReadRequest(60_000, 1, 1 << 20, (position,)))
+    cluster.decide(1, (1,))
+    assert cluster.publish(1, TWO).error == 0
+    (part,) = decode_read_response(reader.receive_extension())
+    assert (part.error, bytes(part.message_set)) == (0, TWO)
 
 
 def test_produce_of_07_when_its_home_does_not_lead_then_forwarded_in_order(

@@ -10,6 +10,7 @@ from broker.errors import (
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderError,
+    OffsetNotAvailableError,
     OffsetOutOfRangeError,
     StaleBrokerEpochError,
     UnknownEpochError,
@@ -335,3 +336,19 @@ def test_leader_when_stopped_then_acknowledges_nothing() -> None:
         leader.check_append(needs_commit=False)
     with pytest.raises(NotLeaderError):
         fetch(leader, 1, 0)
+
+
+def test_latest_when_high_watermark_is_behind_the_start_of_the_term_then_not_available() -> None:
+    log = log_with(4)
+    log.advance_high_watermark(2)
+    leader = leader_of(log)
+    log.append("a")
+    fetch(leader, 1, 4)
+    with pytest.raises(OffsetNotAvailableError, match=f"broker 0.*leader epoch {EPOCH}"):
+        leader.check_latest()
+    fetch(leader, 2, 3)
+    with pytest.raises(OffsetNotAvailableError):
+        leader.check_latest()
+    fetch(leader, 2, 4)
+    leader.check_latest()
+    assert log.high_watermark == 4
