@@ -150,10 +150,13 @@ def open_cluster(
         RegistryUnreachableError: ZooKeeper does not answer.
     """
     assert not where.paths
+    leader_wait_s = connection.timeout_s  # a killed broker leads until its session expires
     if where.zookeeper is None:
         static = StaticCluster(where.brokers, connection.connect, on_absent=on_absent)
         try:
-            with BoundaryFinder(static, connection.connect) as positions:
+            with BoundaryFinder(
+                static, connection.connect, leader_wait_s=leader_wait_s
+            ) as positions:
                 yield OpenCluster(static, positions)
         finally:
             static.close()
@@ -164,7 +167,7 @@ def open_cluster(
     registry.start(connection.connect_timeout_s)
     try:
         cluster = RegistryCluster(registry)
-        with BoundaryFinder(cluster, connection.connect) as positions:
+        with BoundaryFinder(cluster, connection.connect, leader_wait_s=leader_wait_s) as positions:
             yield OpenCluster(cluster, positions, registry)
     finally:
         registry.stop()
