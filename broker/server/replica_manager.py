@@ -157,6 +157,8 @@ class ReplicaManager:
         """Called once a push that names all partitions has been carried out."""
         self.on_brokers: Callable[[Iterable[LiveBroker]], object] = lambda _brokers: None
         """Called with the live brokers of each push."""
+        self._ordered_epoch: int | None = None
+        """The registration in which a controller told this broker of all partitions it knows."""
         self._has_full_orders = False
         self._new_logs: set[TopicPartition] = set()  # made by the order that is carried out
         self._topics: set[str] = set()
@@ -239,14 +241,17 @@ class ReplicaManager:
             partition: its home may be -1, this broker.
 
         Raises:
-            NotLeaderError: another broker leads it, or none.
+            NotLeaderError, LeaderNotAvailableError: another broker leads it, or none, or the
+                controller has yet to tell which.
             WrongPartitionError: it is of another home, and has no replicas.
         """
+        topic = partition.topic
         if partition.home == -1:
-            partition = TopicPartition(partition.topic, self._me, partition.index)
+            partition = TopicPartition(topic, self._me, partition.index)
         log = self._logs.find(partition)
         if log is None:
-            if partition.home != self._me or partition.topic in self._topics:
+            is_foreign = partition.home != self._me or topic in self._topics
+            if is_foreign or (self._awaits_orders and not self._logs.has_topic(topic)):
                 raise self.not_led(partition)
         elif log.is_replicated:
             self.leader_of(partition)
@@ -281,11 +286,20 @@ class ReplicaManager:
         known = self._replicas.known.get(partition)
         return -1 if known is None else known.state.leader
 
+    @property
+    def _awaits_orders(self) -> bool:
+        """Return whether a controller has yet to tell of partitions since this broker registered.
+
+        Until then one that is not known here may have replicas, as topics may be new.
+        """
+        return bool(self._topics) and self._ordered_epoch != self.broker_epoch
+
     def not_led(self, partition: TopicPartition) -> ServerError:
         """Return the error for a partition of which this broker has no log that it may use."""
         known = self._replicas.known.get(partition)
         if known is None:
-            if partition.topic in self._topics and not self._has_full_orders:
+            is_unread = partition.topic in self._topics and not self._has_full_orders
+            if is_unread or self._awaits_orders:
                 return LeaderNotAvailableError(
                     f"the controller has not yet told this broker who leads {partition}; try again"
                 )
@@ -378,6 +392,7 @@ class ReplicaManager:
             # one that the controller does not tell of may be one that it cannot read
             self._topics |= {info.partition.topic for info in news}
             self._create_home_topics(request.partitions)
+            self._ordered_epoch = request.broker_epoch
             self._apply_all(request)
             for order in request.stopped:
                 self._stop_one(request, order)

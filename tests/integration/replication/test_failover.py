@@ -5,11 +5,19 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from threading import Thread
 
 import pytest
 
 from broker.cluster_state import NO_LEADER
+from broker.config import ProducerConfig
+from broker.errors import LeaderNotAvailableError, NotLeaderError, WrongPartitionError
 from broker.log.data_directory import DataDirectory
+from broker.producer.producer import Producer
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
+from broker.protocol.message_set import iter_messages
+from broker.protocol.responses import decode_list_offsets_response
 from broker.topic import TopicPartition
 from tests.integration.replication.history import Outcome
 from tests.integration.replication.network import ZOOKEEPER
@@ -97,6 +105,51 @@ def test_leader_when_killed_and_started_at_once_again_and_again_then_nothing_is_
         cluster.start(leader)
         trial.await_progress(5)
     trial.verdict()
+
+
+def test_producer_when_the_leader_restarts_and_has_no_orders_yet_then_waits_and_loses_nothing(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(zk_sessiontimeout_ms="30000")
+    partitions = cluster.create_topic("t", 3, 3)
+    cluster.await_full_isr(partitions)
+    controller = cluster.controller()
+    restarted = next(one for one in cluster.brokers if one != controller)
+    (partition,) = (one for one in partitions if cluster.leader(one) == restarted)
+    cluster.kill(restarted)
+    later = cluster.create_topic("later", 2, 2)  # while it is down
+    cluster.freeze(controller)
+    cluster.start(restarted)
+
+    properties = {"zk.connect": cluster.zookeeper, "num.retries": "200", "retry.backoff.ms": "100"}
+    config = ProducerConfig.from_properties(properties)
+    connection = cluster.connect(restarted)
+
+    def code_of(one: TopicPartition) -> int:
+        query = ListOffsetsRequest((OffsetQuery(one, OffsetKind.LATEST, 0),))
+        (found,) = decode_list_offsets_response(connection.call(query))
+        return found.error
+
+    payloads = [b"%d" % number for number in range(100)]
+
+    def send() -> None:
+        with Producer.from_config(config) as producer:
+            deliveries = [producer.send_set(partition, encode([one])) for one in payloads]
+            for one in deliveries:
+                one.result()
+
+    sending = Thread(target=send, daemon=True)
+    sending.start()
+    unknown = TopicPartition("no-such-topic", 7, 0)
+    for one in (*partitions, *later, unknown):
+        assert code_of(one) == LeaderNotAvailableError.code
+    cluster.thaw(controller)
+    sending.join()
+    start, data = cluster.log_bytes(restarted, partition)
+    assert [bytes(one.payload) for one in iter_messages(data, start)] == payloads
+    assert code_of(later[0]) == NotLeaderError.code
+    assert code_of(unknown) == WrongPartitionError.code
+    connection.close()
 
 
 def test_brokers_when_killed_one_after_the_other_then_nothing_is_lost(

@@ -131,8 +131,15 @@ class ScriptedCluster:
         (part,) = decode_read_response(self.peer(broker_id).call(request))
         return part
 
-    def list_offset(self, broker_id: int, kind: OffsetKind, argument: int = 0) -> ListedOffset:
-        request = ListOffsetsRequest((OffsetQuery(PARTITION, kind, argument),))
+    def list_offset(
+        self,
+        broker_id: int,
+        kind: OffsetKind,
+        argument: int = 0,
+        *,
+        partition: TopicPartition = PARTITION,
+    ) -> ListedOffset:
+        request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
         (found,) = decode_list_offsets_response(self.peer(broker_id).call(request))
         return found
 
@@ -355,6 +362,25 @@ def test_start_when_no_controller_has_spoken_then_nothing_is_appended(
     assert error in (LeaderNotAvailableError.code, NotLeaderError.code, 3)
     cluster.decide(0, (0, 1, 2))
     assert cluster.publish(0, ONE).base_offset == len(ONE)
+
+
+def test_start_when_no_controller_has_spoken_then_an_unknown_partition_may_be_retried(
+    cluster: ScriptedCluster,
+) -> None:
+    """It may be of a topic that was created after this broker has read the registry."""
+    cluster.brokers[0]._replicas.expect_topics(["another"])
+    home_of_other = TopicPartition("events", 1, 0)
+    told_later = LeaderNotAvailableError.code
+    assert cluster.list_offset(0, OffsetKind.LATEST, partition=home_of_other).error == told_later
+    assert cluster.list_offset(0, OffsetKind.LATEST).error == told_later
+    assert cluster.read(0, 0).error == told_later
+    assert cluster.publish(0, ONE).error == told_later
+    cluster.reconnect(0)
+
+    cluster.decide(1, (1, 2))
+    assert cluster.publish(0, ONE).error == NotLeaderError.code
+    unknown = TopicPartition("no-such-topic", 7, 0)
+    assert cluster.list_offset(0, OffsetKind.LATEST, partition=unknown).error == 3
 
 
 def test_orders_when_of_a_former_controller_then_refused(cluster: ScriptedCluster) -> None:
