@@ -1,6 +1,6 @@
 """Sends message sets to the leaders of their partitions, again until they are acknowledged.
 
-Each partition has a `_Route`. As long as all goes well its sets go straight to the broker that
+Each partition has a `Route`. As long as all goes well its sets go straight to the broker that
 leads it. When one comes back, as that broker is gone, does not lead any more or cannot take it now,
 the route is broken: the sets behind it are awaited, and go again in order once the leader of then
 has taken the first. Other partitions go on meanwhile. A set behind one that came back can have been
@@ -27,10 +27,7 @@ from broker.errors import (
     AcknowledgedLossError,
     BrokerError,
     BrokerStoppedError,
-    BrokerUnreachableError,
-    LeaderNotAvailableError,
     NotLeaderError,
-    RequestTimeoutError,
     ServerError,
 )
 from broker.producer.broker_connection import connection_to
@@ -40,6 +37,7 @@ from broker.producer.broker_sender import (
     PendingSet,
     SendRules,
 )
+from broker.producer.route import Route
 from broker.producer.written_ends import EndOfTerm, WrittenEnds
 from broker.protocol.extension_requests import Acks, OffsetKind
 from broker.protocol.responses import NO_TERM
@@ -52,7 +50,6 @@ _RECEIVE_INTERVAL_S = 0.01
 system call each."""
 _SLICE_S = 0.2
 """How long to wait for a broker before the program is asked whether to go on."""
-_MAX_DOUBLINGS = 3
 
 
 class Waiting(NamedTuple):
@@ -84,11 +81,6 @@ OnWait = Callable[[Waiting], bool]
 """Called again and again while messages wait for a broker; returns whether to go on waiting."""
 
 
-def retry_wait_s(backoff_s: float, failures: int) -> float:
-    """Return how long to wait after so many failures in a row, from 1 on: not at all at first."""
-    return 0.0 if failures < 2 else backoff_s * 2.0 ** min(failures - 2, _MAX_DOUBLINGS)
-
-
 class _Barrier:
     """An empty set, whose acknowledgement says that all before it in the log is committed."""
 
@@ -106,66 +98,6 @@ class _Barrier:
     ) -> None:
         """Take note of the end; see `PendingSet.complete`."""
         self.log_end, self.error = base_offset, error
-
-
-class _Route:
-    """The way of one partition's sets to its leader, and those that are not there yet.
-
-    Attributes:
-        sender: to the leader, None if it has to be looked up.
-        in_flight: how many sets have no response.
-        returned: sets that came back, and those behind them, until none is in flight.
-        waiting: sets to send, in order.
-        stored: the base offsets of those in `waiting` that were stored before one ahead of them.
-        error: why a set came back; None while the route is not broken.
-        failures: how often in a row sets came back.
-        since_s: when they did first.
-        retry_s: when to send again.
-    """
-
-    __slots__ = (
-        "error",
-        "failures",
-        "in_flight",
-        "partition",
-        "retry_s",
-        "returned",
-        "sender",
-        "since_s",
-        "stored",
-        "waiting",
-    )
-
-    def __init__(self, partition: TopicPartition) -> None:
-        self.partition = partition
-        self.sender: BrokerSender | None = None
-        self.in_flight = 0
-        self.returned: list[PendingSet] = []
-        self.waiting: deque[PendingSet] = deque()
-        self.stored: dict[PendingSet, int] = {}
-        self.error: BrokerError | None = None
-        self.failures = 0
-        self.since_s = 0.0
-        self.retry_s = 0.0
-
-    def take_stored(self) -> None:
-        """Complete the sets at the head that are stored already."""
-        while self.waiting and (base_offset := self.stored.pop(self.waiting[0], None)) is not None:
-            self.waiting.popleft().complete(base_offset, None)
-
-    def wants_leader(self) -> bool:
-        """Return whether the cluster is to be asked who leads the partition."""
-        error = self.error
-        if isinstance(error, NotLeaderError):
-            return error.leader < 0 or self.failures > 1
-        return self.failures > 1 or isinstance(error, LeaderNotAvailableError | BrokerStoppedError)
-
-    def lacks_broker(self) -> bool:
-        """Return whether the broker is gone, and not only a connection to it."""
-        error = self.error
-        if isinstance(error, BrokerStoppedError | RequestTimeoutError):
-            return True
-        return isinstance(error, BrokerUnreachableError) and self.failures > 1
 
 
 class Dispatcher:
@@ -203,8 +135,8 @@ class Dispatcher:
         self._replacement = replacement
         self._note_presence = note_presence
         self._senders: dict[int, BrokerSender] = {}  # by the broker's id; replaced, not changed
-        self._routes: dict[TopicPartition, _Route] = {}
-        self._unsent: dict[TopicPartition, _Route] = {}  # broken, or with sets that wait
+        self._routes: dict[TopicPartition, Route] = {}
+        self._unsent: dict[TopicPartition, Route] = {}  # broken, or with sets that wait
         self._written = WrittenEnds()
         self._receive_due_s = 0.0
         self._failure: BrokerError | None = None
@@ -274,11 +206,11 @@ class Dispatcher:
             if ready:
                 self._transmit(sender, ready)
 
-    def _add_route(self, partition: TopicPartition) -> _Route:
-        route = self._routes[partition] = _Route(partition)
+    def _add_route(self, partition: TopicPartition) -> Route:
+        route = self._routes[partition] = Route(partition)
         return route
 
-    def _let_wait(self, route: _Route, one: PendingSet) -> None:
+    def _let_wait(self, route: Route, one: PendingSet) -> None:
         """Let a set wait behind others of its partition, once these are few enough."""
         route.waiting.append(one)
         while route.partition in self._unsent and (
@@ -287,7 +219,7 @@ class Dispatcher:
         ):
             self.step()
 
-    def _find_sender(self, route: _Route) -> BrokerSender:
+    def _find_sender(self, route: Route) -> BrokerSender:
         sender = self._sender(self._cluster.leader_id(route.partition))
         route.sender = sender
         return sender
@@ -346,14 +278,12 @@ class Dispatcher:
         else:
             self._written.note(partition, acks, term, base_offset + len(one.message_set))
         if route.returned:
-            route.returned.append(one)
-            route.stored[one] = base_offset
-            if not route.in_flight:
-                self._break(route)
+            route.return_stored(one, base_offset)
+            self._plan_retry(route)
             return
         one.complete(base_offset, None)
         if partition in self._unsent:
-            route.error, route.failures, route.retry_s = None, 0, 0.0
+            route.mend()
             route.take_stored()
             if not route.waiting:
                 del self._unsent[partition]
@@ -368,8 +298,7 @@ class Dispatcher:
             self._return(route, one, error)
             return
         one.complete(-1, error)
-        if route.returned and not route.in_flight:
-            self._break(route)
+        self._plan_retry(route)
 
     def _lose(self, sender: BrokerSender, error: BrokerError) -> None:
         """Take back what was in flight on a lost connection."""
@@ -389,27 +318,16 @@ class Dispatcher:
             else:
                 self._fail(one, error)
 
-    def _return(self, route: _Route, one: PendingSet, error: BrokerError) -> None:
+    def _return(self, route: Route, one: PendingSet, error: BrokerError) -> None:
         """Take a set back that is to be sent again."""
-        if route.error is None:
-            route.since_s = time.monotonic()
-        if not route.returned:
-            route.error = error
-            self._unsent[route.partition] = route
-        route.returned.append(one)
-        if not route.in_flight:
-            self._break(route)
+        route.return_set(one, error)
+        self._unsent[route.partition] = route
+        self._plan_retry(route)
 
-    def _break(self, route: _Route) -> None:
-        """Plan the next attempt, as all sets have come back."""
-        route.waiting.extendleft(reversed(route.returned))
-        route.returned = []
-        route.take_stored()
-        route.sender = None
-        route.failures += 1
-        wait_s = retry_wait_s(self._rules.backoff_s, route.failures)
-        route.retry_s = time.monotonic() + wait_s
-        logger.debug("%s: trying again in %.1fs: %s", route.partition, wait_s, route.error)
+    def _plan_retry(self, route: Route) -> None:
+        """Plan the next attempt once all sets have come back."""
+        if route.returned and not route.in_flight:
+            route.plan_retry(self._rules.backoff_s)
 
     # Sending again.
 
@@ -436,11 +354,7 @@ class Dispatcher:
     def retry_due(self) -> None:
         """Send again what is due, and give up what has waited for too long."""
         now_s = time.monotonic()
-        due = [
-            one
-            for one in self._unsent.values()
-            if now_s >= one.retry_s and not (one.in_flight and one.error is not None)
-        ]
+        due = [one for one in self._unsent.values() if one.is_due(now_s)]
         topics = {one.partition.topic for one in due if one.wants_leader()}
         if topics:
             try:
@@ -450,12 +364,12 @@ class Dispatcher:
                     raise
         for route in due:
             error = route.error
-            if error is not None and self._is_over(route, now_s):
+            if error is not None and route.is_over(self._rules, now_s):
                 self._give_up(route, error)
             elif error is None or not self._move(route, error):
                 self._send_waiting(route)
 
-    def _send_waiting(self, route: _Route) -> None:
+    def _send_waiting(self, route: Route) -> None:
         """Send the sets that wait for a partition, the first one alone while it is broken."""
         while route.waiting and not route.returned:
             one = route.waiting[0]
@@ -470,18 +384,12 @@ class Dispatcher:
         if not route.waiting and not route.returned:
             self._unsent.pop(route.partition, None)
 
-    def _is_over(self, route: _Route, now_s: float) -> bool:
-        rules = self._rules
-        if rules.retries is not None and route.failures > rules.retries:
-            return True
-        return now_s - route.since_s >= rules.delivery_timeout_s
-
-    def _give_up(self, route: _Route, error: BrokerError) -> None:
+    def _give_up(self, route: Route, error: BrokerError) -> None:
         """Fail all sets of a partition: none of them may be stored without those before it."""
         self._unsent.pop(route.partition, None)
         sets, stored = route.waiting, route.stored
         route.waiting, route.stored = deque(), {}
-        route.error, route.failures = None, 0
+        route.mend()
         for one in sets:
             if one in stored:
                 one.complete(stored[one], None)
@@ -492,7 +400,7 @@ class Dispatcher:
         self._failure = self._failure or error
         one.complete(-1, error, is_raised=True)
 
-    def _move(self, route: _Route, error: BrokerError) -> bool:
+    def _move(self, route: Route, error: BrokerError) -> bool:
         """Let the sets that may move go to another partition; return whether none is left."""
         if not (self._rules.moves and route.lacks_broker()):
             return False
@@ -515,7 +423,7 @@ class Dispatcher:
         route.waiting = deque(one for one in route.waiting if one not in gone)
         if not route.waiting:
             self._unsent.pop(source, None)
-            route.error, route.failures = None, 0
+            route.mend()
         other = self._routes.get(target) or self._add_route(target)
         for one in moving:
             one.partition = target
@@ -696,8 +604,7 @@ class Dispatcher:
                 self._routes[one.partition].in_flight -= 1
                 self._fail(one, error)
         for route in list(self._unsent.values()):
-            route.waiting.extendleft(reversed(route.returned))
-            route.returned = []
+            route.requeue()
             self._give_up(route, route.error or error)
 
     def abort(self) -> None:

@@ -24,9 +24,10 @@ from broker.errors import (
 from broker.producer.broker_connection import BrokerConnection, ReconnectRule
 from broker.producer.broker_sender import SendRules
 from broker.producer.delivery import Delivery
-from broker.producer.dispatcher import Dispatcher, retry_wait_s
+from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import json_encoder, text_encoder
 from broker.producer.producer import Producer
+from broker.producer.route import retry_wait_s
 from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import Acks
 from broker.protocol.message_set import iter_entries
