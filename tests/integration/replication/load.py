@@ -247,7 +247,6 @@ class LoggedReader:
         self, cluster: ReplicatedCluster, partitions: Iterable[TopicPartition], name: str
     ) -> None:
         self.seen: list[Seen] = []
-        self.high_watermarks: dict[TopicPartition, int] = {}
         self.lowered: list[str] = []
         """High watermarks that were lower than before at one broker (I10)."""
         self._offsets = dict.fromkeys(partitions, 0)
@@ -285,7 +284,6 @@ class LoggedReader:
         (part,) = decode_read_response(connection.call(request))
         if part.error != NO_ERROR:
             raise error_for_code(part.error, f"{partition} at {offset}, read by {self._name}")
-        self.high_watermarks[partition] = part.high_watermark
         before = self._latest.get(partition, 0)
         if part.high_watermark < before:
             self.lowered.append(f"I10: {partition} went from {before} to {part.high_watermark}")

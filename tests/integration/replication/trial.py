@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from functools import partial
 
-from broker.errors import BrokerError
-from broker.protocol.extension_requests import ClusterMetadataRequest
-from broker.protocol.responses import ClusterMetadataResponse
+from broker.errors import NO_ERROR, BrokerError, error_for_code
+from broker.protocol.extension_requests import (
+    ClusterMetadataRequest,
+    ListOffsetsRequest,
+    OffsetKind,
+    OffsetQuery,
+)
+from broker.protocol.responses import ClusterMetadataResponse, decode_list_offsets_response
+from broker.topic import TopicPartition
 from tests.integration.replication.history import Outcome, Seen, contradictions, violations
-from tests.integration.replication.load import LoggedProducer, LoggedReader
+from tests.integration.replication.load import Connections, LoggedProducer, LoggedReader
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.waiting import wait_until
 
@@ -126,15 +133,39 @@ class Trial:
 
     def read_all(self) -> list[Seen]:
         """Return what a new reader gets until the ends of all partitions."""
+        ends = self._latest_offsets()
         reader = LoggedReader(self.cluster, self.partitions, "final")
         try:
             wait_until(
-                lambda: (
-                    reader.high_watermarks.keys() == set(self.partitions)
-                    and all(reader.offsets[p] == w for p, w in reader.high_watermarks.items())
-                ),
-                "a full read",
+                lambda: all(reader.offsets[p] >= end for p, end in ends.items()), "a full read"
             )
         finally:
             reader.stop()
         return reader.seen
+
+    def _latest_offsets(self) -> dict[TopicPartition, int]:
+        """Return where each partition ends, which a new leader tells once it knows it."""
+        found: dict[TopicPartition, int] = {}
+        connections = Connections(self.cluster)
+
+        def ask(partition: TopicPartition) -> bool:
+            request = ListOffsetsRequest((OffsetQuery(partition, OffsetKind.LATEST, 0),))
+            try:
+                connection = connections.to_leader(partition)
+                (listed,) = decode_list_offsets_response(connection.call(request))
+                if listed.error != NO_ERROR:
+                    raise error_for_code(listed.error, f"the latest offset of {partition}")
+            except BrokerError as error:
+                if not error.is_retriable:
+                    raise
+                connections.forget(partition)
+                return False
+            found[partition] = listed.offset
+            return True
+
+        try:
+            for partition in self.partitions:
+                wait_until(partial(ask, partition), f"the latest offset of {partition}")
+        finally:
+            connections.close()
+        return found

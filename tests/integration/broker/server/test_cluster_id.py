@@ -33,6 +33,7 @@ def test_start_when_a_cluster_is_new_then_its_id_is_in_the_registry_and_both_dir
             "version": "0",
             "broker.id": str(number),
             "cluster.id": cluster_id_of(session),
+            "incarnation": "1",
         }
 
 
