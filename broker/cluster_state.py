@@ -33,6 +33,22 @@ def creation_key(creation_id: str) -> int:
     return crc32(creation_id.encode()) & 0x7FFFFFFF
 
 
+class Creation(NamedTuple):
+    """The creation of a topic, by which clients know it from former ones of its name.
+
+    Attributes:
+        id: the creation id.
+        zxid: the change in ZooKeeper that recorded it: offsets stored before are of a former topic.
+    """
+
+    id: str
+    zxid: int
+
+    def voids(self, offset_zxid: int) -> bool:
+        """Return whether an offset, stored by a change in ZooKeeper, is of a former topic."""
+        return offset_zxid < self.zxid
+
+
 class PartitionState(NamedTuple):
     """Who leads a partition, as its node in ZooKeeper says.
 
@@ -60,6 +76,8 @@ class ReplicatedPartition(NamedTuple):
         state: who leads it.
         version: of the node in ZooKeeper that holds the state.
         adding: those of the replicas that a change of replicas has added, until it has ended.
+        kept_id: the creation id that clients know it by, if not `creation_id`; see
+            `TopicAssignment.kept`.
     """
 
     partition: TopicPartition
@@ -69,6 +87,7 @@ class ReplicatedPartition(NamedTuple):
     state: PartitionState
     version: int
     adding: tuple[int, ...] = ()
+    kept_id: str = ""
 
     def is_throttled(self, broker_id: int) -> bool:
         """Return whether what a broker copies of it counts against the throttle of such changes.
@@ -121,12 +140,15 @@ class TopicAssignment(NamedTuple):
         creation_id: differs from that of former topics of the same name.
         replicas: broker ids of each partition, the preferred leader first.
         version: of the node; 0 once it is created.
+        kept: by home broker, the creations that clients know partitions by which are older than
+            the node, as they had no replicas before: offsets stored since count.
     """
 
     topic: str
     creation_id: str
     replicas: Mapping[TopicPartition, tuple[int, ...]]
     version: int = 0
+    kept: Mapping[int, Creation] = {}  # never changed
 
 
 class StoredState(NamedTuple):

@@ -293,6 +293,7 @@ REPLICATED_PARTITION = st.builds(
     st.builds(PartitionState, INT32, INT32, _tuples(INT32), INT32),
     INT32,
     _tuples(INT32),
+    SHORT_STRING,
 )
 
 EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequest]] = {
@@ -422,7 +423,10 @@ _PartitionFields = tuple[int, int, int, int, tuple[int, ...], tuple[int, ...], i
 
 
 def _topic_metadata(
-    topic: str, topic_error: int, partitions: list[_PartitionFields]
+    topic: str,
+    topic_error: int,
+    partitions: list[_PartitionFields],
+    creation_ids: dict[int, str],
 ) -> responses.TopicMetadata:
     """Give the partitions the name of their topic: it is on the wire only once."""
     found = (
@@ -431,16 +435,18 @@ def _topic_metadata(
         )
         for home, index, error, leader, replicas, isr, epoch, min_isr in partitions
     )
-    return responses.TopicMetadata(topic, topic_error, tuple(found))
+    return responses.TopicMetadata(topic, topic_error, tuple(found), creation_ids)
 
 
 def _topics_metadata(
-    epochs: st.SearchStrategy[int], min_isrs: st.SearchStrategy[int]
+    epochs: st.SearchStrategy[int],
+    min_isrs: st.SearchStrategy[int],
+    creation_ids: st.SearchStrategy[dict[int, str]],
 ) -> st.SearchStrategy[tuple[responses.TopicMetadata, ...]]:
     ids = _tuples(INT32)
     partition = st.tuples(INT32, INT32, INT16, INT32, ids, ids, epochs, min_isrs)
     partitions = st.lists(partition, max_size=2)
-    return _tuples(st.builds(_topic_metadata, SHORT_STRING, INT16, partitions))
+    return _tuples(st.builds(_topic_metadata, SHORT_STRING, INT16, partitions, creation_ids))
 
 
 _BROKER_ADDRESS = st.builds(responses.BrokerAddress, INT32, SHORT_STRING, INT32)
@@ -449,7 +455,7 @@ METADATA_RESPONSES = st.builds(
     responses.MetadataResponse,
     SHORT_STRING,
     st.tuples(_BROKER_ADDRESS),
-    _topics_metadata(st.just(-1), st.just(1)),
+    _topics_metadata(st.just(-1), st.just(1), st.just({})),
 )
 
 
@@ -472,5 +478,5 @@ CLUSTER_METADATA_RESPONSES = st.builds(
     SHORT_STRING,
     *(INT32, INT32),
     st.lists(st.tuples(_BROKER_ADDRESS, SHORT_STRING), max_size=3, unique_by=lambda one: one[0].id),
-    _topics_metadata(INT32, INT32),
+    _topics_metadata(INT32, INT32, st.dictionaries(INT32, SHORT_STRING, max_size=3)),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, Self, TypeVar
 
@@ -25,6 +25,7 @@ from broker.errors import (
     error_for_code,
 )
 from broker.protocol.extension_requests import (
+    ClusterMetadataRequest,
     ExtensionRequest,
     ListOffsetsRequest,
     ListSegmentsRequest,
@@ -34,6 +35,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
 from broker.protocol.responses import (
+    ClusterMetadataResponse,
     ListedOffset,
     decode_list_offsets_response,
     decode_offsets_response,
@@ -166,6 +168,25 @@ class OffsetLister:
             return None
         return self.query(partition, OffsetKind.BOUNDARY_AFTER, offset + 1).offset
 
+    def creation_ids(self, partitions: Iterable[TopicPartition]) -> dict[tuple[str, int], str]:
+        """Return the creation ids of the topics that the offsets of partitions are of.
+
+        The broker that lists the offsets of a partition also tells which topic it has.
+
+        Returns:
+            By topic and home broker; nothing of brokers of Kafka 0.7, which have none.
+        """
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for one in partitions:
+            by_leader.setdefault(self._cluster.leader_id(one), []).append(one)
+        found: dict[tuple[str, int], str] = {}
+        for led in by_leader.values():
+            request = ClusterMetadataRequest(tuple(sorted({one.topic for one in led})))
+            told = self._at_leader(led[0], partial(_creation_ids, request=request))
+            keys = {(one.topic, one.home) for one in led}
+            found.update((key, told[key]) for key in keys & told.keys())
+        return found
+
     def query(self, partition: TopicPartition, kind: OffsetKind, argument: int = 0) -> ListedOffset:
         """Send a query for one offset to a broker with the extensions; return its response."""
         request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
@@ -264,6 +285,19 @@ class OffsetLister:
 
 def _call(connection: Connection, request: ExtensionRequest) -> Reader:
     return connection.repeat_if_lost(lambda: connection.call(request))
+
+
+def _creation_ids(
+    connection: Connection, request: ClusterMetadataRequest
+) -> dict[tuple[str, int], str]:
+    if not connection.understands(ClusterMetadataRequest):
+        return {}
+    response = ClusterMetadataResponse.decode(_call(connection, request))
+    return {
+        (topic.topic, home): creation_id
+        for topic in response.topics
+        for home, creation_id in topic.creation_ids.items()
+    }
 
 
 def _refusal(found: ListedOffset, kind: OffsetKind, argument: int) -> str:

@@ -27,8 +27,15 @@ class RegisteredLeaders:
         return self._leaders.of(partition)
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the brokers that have each topic and are not live; see `Registry`."""
-        return self._registry.absent_homes(topics)
+        """Return the brokers that have each topic and are not live; see `Registry`.
+
+        Of a topic with replicas these are the homes of partitions that have no leader.
+        """
+        from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
+
+        names = list(topics)
+        replicated = ReplicatedTopics(self._registry.session)
+        return self._registry.absent_homes(names) | replicated.homes_without_leader(names)
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Read anew who leads the partitions of topics that have replicas."""

@@ -258,12 +258,12 @@ class StaticCluster:
 
     def _note_leaders(self, answer: _Answer) -> None:
         self._is_stale = False
-        for topic, _, partitions in answer.topics:
-            found = {one.partition: one.leader for one in partitions}
+        for metadata in answer.topics:
+            found = {one.partition: one.leader for one in metadata.partitions}
             if answer.is_whole:
-                self._leaders[topic] = found
+                self._leaders[metadata.topic] = found
             else:
-                self._leaders.setdefault(topic, {}).update(found)
+                self._leaders.setdefault(metadata.topic, {}).update(found)
 
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers of the cluster, or the listed ones that respond, by id.

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from broker.consumer.creations import Creation
+from broker.cluster_state import Creation
 from broker.consumer.membership import Ownership
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.partition_reader import PartitionReader

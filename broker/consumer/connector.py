@@ -18,7 +18,6 @@ from broker.clock import SystemClock
 from broker.config import ConsumerConfig
 from broker.consumer.committer import AutoCommit, Committer
 from broker.consumer.coordinator import ChooseStream, Coordinator
-from broker.consumer.creations import is_current
 from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings
 from broker.consumer.membership import (
     GroupView,
@@ -38,6 +37,7 @@ from broker.errors import BrokerError, ConfigError, CoordinationError
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import MessagePosition, TopicPartition
+from broker.zk.creations import is_current
 from broker.zk.registry import Registry
 from broker.zk.session import SessionState
 from broker.zk.values import Subscription

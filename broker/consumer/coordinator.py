@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Mapping
 
 from broker.consumer.assignment import assign_topics
 from broker.consumer.committer import AssignedPartition, Committer
-from broker.consumer.creations import Creations
 from broker.consumer.fetcher_thread import Feed, FetcherPool
 from broker.consumer.membership import GroupView, Lease, Membership, Ownership
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError
 from broker.topic import MessagePosition, TopicPartition
+from broker.zk.creations import Creations
 from broker.zk.session import Session
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,6 @@ from typing import NamedTuple, TypeVar
 
 from broker.clock import Clock
 from broker.consumer.assignment import thread_ids
-from broker.consumer.creations import Creations, read_creations
 from broker.errors import (
     BrokerError,
     ConfigError,
@@ -33,6 +32,7 @@ from broker.errors import (
 )
 from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths
+from broker.zk.creations import Creations, read_creations
 from broker.zk.replicated_topics import decode_assignment
 from broker.zk.session import Session
 from broker.zk.values import (
@@ -443,27 +443,32 @@ class GroupView:
     ) -> set[TopicPartition]:
         """Return the partitions that were created after a member began to read their topic.
 
-        A broker of Kafka 0.7 does not tell when; the node of a whole new topic does.
+        The controller creates a node for each partition with replicas. A broker of Kafka 0.7 does
+        not tell when; the node of a whole new topic does.
         """
-        untold = [
-            topic
-            for topic, found in partitions.items()
-            if not all(creations.is_recorded(one) for one in found)
-        ]
-        nodes = self._session.get_many(map(paths.topic, untold))
-        new = set()
-        for topic, found in partitions.items():
-            since = self._read_since.get(topic)
-            if since is None:
-                continue
-            for one in found:
-                creation = creations.of(one)
-                zxid = 0 if creation is None else creation.zxid
-                if not creations.is_recorded(one) and paths.topic(topic) in nodes:
-                    zxid = nodes[paths.topic(topic)][1].czxid
-                if zxid > since:
-                    new.add(one)
-        return new
+        read = {topic: found for topic, found in partitions.items() if topic in self._read_since}
+        nodes = {
+            one: paths.replicated_partition(one)
+            if creations.is_of_controller(one)
+            else paths.topic(one.topic)
+            for found in read.values()
+            for one in found
+            if creations.is_of_controller(one) or not creations.is_recorded(one)
+        }
+        stats = self._session.get_many(set(nodes.values()))
+
+        def created_zxid(one: TopicPartition) -> int:
+            if one in nodes:
+                return stats[nodes[one]][1].czxid if nodes[one] in stats else 0
+            creation = creations.of(one)
+            return 0 if creation is None else creation.zxid
+
+        return {
+            one
+            for topic, found in read.items()
+            for one in found
+            if created_zxid(one) > self._read_since[topic]
+        }
 
     def _members(self) -> dict[str, _Member]:
         ids = self._children(paths.consumer_ids(self._group))

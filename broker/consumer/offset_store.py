@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from broker.consumer.chunk import GroupMessage, inner_index
-from broker.consumer.creations import read_creations
 from broker.errors import CoordinationError, OffsetStoreError
 from broker.files import write_atomically
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
+from broker.zk.creations import read_creations
 from broker.zk.session import Session
 from broker.zk.values import decode_number, decode_partition_name, encode_number
 
@@ -120,7 +120,7 @@ class RegistryOffsets:
                     offset = _offset_in(value, path)
                     self._known[partition] = _Known(offset, stat.version)
                     creation = creations.of(partition)
-                    if creation is not None and creation.voids(stat):
+                    if creation is not None and creation.voids(stat.mzxid):
                         logger.warning(
                             "offset %d of %s is void: it was stored before topic '%s' was created "
                             "again; reading from the start",

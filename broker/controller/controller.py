@@ -225,6 +225,7 @@ class Controller:
         assignment, stored = self._topics[partition.topic], self._states[partition]
         replicas = assignment.replicas[partition]
         change = self._reassignments.get(partition)
+        kept = assignment.kept.get(partition.home)
         return ReplicatedPartition(
             partition,
             assignment.creation_id,
@@ -233,6 +234,7 @@ class Controller:
             stored.state,
             stored.version,
             tuple(one for one in replicas if change and one not in change.original),
+            "" if kept is None else kept.id,
         )
 
     def _min_isr(self, topic: str) -> int:

@@ -619,8 +619,13 @@ class LogManager:
         """
         return self._counts.of(topic)
 
-    def create_topic(self, topic: str, partition_count: int) -> None:
+    def create_topic(self, topic: str, partition_count: int, *, has_replicas: bool = False) -> None:
         """Create a topic with a number of partitions; their logs are created by the first append.
+
+        Args:
+            topic: its name.
+            partition_count: at home.
+            has_replicas: the controller has created it, and given its creation id.
 
         Raises:
             InvalidTopicError: the name is invalid.
@@ -643,7 +648,8 @@ class LogManager:
                     f"topic '{topic}' exists on broker {self._config.broker_id}, "
                     f"with {self.partition_count(topic)} partitions"
                 )
-            self._creation_ids.add(topic)
+            if not has_replicas:
+                self._creation_ids.add(topic)
             self._counts.set_explicit(topic, partition_count)
         self._announce(topic)
 

@@ -197,6 +197,7 @@ def encode_replicated_partition(one: ReplicatedPartition) -> bytes:
             encode_ids(one.replicas),
             encode_ids(state.isr),
             encode_ids(one.adding),
+            encode_short_string(one.kept_id),
         )
     )
 
@@ -207,10 +208,12 @@ def decode_replicated_partition(reader: Reader) -> ReplicatedPartition:
     min_isr, leader, leader_epoch, controller_epoch, version = reader.fields(_STATE)
     replicas, isr, adding = decode_ids(reader), decode_ids(reader), decode_ids(reader)
     state = PartitionState(leader, leader_epoch, isr, controller_epoch)
-    return ReplicatedPartition(partition, creation_id, replicas, min_isr, state, version, adding)
+    return ReplicatedPartition(
+        partition, creation_id, replicas, min_isr, state, version, adding, reader.short_string()
+    )
 
 
-_LEAST_REPLICATED_BYTES = _LEAST_PARTITION_BYTES + INT16.size + _STATE.size + 3 * INT32.size
+_LEAST_REPLICATED_BYTES = _LEAST_PARTITION_BYTES + 2 * INT16.size + _STATE.size + 3 * INT32.size
 
 
 @dataclass(frozen=True, slots=True)

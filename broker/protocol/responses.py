@@ -357,11 +357,20 @@ class PartitionMetadata(NamedTuple):
 
 
 class TopicMetadata(NamedTuple):
-    """A topic's partitions, or the error that there are none."""
+    """A topic's partitions, or the error that there are none.
+
+    Attributes:
+        topic: its name.
+        error: 0, or why there are no partitions.
+        partitions: by home and index.
+        creation_ids: of the topic by home broker, as far as the broker that responds gives them or
+            has them from the controller.
+    """
 
     topic: str
     error: int
     partitions: tuple[PartitionMetadata, ...]
+    creation_ids: Mapping[int, str] = {}  # never changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +480,7 @@ class ClusterMetadataResponse:
             brokers.append(broker)
             if rack := reader.short_string():
                 racks[broker.id] = rack
-        topics = tuple(_decode_cluster_topic(reader) for _ in range(reader.count(INT32, 8)))
+        topics = tuple(_decode_cluster_topic(reader) for _ in range(reader.count(INT32, 12)))
         return cls(cluster_id, broker_id, controller_id, tuple(brokers), racks, topics)
 
 
@@ -498,6 +507,17 @@ def encode_cluster_metadata_header(
             encode_short_string(racks.get(one.id, "")),
         )
     parts.append(INT32.pack(topic_count))
+    return b"".join(parts)
+
+
+def encode_cluster_topic_header(
+    topic: str, error: int, creation_ids: Mapping[int, str], partition_count: int
+) -> bytes:
+    """Return what precedes the partitions of a topic in the response about the whole cluster."""
+    parts = [encode_short_string(topic), INT16.pack(error), INT32.pack(len(creation_ids))]
+    for home, creation_id in creation_ids.items():
+        parts += INT32.pack(home), encode_short_string(creation_id)
+    parts.append(INT32.pack(partition_count))
     return b"".join(parts)
 
 
@@ -529,9 +549,10 @@ def encode_cluster_partition(one: PartitionMetadata) -> bytes:
 
 def _decode_cluster_topic(reader: Reader) -> TopicMetadata:
     topic, error = reader.short_string(), reader.int16()
+    creation_ids = {reader.int32(): reader.short_string() for _ in range(reader.count(INT32, 6))}
     count = reader.count(INT32, _CLUSTER_PARTITION.size + 2 * INT32.size)
     partitions = tuple(_decode_cluster_partition(reader, topic) for _ in range(count))
-    return TopicMetadata(topic, error, partitions)
+    return TopicMetadata(topic, error, partitions, creation_ids)
 
 
 def _decode_cluster_partition(reader: Reader, topic: str) -> PartitionMetadata:

@@ -250,7 +250,7 @@ class Broker:
         self._logs.on_new_topic = self._note_topic
         self._logs.on_deleted_topic = self._note_deleted_topic
         for topic in self._logs.topics():
-            view.set_own_topic(topic, self._logs.partition_count(topic))
+            self._show_own(view, topic)
         registry = self._registry
         if registry is None:
             return
@@ -322,9 +322,13 @@ class Broker:
     def _note_topic(self, topic: str, *, is_new: bool = True) -> None:
         """Tell clients of a topic that is new, or has another number of partitions."""
         assert self._view is not None
-        self._view.set_own_topic(topic, self._logs.partition_count(topic))
+        self._show_own(self._view, topic)
         if self._registry is not None:
             self._register_topic(self._registry, topic, is_new=is_new)
+
+    def _show_own(self, view: ClusterView, topic: str) -> None:
+        count, creation_id = self._logs.partition_count(topic), self._logs.creation_id(topic)
+        view.set_own_topic(topic, count, creation_id)
 
     def _note_deleted_topic(self, topic: str) -> None:
         assert self._view is not None

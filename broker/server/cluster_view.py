@@ -33,8 +33,8 @@ from broker.protocol.responses import (
     TopicMetadata,
     encode_cluster_metadata_header,
     encode_cluster_partition,
+    encode_cluster_topic_header,
     encode_home_partitions,
-    encode_topic_metadata_header,
 )
 from broker.topic import TopicPartition
 
@@ -60,10 +60,12 @@ class _Topic(NamedTuple):
     Attributes:
         counts: how many partitions each home has, by id.
         replicated: the partitions that have replicas.
+        creation_ids: by home, as far as this broker gives them or has them from the controller.
     """
 
     counts: Mapping[int, int]
     replicated: Mapping[TopicPartition, ReplicatedPartition]
+    creation_ids: Mapping[int, str]
 
 
 _NOTHING: Mapping[TopicPartition, ReplicatedPartition] = {}
@@ -147,7 +149,7 @@ class ClusterMetadata:
                     replicated.min_isr,
                 )
             partitions.append(one)
-        return TopicMetadata(name, NO_ERROR, tuple(partitions))
+        return TopicMetadata(name, NO_ERROR, tuple(partitions), topic.creation_ids)
 
     def encode(self, names: Iterable[str] | None) -> bytes:
         """Return the body of a response about some topics, or all where `names` is None.
@@ -193,15 +195,17 @@ class ClusterMetadata:
     def _encode_topic(self, name: str) -> Iterator[Buffer]:
         topic = self._topics.get(name)
         if topic is None:
-            yield encode_topic_metadata_header(name, UnknownTopicError.code, 0)
+            yield encode_cluster_topic_header(name, UnknownTopicError.code, {}, 0)
         elif topic.replicated:
             metadata = self.topic(name)
             assert metadata is not None
-            yield encode_topic_metadata_header(name, NO_ERROR, len(metadata.partitions))
+            count = len(metadata.partitions)
+            yield encode_cluster_topic_header(name, NO_ERROR, topic.creation_ids, count)
             for one in metadata.partitions:
                 yield encode_cluster_partition(one)
         else:
-            yield encode_topic_metadata_header(name, NO_ERROR, sum(topic.counts.values()))
+            count = sum(topic.counts.values())
+            yield encode_cluster_topic_header(name, NO_ERROR, topic.creation_ids, count)
             for home, count in sorted(topic.counts.items()):
                 yield self._home_partitions.of(home, count, is_led=home in self.brokers)
 
@@ -235,6 +239,7 @@ class ClusterView:
         self._racks: dict[int, str] = {}
         self._controller_id = NO_CONTROLLER
         self._own_counts: dict[str, int] = {}
+        self._own_creation_ids: dict[str, str] = {}
         self._registered: dict[str, dict[int, int]] = {}  # of other brokers
         self._gone: dict[str, dict[int, int]] = {}  # registered once, and not since
         self._away: dict[str, set[int]] = {}  # homes of `_gone` that still have the topic
@@ -276,13 +281,25 @@ class ClusterView:
                 self._racks = racks
                 self._snapshot = None
 
-    def set_own_topic(self, topic: str, partition_count: int) -> None:
-        """Note how many partitions of a topic this broker has; 0 for a topic it no longer has."""
+    def set_own_topic(
+        self, topic: str, partition_count: int, creation_id: str | None = None
+    ) -> None:
+        """Note how many partitions of a topic this broker has; 0 for a topic it no longer has.
+
+        Args:
+            topic: its name.
+            partition_count: at this home.
+            creation_id: that this broker has given; None for a topic with replicas, and if unknown.
+        """
         with self._lock:
             if partition_count:
                 self._own_counts[topic] = partition_count
             else:
                 self._own_counts.pop(topic, None)
+            if creation_id is None:
+                self._own_creation_ids.pop(topic, None)
+            else:
+                self._own_creation_ids[topic] = creation_id
             self._merge([topic])
 
     def set_registered(
@@ -364,8 +381,13 @@ class ClusterView:
             if topic in self._own_counts:
                 counts[self._own.id] = self._own_counts[topic]
             replicated = dict(self._replicated.get(topic, {})) or _NOTHING
+            creation_ids = {
+                one.home: info.kept_id or info.creation_id for one, info in replicated.items()
+            }
+            if not replicated and topic in self._own_creation_ids:
+                creation_ids[self._own.id] = self._own_creation_ids[topic]
             if counts or replicated:
-                self._topics[topic] = _Topic(counts, replicated)
+                self._topics[topic] = _Topic(counts, replicated, creation_ids)
             else:
                 self._topics.pop(topic, None)
             self._snapshot = None

@@ -421,6 +421,9 @@ class ReplicaManager:
         }
         if not creation_ids:
             return
+        again = creation_ids.keys() & self._creation_ids.keys()
+        # before the logs change, so that no offset of the new topic is taken for one of the former
+        self._note_states([one for one in news if one.partition.topic in again], ())
         self._creation_ids.update(creation_ids)
         orders = []
         for log in self._logs.logs():
@@ -510,7 +513,7 @@ class ReplicaManager:
         for topic, count in counts.items():
             if not self._logs.has_topic(topic):
                 try:
-                    self._logs.create_topic(topic, count)
+                    self._logs.create_topic(topic, count, has_replicas=True)
                 except TopicExistsError:
                     continue  # a client's message was faster than these orders
                 except ServerError as error:

@@ -1,8 +1,11 @@
 """Creations of topics in checkpoints and manifests: offsets of a former topic are not used.
 
 A topic can be deleted and created again under its name. The offsets that were reached in the former
-one mean nothing in the new one, where they may even be valid. ZooKeeper has an id of each creation
-(see `broker.consumer.creations`); a list of brokers has none.
+one mean nothing in the new one, where they may even be valid. The broker that leads a partition
+tells the creation id of its topic; one of Kafka 0.7 has none.
+
+In one and the same topic what was read once stays there until retention removes it. A new leader
+may not know yet that it is committed: it is waited for, and nothing is read again.
 """
 
 from __future__ import annotations
@@ -10,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from broker.client.list_offsets import Watermarks
+from broker.errors import OffsetNotAvailableError
 from broker.spark.options import Offsets
 from broker.topic import TopicPartition
 
-CreationIds = Mapping[tuple[str, int], frozenset[str]]
-"""The ids of creations by topic and home broker, as far as they are known."""
-CreationDocument = dict[str, dict[str, list[str]]]
-"""Ids as checkpoints and manifests have them: `{"topic": {"0": ["ID"]}}`."""
+CreationIds = Mapping[tuple[str, int], str]
+"""The creation ids of topics by topic and home broker, as far as they are known."""
+CreationDocument = dict[str, dict[str, str]]
+"""Ids as checkpoints and manifests have them: `{"topic": {"0": "ID"}}`."""
 
 
 class Reached(NamedTuple):
@@ -25,23 +30,42 @@ class Reached(NamedTuple):
     offsets: Offsets
     creation_ids: CreationIds
 
+    def of_former_topics(
+        self, present: CreationIds, partitions: Iterable[TopicPartition]
+    ) -> set[TopicPartition]:
+        """Return those of some partitions whose topic was created again since they were reached.
 
-def of_former_topics(
-    reached: Reached, present: CreationIds, partitions: Iterable[TopicPartition]
-) -> set[TopicPartition]:
-    """Return those of some partitions whose topic was created again since their offset was reached.
+        Args:
+            present: the ids of the creations there are.
+            partitions: to be read.
+        """
 
-    Args:
-        reached: the offsets.
-        present: the ids of the creations there are.
-        partitions: to be read.
+        def is_former(one: TopicPartition) -> bool:
+            key = one.topic, one.home
+            known = self.creation_ids.get(key)
+            return known is not None and present.get(key, known) != known
+
+        return {one for one in partitions if one in self.offsets and is_former(one)}
+
+    def is_known(self, partition: TopicPartition) -> bool:
+        """Return whether the creation is known that the offset of a partition is of."""
+        return (partition.topic, partition.home) in self.creation_ids
+
+
+def check_reached(partition: TopicPartition, offset: int, found: Watermarks) -> None:
+    """Validate that a log has an offset that was reached, or planned, in the same topic.
+
+    Raises:
+        OffsetNotAvailableError: its high watermark is lower, as that of a new leader can be for a
+            while.
     """
-
-    def is_former(one: TopicPartition) -> bool:
-        known, found = (ids.get((one.topic, one.home)) for ids in (reached.creation_ids, present))
-        return bool(known and found and known.isdisjoint(found))
-
-    return {one for one in partitions if one in reached.offsets and is_former(one)}
+    if found.high_watermark < offset:
+        raise OffsetNotAvailableError(
+            f"{partition}: offset {offset} was reached, and its leader has a high watermark of "
+            f"{found.high_watermark} in the same topic. A new leader catches up as soon as its "
+            "followers fetch; if messages are lost for good, as by an unclean election, read on "
+            "with a new checkpoint or output and a start that you choose"
+        )
 
 
 def text_of_former(offset: int, first: int) -> str:
@@ -59,7 +83,7 @@ def text_of_former(offset: int, first: int) -> str:
 
 def joined_ids(known: CreationIds, present: CreationIds) -> CreationIds:
     """Return the ids to store: those there are, or where none is known, those that were stored."""
-    return {**known, **{key: ids for key, ids in present.items() if ids}}
+    return {**known, **present}
 
 
 def to_creation_document(
@@ -68,19 +92,19 @@ def to_creation_document(
     """Return the ids of some partitions' topics as a document, sorted."""
     document: CreationDocument = {}
     for topic, home in sorted({(one.topic, one.home) for one in partitions}):
-        if ids := creation_ids.get((topic, home)):
-            document.setdefault(topic, {})[str(home)] = sorted(ids)
+        if creation_id := creation_ids.get((topic, home)):
+            document.setdefault(topic, {})[str(home)] = creation_id
     return document
 
 
-def from_creation_document(document: Mapping[str, Mapping[str, Iterable[str]]]) -> CreationIds:
+def from_creation_document(document: Mapping[str, Mapping[str, str]]) -> CreationIds:
     """Return the ids in a document.
 
     Raises:
         ValueError: the id of a broker is no number.
     """
     return {
-        (topic, int(home)): frozenset(ids)
+        (topic, int(home)): creation_id
         for topic, homes in document.items()
-        for home, ids in homes.items()
+        for home, creation_id in homes.items()
     }

@@ -5,20 +5,14 @@ Made on the driver before Spark is started, with brokers or files opened once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from broker.errors import ConfigError
-from broker.spark.creations import (
-    CreationIds,
-    Reached,
-    joined_ids,
-    of_former_topics,
-    text_of_former,
-)
+from broker.errors import ConfigError, OffsetNotAvailableError
+from broker.spark.creations import CreationIds, Reached, joined_ids, text_of_former
 from broker.spark.load_output import LoadOutput, Manifest
 from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions, Selection
-from broker.spark.planner import Planner, ReadPlan, open_planner, refuse_loss
+from broker.spark.planner import Planner, ReadPlan, open_planner, refuse_loss, repeated
 from broker.spark.ranges import ByteRange, ReadTask
 from broker.spark.report import Cause, Omission
 from broker.topic import TopicPartition
@@ -88,9 +82,12 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
     Raises:
         ConfigError: a bound is invalid, or a partition of a retired load would not be loaded again.
         DataLossError: messages to load are gone, and `failOnDataLoss` is set.
+        OffsetNotAvailableError: a leader does not have what was loaded from a former one, and has
+            not caught up in the time that a response may take.
         BrokerError: a topic does not exist, or cannot be reached.
     """
-    with open_planner(options) as planner:
+
+    def attempt(planner: Planner) -> LoadPlan:
         whole = _uncut(planner, options)
         wanted = whole.ranges
         numbers = output.numbers()
@@ -103,8 +100,10 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
         reached = Reached({}, {}) if last is None else Reached(last.offsets, last.creation_ids)
         starts = _restarts(retiring, wanted) | reached.offsets
         plan = _planned(planner, options, whole, starts, reached)
-    number = kept[-1] + 1 if kept else 1
-    return replace(plan, number=number, retiring=tuple(one.number for one in retiring))
+        number = kept[-1] + 1 if kept else 1
+        return replace(plan, number=number, retiring=tuple(one.number for one in retiring))
+
+    return _with_planner(options, attempt)
 
 
 def plan_next(options: ReadOptions, number: int, reached: Reached) -> LoadPlan:
@@ -118,10 +117,23 @@ def plan_next(options: ReadOptions, number: int, reached: Reached) -> LoadPlan:
     Raises:
         ConfigError, DataLossError, BrokerError: as for `plan_load`.
     """
-    with open_planner(options) as planner:
+
+    def attempt(planner: Planner) -> LoadPlan:
         whole = _uncut(planner, options)
         starts = {one.partition: one.start for one in whole.ranges} | reached.offsets
         return replace(_planned(planner, options, whole, starts, reached), number=number)
+
+    return _with_planner(options, attempt)
+
+
+def _with_planner(options: ReadOptions, attempt: Callable[[Planner], LoadPlan]) -> LoadPlan:
+    """Plan, and again while a new leader does not know yet what is committed."""
+    with open_planner(options) as planner:
+        return repeated(
+            lambda: attempt(planner),
+            options.connection.timeout_s,
+            is_temporary=lambda error: isinstance(error, OffsetNotAvailableError),
+        )
 
 
 def _uncut(planner: Planner, options: ReadOptions) -> ReadPlan:
@@ -133,12 +145,17 @@ def _planned(
 ) -> LoadPlan:
     names = {one.partition for one in whole.ranges}
     present = planner.creation_ids(names)
-    former = of_former_topics(reached, present, names)
+    former = reached.of_former_topics(present, names)
     again = [_created_again(one, reached) for one in whole.ranges if one.partition in former]
     if options.fail_on_data_loss:
         refuse_loss(again)
     starts = {**starts, **dict.fromkeys(former, EARLIEST)}
-    read = _plan_from(planner, options, whole.ranges, starts)
+    confirmed = {
+        one.partition: max(one.end, reached.offsets.get(one.partition, 0))
+        for one in whole.ranges
+        if one.partition not in former and _is_same_topic(one.partition, reached, present)
+    }
+    read = _plan_from(planner, options, whole.ranges, starts, confirmed)
     return LoadPlan(
         1,
         replace(read, absent=whole.absent, omissions=(*again, *read.omissions)),
@@ -146,6 +163,13 @@ def _planned(
         absent=_absent(options.selection, reached.offsets, names),
         creation_ids=joined_ids(reached.creation_ids, present),
     )
+
+
+def _is_same_topic(partition: TopicPartition, reached: Reached, present: CreationIds) -> bool:
+    """Return whether the offsets known of a partition, not of a former topic, are of this one."""
+    if partition in reached.offsets:
+        return reached.is_known(partition)
+    return (partition.topic, partition.home) in present
 
 
 def _created_again(one: ByteRange, reached: Reached) -> Omission:
@@ -192,13 +216,25 @@ def _absent(
 
 
 def _plan_from(
-    planner: Planner, options: ReadOptions, wanted: Iterable[ByteRange], starts: Offsets
+    planner: Planner,
+    options: ReadOptions,
+    wanted: Iterable[ByteRange],
+    starts: Offsets,
+    confirmed: Offsets,
 ) -> ReadPlan:
-    """Plan the wanted ranges from other starts."""
+    """Plan the wanted ranges from other starts.
+
+    Args:
+        planner: open.
+        options: of the read.
+        wanted: the ranges.
+        starts: in the place of theirs.
+        confirmed: offsets that are known to have been high watermarks in the same topics.
+    """
     options = replace(options, max_partition_bytes=options.max_partition_bytes or _TASK_BYTES)
     begins = {one.partition: starts[one.partition] for one in wanted}
     ends = {one.partition: max(starts[one.partition], one.end) for one in wanted}
-    plan = planner.plan(options.between(begins, ends))
+    plan = planner.plan(options.between(begins, ends), confirmed)
     recreated = [one.partition for one in plan.ranges if one.start < starts[one.partition]]
     if not recreated:
         return plan

@@ -6,11 +6,13 @@ job are made while they are open. Lists offsets and finds message boundaries; re
 
 from __future__ import annotations
 
+import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker.client.cluster import Cluster
 from broker.client.list_offsets import Watermarks
@@ -26,12 +28,13 @@ from broker.errors import (
     TopicNotFoundError,
 )
 from broker.protocol.responses import BrokerAddress
-from broker.spark.creations import CreationIds
+from broker.spark.creations import CreationIds, check_reached
 from broker.spark.options import (
     EARLIEST,
     LATEST,
     Bound,
     ConnectionOptions,
+    Offsets,
     ReadOptions,
     Selection,
     Where,
@@ -50,9 +53,11 @@ from broker.spark.report import Cause, Omission
 from broker.spark.segment_logs import FileLogs
 from broker.topic import TopicPartition
 
-if TYPE_CHECKING:
-    from broker.zk.registry import Registry
+logger = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+
+_RETRY_WAIT_S = 0.2
 _BUNDLE_BYTES = 128 << 20  # as in Spark's own readers of files
 
 
@@ -102,37 +107,10 @@ class LogPositions(Protocol):
 
 
 class OpenCluster(NamedTuple):
-    """A cluster, the offsets of its partitions, and its ZooKeeper unless brokers were listed."""
+    """A cluster, and the offsets of its partitions."""
 
     cluster: Cluster
     positions: BoundaryFinder
-    registry: Registry | None = None
-
-    def creation_ids(self, partitions: Collection[TopicPartition]) -> CreationIds:
-        """Return the ids of the creations of partitions' topics, as far as they are known.
-
-        A topic that was given replicas later has two: of its home broker, and of the controller.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper does not answer.
-        """
-        if self.registry is None:
-            return {}
-        from broker.consumer.creations import read_creations  # late: kazoo, as the registry
-        from broker.zk.replicated_topics import ReplicatedTopics
-        from broker.zk.values import DELETED_CREATION
-
-        session = self.registry.session
-        homes = {(one.topic, one.home) for one in partitions}
-        of_home = read_creations(session, partitions)
-        of_topic = ReplicatedTopics(session).creation_ids({topic for topic, _ in homes})
-        deleted = DELETED_CREATION.decode()  # a home that the topic was moved away from
-        found: dict[tuple[str, int], frozenset[str]] = {}
-        for key in homes:
-            creation = of_home.by_home.get(key)
-            ids = {creation and creation.id, of_topic.get(key[0])}
-            found[key] = frozenset(one for one in ids if one and one != deleted)
-        return found
 
 
 @contextmanager
@@ -168,9 +146,42 @@ def open_cluster(
     try:
         cluster = RegistryCluster(registry)
         with BoundaryFinder(cluster, connection.connect, leader_wait_s=leader_wait_s) as positions:
-            yield OpenCluster(cluster, positions, registry)
+            yield OpenCluster(cluster, positions)
     finally:
         registry.stop()
+
+
+def repeated(
+    question: Callable[[], _T],
+    timeout_s: float,
+    *,
+    is_temporary: Callable[[BrokerError], bool],
+    between: Callable[[], object] = lambda: None,
+) -> _T:
+    """Ask a cluster, and again while it refuses for a reason that goes away; log that once.
+
+    Args:
+        question: asks, and returns the answer.
+        timeout_s: for how long.
+        is_temporary: returns whether an error goes away.
+        between: called before the question is asked again.
+
+    Raises:
+        BrokerError: of the last attempt.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    logged: set[type[BrokerError]] = set()
+    while True:
+        try:
+            return question()
+        except BrokerError as error:
+            if not is_temporary(error) or time.monotonic() >= deadline_s:
+                raise
+            if type(error) not in logged:
+                logged.add(type(error))
+                logger.warning("asking again for up to %gs: %s", timeout_s, error)
+        between()
+        time.sleep(_RETRY_WAIT_S)
 
 
 def selected_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
@@ -268,14 +279,16 @@ class Planner(ABC):
     def __init__(self, positions: LogPositions) -> None:
         self._positions = positions
 
-    def plan(self, options: ReadOptions) -> ReadPlan:
+    def plan(self, options: ReadOptions, reached: Offsets | None = None) -> ReadPlan:
         """Plan a read.
 
         Args:
             options: of the read; where they read is what this planner has open.
+            reached: offsets that are known to have been high watermarks in the same topics.
 
         Raises:
             ConfigError: bounds make no sense on the partitions there are.
+            OffsetNotAvailableError: a high watermark is below the offset in `reached`.
             DataLossError: messages asked for are gone, and `failOnDataLoss` is set.
             TopicNotFoundError: a topic, or partition, does not exist.
             BrokerError: a broker, ZooKeeper or a file fails.
@@ -290,7 +303,13 @@ class Planner(ABC):
         ranges: list[ByteRange] = []
         omissions: list[Omission] = []
         for partition in partitions:
-            found = resolve(partition, options.starting, options.ending, self._positions)
+            found = resolve(
+                partition,
+                options.starting,
+                options.ending,
+                self._positions,
+                reached=(reached or {}).get(partition, 0),
+            )
             omissions += found.omissions
             ranges.append(found.range)
         present = [part for one in ranges for part in self._present(one, omissions)]
@@ -326,12 +345,12 @@ class _BrokerPlanner(Planner):
         self._opened = opened
         self._absent_listed = absent
 
-    def plan(self, options: ReadOptions) -> ReadPlan:
+    def plan(self, options: ReadOptions, reached: Offsets | None = None) -> ReadPlan:
         self._leaders = Leaders(self._opened.cluster, options.connection)
-        return super().plan(options)
+        return super().plan(options, reached)
 
     def creation_ids(self, partitions: Collection[TopicPartition]) -> CreationIds:
-        return self._opened.creation_ids(partitions)
+        return self._opened.positions.creation_ids(partitions)
 
     def _existing(self, selection: Selection) -> list[TopicPartition]:
         try:
@@ -369,9 +388,9 @@ class _FilePlanner(Planner):
         super().__init__(logs)
         self._logs = logs.logs
 
-    def plan(self, options: ReadOptions) -> ReadPlan:
+    def plan(self, options: ReadOptions, reached: Offsets | None = None) -> ReadPlan:
         with _storage_errors():
-            return super().plan(options)
+            return super().plan(options)  # files have no leader that could be behind
 
     def _existing(self, selection: Selection) -> list[TopicPartition]:
         found = [one for one in self._logs if selection.has_partition(one)]
@@ -432,7 +451,12 @@ class Resolved(NamedTuple):
 
 
 def resolve(
-    partition: TopicPartition, starting: Bound, ending: Bound, positions: LogPositions
+    partition: TopicPartition,
+    starting: Bound,
+    ending: Bound,
+    positions: LogPositions,
+    *,
+    reached: int = 0,
 ) -> Resolved:
     """Return the range that two bounds mean on a partition.
 
@@ -441,11 +465,15 @@ def resolve(
         starting: where to start; a time means the start of the last segment not written after it.
         ending: where to end; a time means the start of the first segment written after it.
         positions: of the log.
+        reached: an offset that is known to have been a high watermark in the same topic.
 
     Raises:
         ConfigError: an offset is inside a message, or the end lies before the start.
+        OffsetNotAvailableError: the high watermark is below `reached`.
     """
-    first, last, _ = positions.watermarks(partition)
+    found = positions.watermarks(partition)
+    check_reached(partition, reached, found)
+    first, last, _ = found
     start = _offset(starting, partition, positions, first, last, is_end=False)
     end = _offset(ending, partition, positions, first, last, is_end=True)
     if end < start:

@@ -1,8 +1,8 @@
 """The stream reader: micro-batches of byte ranges, whose ends are stored in the checkpoint.
 
 Runs on the driver, in one process for the life of a query, with the cluster open. An offset of the
-stream is a document `{"topic": {"0-0": 123}}`; with ZooKeeper it also has the creations of topics,
-under a name that no topic can have: `{.., "/creations": {"topic": {"0": ["ID"]}}}`. The batch in
+stream is a document `{"topic": {"0-0": 123}}`; it also has the creations of topics, under a name
+that no topic can have: `{.., "/creations": {"topic": {"0": "ID"}}}`. The batch in
 which a new partition appears only records its log start offset; the next batch reads it. So both
 ends of every range are in the checkpoint, and a batch that is run again reads the same bytes.
 """
@@ -10,7 +10,6 @@ ends of every range are in the checkpoint, and a batch that is run again reads t
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -27,13 +26,12 @@ from pyspark.sql.types import StructType
 
 from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
-from broker.errors import BrokerError
 from broker.spark.creations import (
     CreationIds,
     Reached,
+    check_reached,
     from_creation_document,
     joined_ids,
-    of_former_topics,
     text_of_former,
     to_creation_document,
 )
@@ -46,6 +44,7 @@ from broker.spark.planner import (
     existing_partitions,
     open_cluster,
     refuse_loss,
+    repeated,
     resolve,
     selected_partitions,
 )
@@ -57,7 +56,6 @@ from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-_RETRY_WAIT_S = 0.2
 _CREATIONS = "/creations"
 _T = TypeVar("_T")
 Document = dict[str, Any]
@@ -71,7 +69,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settings = task_settings(options, arrow_schema(schema))
         self._open: OpenCluster | None = None
         self._resources = ExitStack()
-        self._target: Offsets | None = None
+        self._target: Reached | None = None
         self._latest: Document | None = None
         self._unavailable: set[TopicPartition] = set()
 
@@ -131,16 +129,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         A killed broker stays in the registry until its session expires, and one that moves or
         restarts is missing for a while. The cluster is opened again for each attempt.
         """
-        deadline_s = time.monotonic() + self._options.connection.timeout_s
-        while True:
-            try:
-                return question(self._cluster())
-            except BrokerError as error:
-                if not error.is_retriable or time.monotonic() >= deadline_s:
-                    raise
-                logger.warning("asking again: %s", error)
-                self.stop()
-                time.sleep(_RETRY_WAIT_S)
+        return repeated(
+            lambda: question(self._cluster()),
+            self._options.connection.timeout_s,
+            is_temporary=lambda error: error.is_retriable,
+            between=self.stop,
+        )
 
     def _cluster(self) -> OpenCluster:
         if self._open is None:
@@ -156,10 +150,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         self._accept_loss([omission for one in found for omission in one.omissions])
         starts = {one.range.partition: one.range.start for one in found}
-        return Reached(starts, opened.creation_ids(starts))
+        return Reached(starts, opened.positions.creation_ids(starts))
 
-    def _ends_now(self, opened: OpenCluster) -> Offsets:
-        return {key: found.high_watermark for key, found in self._watermarks(opened).items()}
+    def _ends_now(self, opened: OpenCluster) -> Reached:
+        ends = {key: found.high_watermark for key, found in self._watermarks(opened).items()}
+        return Reached(ends, opened.positions.creation_ids(ends))
 
     def _watermarks(self, opened: OpenCluster) -> dict[TopicPartition, Watermarks]:
         partitions = selected_partitions(opened.cluster, self._options.selection)
@@ -168,21 +163,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _next_ends(self, opened: OpenCluster, reached: Reached, limit_bytes: int | None) -> Reached:
         begun = reached.offsets
         present = self._watermarks(opened)
-        creation_ids = opened.creation_ids(present)
-        former = of_former_topics(reached, creation_ids, present)
+        creation_ids = opened.positions.creation_ids(present)
+        former = reached.of_former_topics(creation_ids, present)
         self._latest = to_document({key: found.high_watermark for key, found in present.items()})
         ends = self._kept(opened, begun, present)
         pending: list[ByteRange] = []
-        for partition, (first, last, _) in present.items():
+        for partition, found in present.items():
+            first, last, _ = found
             if partition in former:
                 self._accept_loss([_of_former(partition, begun[partition], first)])
                 ends[partition] = first  # the next batch reads it: this one starts elsewhere
                 continue
-            readable = self._readable(partition, last)
-            if readable is None:
+            if partition in begun and reached.is_known(partition):
+                check_reached(partition, begun[partition], found)
+            if self._target is not None and partition not in self._target.offsets:
                 if partition in begun:  # not in the target: keep its offset
                     ends[partition] = begun[partition]
                 continue
+            readable = self._readable(partition, found, creation_ids)
             start = begun.get(partition, first)
             if start > last:
                 self._accept_loss([_recreated(partition, start, first, last)])
@@ -194,12 +192,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends |= _limited(opened.positions, pending, limit_bytes)
         return Reached(ends, joined_ids(reached.creation_ids, creation_ids))
 
-    def _readable(self, partition: TopicPartition, last: int) -> int | None:
-        """Return the end of reading a partition; None if `availableNow` began without it."""
+    def _readable(
+        self, partition: TopicPartition, found: Watermarks, creation_ids: CreationIds
+    ) -> int:
+        """Return the end of reading a partition, which with `availableNow` was there at its start.
+
+        Raises:
+            OffsetNotAvailableError: a new leader does not know yet that this end is committed.
+        """
         if self._target is None:
-            return last
-        target = self._target.get(partition)
-        return None if target is None else min(target, last)
+            return found.high_watermark
+        target = self._target.offsets[partition]
+        is_former = bool(self._target.of_former_topics(creation_ids, [partition]))
+        if self._target.is_known(partition) and not is_former:
+            check_reached(partition, target, found)
+        return min(target, found.high_watermark)
 
     def _kept(
         self, opened: OpenCluster, begun: Offsets, present: Container[TopicPartition]
@@ -210,11 +217,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._unavailable.clear()
             return {}
         live = {broker.id for broker in opened.cluster.brokers()}
-        lost = [_vanished(key, offset) for key, offset in missing.items() if key.home in live]
-        self._accept_loss(lost)
-        kept = {key: offset for key, offset in missing.items() if key.home not in live}
+        absent = opened.cluster.absent_homes({one.topic for one in missing})
+        kept = {
+            key: offset
+            for key, offset in missing.items()
+            if key.home not in live or key.home in absent.get(key.topic, ())
+        }
+        self._accept_loss([_vanished(key, missing[key]) for key in missing.keys() - kept.keys()])
         for partition in sorted(kept.keys() - self._unavailable):
-            logger.warning("%s waits for broker %d, which is down", partition, partition.home)
+            logger.warning("%s waits for a broker that leads it", partition)
         self._unavailable = set(kept)
         return kept
 
@@ -224,14 +235,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of ranges, of which the last offsets and creations are known."""
         positions = opened.positions
         partitions = [one.partition for one in wanted]
-        former = of_former_topics(ends, opened.creation_ids(partitions), partitions)
+        former = ends.of_former_topics(positions.creation_ids(partitions), partitions)
         self._accept_loss([_gone(one) for one in wanted if one.partition in former])
         found = []
         for one in wanted:
             if one.partition in former:
                 continue
-            log_start, high_watermark, _ = positions.watermarks(one.partition)
-            found.append(clip(one, log_start, high_watermark))
+            watermarks = positions.watermarks(one.partition)
+            if ends.is_known(one.partition):
+                check_reached(one.partition, one.end, watermarks)
+            found.append(clip(one, watermarks.log_start, watermarks.high_watermark))
         self._accept_loss([omission for one in found for omission in one.omissions])
         leaders = Leaders(opened.cluster, self._options.connection)
         ranges = [one.range for one in found]

@@ -459,9 +459,14 @@ class Registration:
 
         The moment at which a node was created tells which offsets are older than the topic. That
         of an existing topic whose node is missing (as ZooKeeper has lost its data) is unknown, so
-        no id is written for it.
+        no id is written for it. A topic with replicas has the id that the controller gives.
         """
-        nodes = {paths.creation_id(topic, broker_id): topic for topic in topics}
+        with_replicas = self._session.get_many(map(paths.replicated_topic, topics))
+        nodes = {
+            paths.creation_id(topic, broker_id): topic
+            for topic in topics
+            if paths.replicated_topic(topic) not in with_replicas
+        }
         found = self._session.get_many(nodes)
         missing = {
             path: topics[topic].creation_id if topic in new else None

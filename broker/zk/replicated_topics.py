@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from broker.cluster_state import (
     NO_LEADER,
     ClusterSnapshot,
+    Creation,
     DeletedTopic,
     LiveBroker,
     PartitionState,
@@ -64,8 +65,14 @@ _ROOTS = (
 
 def encode_assignment(assignment: TopicAssignment) -> bytes:
     """Return the value of a replicated topic's node."""
-    replicas = {one.name: list(ids) for one, ids in assignment.replicas.items()}
-    return _json({"version": 1, "creation_id": assignment.creation_id, "partitions": replicas})
+    document: dict[str, object] = {
+        "version": 1,
+        "creation_id": assignment.creation_id,
+        "partitions": {one.name: list(ids) for one, ids in assignment.replicas.items()},
+    }
+    if assignment.kept:
+        document["kept"] = {str(home): list(one) for home, one in assignment.kept.items()}
+    return _json(document)
 
 
 def encode_state(state: PartitionState) -> bytes:
@@ -121,7 +128,11 @@ def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment
         }
         if not replicas:
             raise ValueError("no partitions")
-        return TopicAssignment(topic, str(found["creation_id"]), replicas, version)
+        kept = {
+            int(home): Creation(str(creation_id), int(zxid))
+            for home, (creation_id, zxid) in found.get("kept", {}).items()
+        }
+        return TopicAssignment(topic, str(found["creation_id"]), replicas, version, kept)
 
     return _parsed(paths.replicated_topic(topic), value, parse)
 
@@ -433,14 +444,21 @@ class ReplicatedTopics:
             return found.replicas.get(partition, ())
         return ()
 
-    def creation_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the creation ids of topics, without those that have no replicas."""
-        return {one.topic: one.creation_id for one in self._assignments(topics)[0]}
+    def homes_without_leader(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """Return the home brokers of partitions that no broker leads, by topic with replicas."""
+        found, _ = self._assignments(topics)
+        led = self._led(found)
+        return {
+            one.topic: sorted({partition.home for partition in one.replicas.keys() - led.keys()})
+            for one in found
+        }
 
     def led_states(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Return the states of the partitions of topics that have a leader; see `leaders`."""
-        found, _ = self._assignments(topics)
-        states = self.states(partition for one in found for partition in one.replicas)
+        return self._led(self._assignments(topics)[0])
+
+    def _led(self, topics: Iterable[TopicAssignment]) -> dict[TopicPartition, PartitionState]:
+        states = self.states(partition for one in topics for partition in one.replicas)
         return {
             partition: stored.state
             for partition, stored in states.items()

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from broker.consumer.creations import Creation, read_creations
+from broker.cluster_state import Creation
 from broker.consumer.membership import topics_of
 from broker.errors import ConfigError, CoordinationError, RegistryNodeNotFoundError
 from broker.topic import TopicPartition
 from broker.zk import paths
+from broker.zk.creations import read_creations
 from broker.zk.session import NodeStat, Session
 from broker.zk.values import (
     Subscription,
@@ -230,7 +231,7 @@ def _partition_nodes(
 
 
 def _stored_offset(value: bytes, stat: NodeStat, creation: Creation | None) -> StoredOffset:
-    is_void = creation is not None and creation.voids(stat)
+    is_void = creation is not None and creation.voids(stat.mzxid)
     offset = None
     with suppress(CoordinationError):
         offset = None if is_void else decode_number(value, "offset")

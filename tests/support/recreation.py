@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.client.connection import Connection
-from broker.consumer.creations import Creation, read_creations
+from broker.cluster_state import Creation
 from broker.protocol.extension_requests import DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
+from broker.zk.creations import read_creations
 from broker.zk.session import Session
 from tests.support.spark_session import publish
 from tests.support.waiting import wait_until

@@ -51,7 +51,7 @@ def encode_metadata(response: responses.MetadataResponse) -> bytes:
     parts = [
         responses.encode_metadata_header(response.cluster_id, broker, len(response.topics)),
     ]
-    for topic, error, partitions in response.topics:
+    for topic, error, partitions, _ in response.topics:
         parts.append(responses.encode_topic_metadata_header(topic, error, len(partitions)))
         for partition, problem, leader, replicas, isr, *_ in partitions:
             parts.append(struct.pack(">iihi", partition.home, partition.index, problem, leader))
@@ -71,8 +71,8 @@ def encode_cluster_metadata(response: responses.ClusterMetadataResponse) -> byte
             len(response.topics),
         )
     ]
-    for topic, error, partitions in response.topics:
-        parts.append(responses.encode_topic_metadata_header(topic, error, len(partitions)))
+    for topic, error, partitions, ids in response.topics:
+        parts.append(responses.encode_cluster_topic_header(topic, error, ids, len(partitions)))
         parts += map(responses.encode_cluster_partition, partitions)
     return b"".join(parts)
 
@@ -370,7 +370,7 @@ def test_led_partitions_when_decoded_then_one_broker_has_them_alone() -> None:
 @pytest.mark.parametrize("is_led", [True, False])
 def test_home_partitions_when_decoded_then_the_home_alone_has_them(is_led: bool) -> None:
     body = responses.encode_cluster_metadata_header("zk", 9, 4, (), {}, 1)
-    body += responses.encode_topic_metadata_header("events", 0, 2)
+    body += responses.encode_cluster_topic_header("events", 0, {4: "id"}, 2)
     partitions = responses.encode_home_partitions(4, range(2), is_led=is_led)
     assert len(partitions) == 2 * responses.HOME_PARTITION_BYTES
 
@@ -379,5 +379,6 @@ def test_home_partitions_when_decoded_then_the_home_alone_has_them(is_led: bool)
     assert [one.partition for one in decoded.topics[0].partitions] == [
         TopicPartition("events", 4, index) for index in range(2)
     ]
+    assert decoded.topics[0].creation_ids == {4: "id"}
     leader, error = (4, 0) if is_led else (-1, LeaderNotAvailableError.code)
     assert {one[1:] for one in decoded.topics[0].partitions} == {(error, leader, (4,), (4,), -1, 1)}

@@ -49,11 +49,11 @@ def listed(view: ClusterView, *topics: str) -> ClusterMetadataResponse:
 
 
 def leaders(view: ClusterView, topic: str) -> dict[str, int]:
-    ((name, _, partitions),) = listed(view, topic).topics
-    assert name == topic
+    (found,) = listed(view, topic).topics
+    assert found.topic == topic
     metadata = view.snapshot().topic(topic)
-    assert (metadata.partitions if metadata else ()) == partitions
-    return {one.partition.name: one.leader for one in partitions}
+    assert (metadata.partitions if metadata else ()) == found.partitions
+    return {one.partition.name: one.leader for one in found.partitions}
 
 
 def test_view_when_there_is_no_registry_then_has_the_own_broker_from_the_start() -> None:

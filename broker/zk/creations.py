@@ -1,0 +1,94 @@
+"""Creations of topics, as ZooKeeper records them, and the offsets that are older.
+
+A topic can be deleted and created again under its name. ZooKeeper numbers all changes, so that an
+offset last written before the creation of its topic is known to belong to a former one, whoever
+has written it. Of a topic with replicas the creation is that of its node, which the controller
+writes; of any other one each home broker records its own. Brokers of Kafka 0.7 record none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from broker.cluster_state import Creation, TopicAssignment
+from broker.errors import CoordinationError
+from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.replicated_topics import decode_assignment
+from broker.zk.session import Session
+from broker.zk.values import decode_creation_id
+
+
+class Creations(NamedTuple):
+    """The known creations of some partitions' topics.
+
+    Attributes:
+        by_home: by topic and home broker; None where it is not known when the topic was created.
+        of_controller: those of `by_home` that the controller has given with the topic's node.
+    """
+
+    by_home: dict[tuple[str, int], Creation | None]
+    of_controller: set[tuple[str, int]]
+
+    def of(self, partition: TopicPartition) -> Creation | None:
+        """Return the creation of a partition's topic, None if unknown."""
+        return self.by_home.get((partition.topic, partition.home))
+
+    def is_recorded(self, partition: TopicPartition) -> bool:
+        """Return whether the topic has a record of its creation; not on a broker of Kafka 0.7."""
+        return (partition.topic, partition.home) in self.by_home
+
+    def is_of_controller(self, partition: TopicPartition) -> bool:
+        """Return whether the partition has replicas since the creation of its topic."""
+        return (partition.topic, partition.home) in self.of_controller
+
+
+def read_creations(session: Session, partitions: Iterable[TopicPartition]) -> Creations:
+    """Read the creations of the topics of partitions.
+
+    Raises:
+        RegistryUnreachableError: ZooKeeper did not respond in time.
+    """
+    homes = {(one.topic, one.home) for one in partitions}
+    nodes = {paths.replicated_topic(topic): topic for topic, _ in homes}
+    found = session.get_many([*nodes, *(paths.creation_id(*one) for one in homes)])
+    creations = Creations({}, set())
+    assignments: dict[str, tuple[TopicAssignment | None, int]] = {}
+    for path in nodes.keys() & found.keys():
+        value, stat = found[path]
+        assignment = None
+        with suppress(CoordinationError):  # brokers log it
+            assignment = decode_assignment(nodes[path], value, stat.version)
+        assignments[nodes[path]] = assignment, stat.czxid
+    for topic, home in homes:
+        creation = None
+        if topic in assignments:
+            assignment, zxid = assignments[topic]
+            if assignment is not None:
+                creation = assignment.kept.get(home)
+                if creation is None:
+                    creation = Creation(assignment.creation_id, zxid)
+                    creations.of_controller.add((topic, home))
+        elif (path := paths.creation_id(topic, home)) in found:
+            value, stat = found[path]
+            creation_id = decode_creation_id(value)
+            creation = None if creation_id is None else Creation(creation_id, stat.czxid)
+        else:
+            continue
+        creations.by_home[topic, home] = creation
+    return creations
+
+
+def is_current(session: Session, partition: TopicPartition, known: Creation | None) -> bool:
+    """Return whether a partition's topic has not been created again, or deleted, since `known`.
+
+    Raises:
+        RegistryUnreachableError: ZooKeeper did not respond in time.
+    """
+    present = read_creations(session, [partition])
+    if known is None:
+        return True
+    found = present.of(partition)
+    return present.is_recorded(partition) and (found is None or found.id == known.id)
