@@ -24,8 +24,15 @@ def create_again(broker: Broker, topic: str, payloads: Sequence[bytes]) -> None:
     publish(broker, topic, payloads)
 
 
-def await_creation(session: Session, topic: str, *, other_than: Creation | None = None) -> Creation:
-    """Wait until broker 0 has recorded the creation of a topic, which is not a former one."""
+def await_creation(
+    session: Session | None, topic: str, *, other_than: Creation | None = None
+) -> Creation | None:
+    """Wait until broker 0 has recorded the creation of a topic, which is not a former one.
+
+    Without a session nothing is waited for.
+    """
+    if session is None:
+        return None
     found: list[Creation] = []
 
     def is_recorded() -> bool:

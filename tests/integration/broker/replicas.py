@@ -32,11 +32,11 @@ from broker.protocol.responses import (
     ReadPart,
     encode_cluster_metadata_header,
     encode_cluster_partition,
+    encode_cluster_topic_header,
     encode_extension_response,
     encode_list_offsets_response,
     encode_publish_response,
     encode_read_part_header,
-    encode_topic_metadata_header,
 )
 from broker.topic import TopicPartition
 from tests.integration.broker.peers import Server
@@ -142,7 +142,7 @@ class Replicas:
         return b"".join(
             (
                 encode_cluster_metadata_header("zk", broker_id, -1, self.addresses, {}, 1),
-                encode_topic_metadata_header("t", NO_ERROR, 1),
+                encode_cluster_topic_header("t", NO_ERROR, {}, 1),
                 encode_cluster_partition(one),
             )
         )

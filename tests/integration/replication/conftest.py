@@ -7,6 +7,7 @@ import pytest
 
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import invoke as invoke
+from tests.support.command_line import spawn as spawn
 
 StartCluster = Callable[..., ReplicatedCluster]
 

@@ -103,6 +103,16 @@ class ReplicatedCluster:
         disk.rename(gone)  # at once, however often the broker writes to it
         shutil.rmtree(gone, ignore_errors=True)
 
+    def empty_disks(self, broker_id: int) -> None:
+        """Remove all data of a broker that does not run."""
+        for disk in self.disks_of(broker_id):
+            shutil.rmtree(disk)
+
+    def listed(self) -> str:
+        """Return the addresses of the brokers that run, as options take them."""
+        door = self.network.door_to_broker
+        return ",".join(f"127.0.0.1:{door(one)}" for one in sorted(self.brokers))
+
     def changes(self) -> list[LoggedChange]:
         """Return what the state-change logs of all brokers have."""
         files = self._directory.glob("broker-*/*/state-changes-*.jsonl")

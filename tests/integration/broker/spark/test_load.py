@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from broker.errors import (
     DataLossError,
     InvalidMessageError,
     LogCorruptError,
+    OffsetNotAvailableError,
     OutputConflictError,
 )
 from broker.protocol.compression import Codec
@@ -31,11 +33,11 @@ from broker.spark.load_task import DateRule, LoadSettings, TaskResult, load_rang
 from broker.spark.local import LocalProcesses
 from broker.spark.ranges import ReadTask
 from broker.topic import TopicPartition
-from broker.zk.session import Session
 from tests.support.recreation import await_creation, create_again
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse
 from tests.support.spark_session import publish
+from tests.support.waiting import wait_until
 
 ENGINE = LocalProcesses(1)
 SIZE = len(build_set([b"0000"]))
@@ -481,29 +483,65 @@ def test_topic_when_unknown_then_is_an_error_of_ours(running_broker: Broker, out
     assert not output.exists()
 
 
-@pytest.mark.zookeeper
+@pytest.mark.parametrize("where", [pytest.param("zk", marks=pytest.mark.zookeeper), "brokers"])
 def test_topic_when_created_again_then_the_next_load_fails_or_begins_at_its_start(
-    start_broker: Callable[..., Broker], zookeeper: str, session: Session, output: Path
+    start_broker: Callable[..., Broker],
+    request: pytest.FixtureRequest,
+    where: str,
+    output: Path,
 ) -> None:
+    zookeeper = request.getfixturevalue("zookeeper") if where == "zk" else ""
+    session = request.getfixturevalue("session") if where == "zk" else None
     broker = start_broker(zookeeper=zookeeper)
     publish(broker, "events", numbered(0, 10))
-    options = parse({"zk": zookeeper, "subscribe": "events"})
-    request = LoadRequest(output, options, dates=DAY)
+    options = parse({where: zookeeper or f"127.0.0.1:{broker.port}", "subscribe": "events"})
+    load = LoadRequest(output, options, dates=DAY)
     former = await_creation(session, "events")
-    run_load(ENGINE, request)
+    run_load(ENGINE, load)
 
     create_again(broker, "events", numbered(100, 130))
     await_creation(session, "events", other_than=former)
 
     with pytest.raises(DataLossError, match=f"{10 * SIZE} was reached, and the topic was deleted"):
-        run_load(ENGINE, request)
-    bearing = replace(request, options=replace(options, fail_on_data_loss=False))
+        run_load(ENGINE, load)
+    bearing = replace(load, options=replace(options, fail_on_data_loss=False))
     manifest = run_load(ENGINE, bearing)
     assert manifest is not None
     assert manifest.message_count == 30
     assert [gap.message for gap in manifest.left_out if "created again" in gap.message]
-    assert run_load(ENGINE, request) is None
+    assert run_load(ENGINE, load) is None
     publish(broker, "events", numbered(130, 131))
-    following = run_load(ENGINE, request)
+    following = run_load(ENGINE, load)
     assert following is not None
     assert following.message_count == 1
+
+
+def test_load_when_the_leader_is_behind_what_was_loaded_then_waits_and_loads_nothing_twice(
+    running_broker: Broker, output: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with a new leader that does not know yet what is committed."""
+    options = {"brokers": f"127.0.0.1:{running_broker.port}", "subscribe": "events"}
+    load = LoadRequest(output, parse(options | {"failOnDataLoss": "false"}), dates=DAY)
+    publish(running_broker, "events", numbered(0, 10))
+    run_load(ENGINE, load)
+    claim_loaded(output, 50)
+    hasty = replace(load, options=parse(options | {"timeoutMs": "500"}))
+
+    with pytest.raises(OffsetNotAvailableError, match=rf"events\[0-0\]: offset {50 * SIZE} was"):
+        run_load(ENGINE, hasty)
+    caplog.clear()
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(run_load, ENGINE, load)
+        wait_until(lambda: "asking again" in caplog.text, "the wait for the leader")
+        publish(running_broker, "events", numbered(10, 60))
+        manifest = loading.result()
+
+    assert manifest is not None
+    assert loaded(output) == [*numbered(0, 10), *numbered(50, 60)]
+    assert caplog.text.count("asking again") == 1
+
+
+def claim_loaded(output: Path, count: int) -> None:
+    """Have the last manifest say that so many messages of events[0-0] are loaded."""
+    (path,) = output.glob("loads/*/_offsets.json")
+    path.write_text(path.read_text().replace(f'"0-0": {10 * SIZE}', f'"0-0": {count * SIZE}'))
