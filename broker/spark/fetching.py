@@ -73,9 +73,8 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
                             offset = one.offset
                             yield chunk
                             progress_s = time.monotonic()
-                        if not ready:
-                            waited_s = time.monotonic() - progress_s
-                            _check_end(cluster, whole, may_wait=waited_s < timeout_s)
+                        if not ready and time.monotonic() - progress_s >= timeout_s:
+                            raise _without_progress(cluster, whole)
             except DataLossError:
                 raise
             except OffsetOutOfRangeError as error:
@@ -106,24 +105,19 @@ def _first_offset(cluster: _PlannedCluster, partition: TopicPartition) -> int:
         return offsets.earliest(partition)
 
 
-def _check_end(cluster: _PlannedCluster, whole: ByteRange, *, may_wait: bool) -> None:
-    """Check that the log, of which nothing came, still has the end of the range.
+def _without_progress(cluster: _PlannedCluster, whole: ByteRange) -> BrokerError:
+    """Return the error for a range of which nothing has come for as long as a leader may take.
 
-    A new leader learns from its followers how much is committed: it may take a while until that is
-    as much as before.
+    A new leader learns from its followers how much is committed, which takes it a while.
 
     Raises:
-        DataLossError: it ends earlier.
-        RequestTimeoutError: it has the end, but gives nothing, and may not be waited for.
         BrokerError: the leader fails.
     """
     with OffsetLister(cluster, cluster.connect) as offsets:
         end = offsets.latest(whole.partition)
-    if may_wait and (end >= whole.end or cluster.has_moved):
-        return
     if end >= whole.end:
-        raise RequestTimeoutError(f"{whole}: its leader gives nothing")
-    raise DataLossError(
+        return RequestTimeoutError(f"{whole}: its leader gives nothing")
+    return DataLossError(
         f"{whole.partition} ends at {end} now, before the planned end of the range, {whole.end}"
     )
 
@@ -142,7 +136,7 @@ class _PlannedCluster(Cluster):
     def __init__(self, planned: LeaderAddress) -> None:
         self._planned = planned
         self._asked: StaticCluster | None = None
-        self.has_moved = False
+        self._has_moved = False
 
     def close(self) -> None:
         """Close the connections that were used to ask."""
@@ -156,7 +150,7 @@ class _PlannedCluster(Cluster):
         return connection
 
     def _brokers(self) -> StaticCluster:
-        self.has_moved = True
+        self._has_moved = True
         if self._asked is None:
             self._asked = StaticCluster(self._planned.brokers, self.connect)
         return self._asked
@@ -175,7 +169,7 @@ class _PlannedCluster(Cluster):
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
         """Return the broker that serves the partition."""
-        return self._brokers().leader(partition) if self.has_moved else self._planned.address
+        return self._brokers().leader(partition) if self._has_moved else self._planned.address
 
     def leader_id(self, partition: TopicPartition) -> int:
         """Return the id of the leader as far as is known, without asking."""

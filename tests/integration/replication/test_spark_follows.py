@@ -31,11 +31,6 @@ PAYLOADS = [b"%05d" % number for number in range(3000)]
 """Of each partition."""
 
 
-def listed(cluster: ReplicatedCluster) -> str:
-    ports = (cluster.network.door_to_broker(one) for one in sorted(cluster.brokers))
-    return ",".join(f"127.0.0.1:{port}" for port in ports)
-
-
 class Options(dict[str, str]):
     """The options of a read of a topic with two partitions, which have three replicas each.
 
@@ -67,7 +62,7 @@ class Options(dict[str, str]):
 @pytest.fixture(params=["zk", "brokers"])
 def options(request: pytest.FixtureRequest, start_cluster: StartCluster) -> Options:
     cluster = start_cluster()
-    where = cluster.zookeeper if request.param == "zk" else listed(cluster)
+    where = cluster.zookeeper if request.param == "zk" else cluster.listed()
     return Options(cluster, {request.param: where})
 
 

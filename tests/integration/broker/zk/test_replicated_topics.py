@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.cluster_state import (
+    Creation,
     DeletedTopic,
     PartitionState,
     Reassignment,
@@ -92,6 +93,29 @@ def test_topic_when_it_exists_then_conflict_and_it_stays(store: ReplicatedTopics
 
     with pytest.raises(RegistryConflictError):
         store.create_topic(TOPIC._replace(creation_id="c2"), {})
+
+
+def test_topic_when_it_got_its_replicas_later_then_keeps_the_creations_of_its_homes(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    topic = TOPIC._replace(kept={0: Creation("of home 0", 7)})
+    store.create_topic(topic, {})
+    written = store.write_assignment(topic._replace(replicas={P: (1, 0)}))
+
+    found = ReplicatedTopics(session).find(["t"]).topics
+
+    assert json.loads(session.get("/replicated/topics/t")[0])["kept"] == {"0": ["of home 0", 7]}
+    assert found == (written,)
+
+
+def test_homes_when_partitions_have_no_leader_then_are_told(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    others = [TopicPartition("t", 2, 0), TopicPartition("t", 2, 1)]
+    create(store, TOPIC._replace(replicas={P: (0, 1), **dict.fromkeys(others, (2, 0))}))
+    store.write_states([StateWrite(others[1], LED._replace(leader=-1), 0)])
+
+    assert ReplicatedTopics(session).homes_without_leader(["t", "plain"]) == {"t": [2]}
 
 
 def test_snapshot_when_read_then_has_all_that_was_written(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import NO_LEADER, PartitionState, TopicAssignment
+from broker.cluster_state import NO_LEADER, Creation, PartitionState, TopicAssignment
 from broker.errors import (
     InvalidReplicationFactorError,
     InvalidRequestError,
@@ -347,6 +347,19 @@ def test_reassign_when_new_replica_is_in_sync_then_old_one_is_removed_with_its_l
     stopped = [(one.leader_epoch, one.deletes_log) for one in pushes[0].stopped]
     assert stopped == [(7, True)]
     assert pushes[3].partitions[0].replicas == (1, 2, 3)
+
+
+def test_topic_when_it_keeps_an_older_creation_then_brokers_are_told_of_it() -> None:
+    cluster = Cluster(led(0, 0, 1))
+    topic = cluster.registry.topics["t"]
+    cluster.registry.topics["t"] = topic._replace(kept={P.home: Creation("of home", 7)})
+    cluster.elect()
+
+    move(cluster, 1)
+
+    assert cluster.registry.topics["t"].kept == {P.home: Creation("of home", 7)}
+    (info,) = cluster.pushes()[1].partitions
+    assert (info.creation_id, info.kept_id) == ("id", "of home")
 
 
 def test_reassign_when_all_new_ones_are_in_sync_then_is_done_at_once() -> None:

@@ -150,6 +150,26 @@ def test_view_when_states_of_replicated_partitions_come_then_they_go_before_the_
     assert (found.replicas, found.isr, found.leader_epoch) == ((2, 3, 1), (3, 1), 7)
 
 
+def test_view_when_topics_have_creation_ids_then_tells_its_own_and_those_of_the_controller(
+    view: ClusterView,
+) -> None:
+    def told() -> Mapping[int, str]:
+        return listed(view, "t").topics[0].creation_ids
+
+    view.set_own_topic("t", 1, "own")
+    assert told() == {1: "own"}
+
+    state = PartitionState(leader=3, leader_epoch=7, isr=(3, 1), controller_epoch=1)
+    one = ReplicatedPartition(TopicPartition("t", 2, 0), "given", (2, 3), 1, state, 0)
+    kept = one._replace(partition=TopicPartition("t", 1, 0), kept_id="own")
+    view.apply_partition_states([one, kept])
+    assert told() == {1: "own", 2: "given"}
+
+    view.apply_partition_states([], [one.partition, kept.partition])
+    view.set_own_topic("t", 0)
+    assert told() == {}
+
+
 def test_response_when_too_large_then_is_refused(
     view: ClusterView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
