@@ -316,6 +316,8 @@ class Coordinator:
         self._claimed = self._claimed | threads.keys()
         claimed = self._ownership.claim(threads, on_release=self.notify)
         self._claimed = self._claimed - (threads.keys() - claimed)
+        known = {one: creations.of(one) for one in claimed}
+        self._store.void_former({one: found for one, found in known.items() if found is not None})
         # read only now: the previous owner commits before it deletes its node
         positions = self._store.load(claimed)
         feeds = dict(self._feeds)

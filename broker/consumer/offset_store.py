@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from broker.cluster_state import Creation
 from broker.consumer.chunk import GroupMessage, inner_index
 from broker.errors import CoordinationError, OffsetStoreError
 from broker.files import write_atomically
@@ -48,6 +49,16 @@ def position_after(message: GroupMessage) -> MessagePosition:
 
 class OffsetStore(Protocol):
     """Stores the positions of one group; called from several threads."""
+
+    def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
+        """Have partitions start at 0, where every log begins, whose topic was created again.
+
+        Called before they are loaded, with the present creations of their topics. A position that
+        was stored in another creation means nothing in this one.
+
+        Raises:
+            BrokerError: the store fails.
+        """
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.
@@ -98,6 +109,9 @@ class RegistryOffsets:
         self._lock = threading.Lock()  # guards _known
         self._known: dict[TopicPartition, _Known] = {}
 
+    def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
+        """Do nothing: `load` knows by the age of an offset whether it is void."""
+
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.
 
@@ -121,13 +135,7 @@ class RegistryOffsets:
                     self._known[partition] = _Known(offset, stat.version)
                     creation = creations.of(partition)
                     if creation is not None and creation.voids(stat.mzxid):
-                        logger.warning(
-                            "offset %d of %s is void: it was stored before topic '%s' was created "
-                            "again; reading from the start",
-                            offset,
-                            partition,
-                            partition.topic,
-                        )
+                        _log_void(partition, offset)
                         offset = 0
                         # any commit is written, even of the same number, as its age matters
                         self._known[partition] = _Known(UNREADABLE_OFFSET, stat.version)
@@ -178,6 +186,14 @@ class RegistryOffsets:
         return {nodes[path]: 0 for path in nodes.keys() - set(existing)}
 
 
+def _log_void(partition: TopicPartition, offset: int) -> None:
+    logger.warning(
+        "offset %d of %s is void: it was stored before topic '%s' was created again; reading from "
+        "the start",
+        *(offset, partition, partition.topic),
+    )
+
+
 def _offset_in(value: bytes, path: str) -> int:
     try:
         return decode_number(value, f"offset in {path}")
@@ -212,14 +228,15 @@ class FileOffsets:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._lock = threading.Lock()  # guards _stored and the offsets file
+        self._lock = threading.Lock()  # guards _stored, _creation_ids and the offsets file
         self._done: dict[TopicPartition, MessagePosition] = {}
         with self._translated():
             directory.mkdir(parents=True, exist_ok=True)
             self._lock_file = (directory / _LOCK_NAME).open("wb")
             try:
                 fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._stored, self._results_bytes = _read(directory / OFFSETS_NAME)
+                found = _read(directory / OFFSETS_NAME)
+                self._stored, self._creation_ids, self._results_bytes = found
                 self.results = self._open_results()
                 """The results file, open for writing at its end."""
             except BaseException:
@@ -271,6 +288,17 @@ class FileOffsets:
             os.fsync(self.results.fileno())
             self._save(self._done, self.results.tell())
 
+    def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
+        """Have partitions start at 0 whose topic was created again; see `OffsetStore`."""
+        with self._lock:
+            for partition, creation in creations.items():
+                known = self._creation_ids.get(partition, creation.id)
+                position = self._done.get(partition) or self._stored.get(partition)
+                if known != creation.id and position is not None:
+                    _log_void(partition, position.offset)
+                    self._stored[partition] = self._done[partition] = MessagePosition(0)
+                self._creation_ids[partition] = creation.id
+
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one, checkpointed or not."""
         with self._lock:
@@ -298,7 +326,8 @@ class FileOffsets:
     ) -> None:
         with self._lock:
             stored = {**self._stored, **positions}
-            _write(self._directory / OFFSETS_NAME, stored, results_bytes)
+            ids = {one: self._creation_ids[one] for one in stored if one in self._creation_ids}
+            _write(self._directory / OFFSETS_NAME, stored, ids, results_bytes)
             self._stored, self._results_bytes = stored, results_bytes
 
     @contextmanager
@@ -311,9 +340,12 @@ class FileOffsets:
             raise OffsetStoreError(f"offsets in {self._directory}: {error}") from error
 
 
-def _read(path: Path) -> tuple[dict[TopicPartition, MessagePosition], int]:
+def _read(
+    path: Path,
+) -> tuple[dict[TopicPartition, MessagePosition], dict[TopicPartition, str], int]:
+    """Return positions, the creation ids of their topics, and the length of the results."""
     if not path.exists():
-        return {}, 0
+        return {}, {}, 0
     try:
         content = json.loads(path.read_bytes())
         positions = {
@@ -321,23 +353,39 @@ def _read(path: Path) -> tuple[dict[TopicPartition, MessagePosition], int]:
             for topic, by_name in content["offsets"].items()
             for name, position in by_name.items()
         }
-        return positions, int(content["results_bytes"])
+        creation_ids = {
+            one: str(content["creations"][one.topic][one.name])
+            for one in positions
+            if one.name in content["creations"].get(one.topic, {})
+        }
+        return positions, creation_ids, int(content["results_bytes"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OffsetStoreError(f"{path} is damaged: {error!r}") from error
 
 
 def _write(
-    path: Path, positions: Mapping[TopicPartition, MessagePosition], results_bytes: int
+    path: Path,
+    positions: Mapping[TopicPartition, MessagePosition],
+    creation_ids: Mapping[TopicPartition, str],
+    results_bytes: int,
 ) -> None:
-    offsets: dict[str, dict[str, MessagePosition]] = {}
-    for partition, position in sorted(positions.items()):
-        offsets.setdefault(partition.topic, {})[partition.name] = position
-    content = {"results_bytes": results_bytes, "offsets": offsets}
+    content = {
+        "results_bytes": results_bytes,
+        "offsets": _by_topic(positions),
+        "creations": _by_topic(creation_ids),
+    }
     write_atomically(path, json.dumps(content, indent=1).encode())
 
 
+def _by_topic(values: Mapping[TopicPartition, object]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for partition, value in sorted(values.items()):
+        found.setdefault(partition.topic, {})[partition.name] = value
+    return found
+
+
 DEFAULT_BUSY_TIMEOUT_S = 10.0
-_TABLE = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS consumer_offsets (
     consumer_group TEXT NOT NULL,
     topic TEXT NOT NULL,
@@ -345,13 +393,26 @@ CREATE TABLE IF NOT EXISTS consumer_offsets (
     offset INTEGER NOT NULL,
     inner_count INTEGER NOT NULL,
     PRIMARY KEY (consumer_group, topic, partition)
-) WITHOUT ROWID
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS consumer_creations (
+    consumer_group TEXT NOT NULL,
+    topic TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    creation_id TEXT NOT NULL,
+    zxid INTEGER NOT NULL,
+    PRIMARY KEY (consumer_group, topic, partition)
+) WITHOUT ROWID;
 """
 _SELECT = """
 SELECT offset, inner_count FROM consumer_offsets
 WHERE consumer_group = ? AND topic = ? AND partition = ?
 """
 _REPLACE = "INSERT OR REPLACE INTO consumer_offsets VALUES (?, ?, ?, ?, ?)"
+_SELECT_CREATION = """
+SELECT creation_id, zxid FROM consumer_creations
+WHERE consumer_group = ? AND topic = ? AND partition = ?
+"""
+_REPLACE_CREATION = "INSERT OR REPLACE INTO consumer_creations VALUES (?, ?, ?, ?, ?)"
 
 
 class SqliteOffsets:
@@ -386,7 +447,7 @@ class SqliteOffsets:
         try:
             with self._translated():
                 self._database.execute("PRAGMA journal_mode=WAL")
-                self._database.execute(_TABLE)
+                self._database.executescript(_TABLES)
         except OffsetStoreError:
             self._database.close()
             raise
@@ -440,6 +501,29 @@ class SqliteOffsets:
                 return False
             self._write(self._database, partition, position)
         return True
+
+    def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
+        """Have partitions start at 0 whose topic was created again; see `OffsetStore`.
+
+        A member that has not heard yet of the last creation changes nothing.
+
+        Raises:
+            OffsetStoreError: the database is busy for too long, or fails.
+        """
+        with self._opened() as database:
+            database.execute("BEGIN IMMEDIATE")
+            for partition, creation in creations.items():
+                key = (self._group, partition.topic, partition.name)
+                row = database.execute(_SELECT_CREATION, key).fetchone()
+                known = creation if row is None else Creation(*row)
+                if known.id != creation.id and known.zxid < creation.zxid:
+                    if (position := self._read(database, partition)) is not None:
+                        _log_void(partition, position.offset)
+                        self._write(database, partition, MessagePosition(0))
+                    row = None
+                if row is None:
+                    database.execute(_REPLACE_CREATION, (*key, *creation))
+            database.execute("COMMIT")
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.

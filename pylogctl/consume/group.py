@@ -14,6 +14,7 @@ from dataclasses import replace
 from broker.client.cluster import Connect
 from broker.client.list_offsets import OffsetLister
 from broker.client.registry_cluster import RegistryCluster
+from broker.cluster_state import Creation
 from broker.config import ConsumerConfig
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.committer import AssignedPartition
@@ -72,6 +73,10 @@ class StartElsewhere:
         self._started: set[TopicPartition] = set()
         self.failure: CliError | None = None
         """Raised later by `GroupReader`, as `load` runs in the coordinator's thread."""
+
+    def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
+        """Have partitions start at 0 whose topic was created again."""
+        self._store.void_former(creations)
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return stored positions, replaced by the requested starts on the first load.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.cluster_state import Creation
 from broker.consumer.chunk import InnerMessage
 from broker.consumer.offset_store import (
     OFFSETS_NAME,
@@ -54,6 +55,40 @@ def test_store_when_committed_and_reopened_then_has_the_positions(open_store: Op
 
 def test_store_when_empty_then_has_no_position(open_store: OpenStore) -> None:
     assert open_store().load([PARTITION]) == {}
+
+
+def test_store_when_the_topic_was_created_again_meanwhile_then_starts_at_the_first_message(
+    open_store: OpenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store()
+    former, present = Creation("former", 7), Creation("present", 9)
+    store.void_former({PARTITION: former, OTHER: former})
+    store.commit({PARTITION: MessagePosition(100), OTHER: MessagePosition(7)})
+
+    store = open_store()
+    store.void_former({PARTITION: present, OTHER: former})
+    assert store.load([PARTITION, OTHER]) == {
+        PARTITION: MessagePosition(0),
+        OTHER: MessagePosition(7),
+    }
+    assert "offset 100 of t[0-0] is void" in caplog.text
+    store.commit({PARTITION: MessagePosition(11)})
+
+    store = open_store()
+    store.void_former({PARTITION: present})
+    assert store.load([PARTITION]) == {PARTITION: MessagePosition(11)}
+
+
+def test_sqlite_when_another_member_has_not_heard_of_the_last_creation_then_nothing_is_void(
+    tmp_path: Path,
+) -> None:
+    with SqliteOffsets(tmp_path / "store", "g") as store:
+        store.void_former({PARTITION: Creation("present", 9)})
+        store.commit({PARTITION: MessagePosition(11)})
+        store.void_former({PARTITION: Creation("former", 7)})
+        store.void_former({PARTITION: Creation("present", 9)})
+
+        assert store.load([PARTITION]) == {PARTITION: MessagePosition(11)}
 
 
 def test_store_when_restarted_at_a_lower_offset_then_counts_from_there(
