@@ -74,8 +74,16 @@ class Published(NamedTuple):
 
 
 class Read(NamedTuple):
-    """The response to a consumer; no messages where it is ahead of this replica, or behind."""
+    """The response to a consumer; no messages where it is ahead of this replica, or behind.
 
+    Attributes:
+        creation_id: by which the consumer knows the topic.
+        created: which topic it is, for the checker.
+        log_start_offset: of this replica.
+        messages: what is committed.
+    """
+
+    creation_id: str
     created: Created
     log_start_offset: int
     messages: list[object]
@@ -132,6 +140,8 @@ class Broker(Process):
         self.is_slow = False
         self.is_full = False
         self.has_failed_disk = False
+        self.disk_count = 1
+        """How many disks it has had."""
         self.is_stopping = False
         registry.listeners.append(self._registry_changed)
         self._reset()
@@ -220,6 +230,15 @@ class Broker(Process):
                 log.checkpoint = log.high_watermark
         if self.session is not None:
             self.registry.expire(self.session)
+
+    def replace_disk(self) -> None:
+        """Have an empty disk in the place of the one there was; the process must have ended."""
+        self.scheduler.note("broker {} gets an empty disk", self.id)
+        self.scheduler.counts["disks emptied"] += any(log.entries for _, log in self.logs.values())
+        self.disk_count += 1
+        for _, log in self.logs.values():
+            del self.checker.logs[self.id, log.created]
+        self.logs.clear()
 
     def fail_disk(self) -> None:
         """Have the disk refuse everything until the next start."""
@@ -705,7 +724,12 @@ class Broker(Process):
         messages = []
         if log.start <= offset <= log.high_watermark:
             messages = log.read(offset, min(offset + 10, log.high_watermark))
-        respond(Read(log.created, log.start, messages))
+        creation_id = self.creation_id_of(self.replicas.known[partition])
+        respond(Read(creation_id, log.created, log.start, messages))
+
+    def creation_id_of(self, info: ReplicatedPartition) -> str:
+        """Return what clients are told of a partition's topic."""
+        return info.creation_id
 
     def _list_latest(self, leader: Leader, log: SimulatedLog) -> None:
         """Give the latest offset, as to a consumer that asks for it with each read."""

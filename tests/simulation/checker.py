@@ -1,4 +1,4 @@
-"""What must hold in a cluster, checked with every change: the invariants I1 to I22.
+"""What must hold in a cluster, checked with every change: the invariants I1 to I23.
 
 A change of a log, of a state in the registry, and each outcome that a client gets is compared with
 one record of what was ever committed.
@@ -214,6 +214,15 @@ class Checker:
                 f"{partition} epoch {epoch}: the latest offset is {offset}, and {begin} was "
                 "committed before that epoch",
             )
+
+    def read_on(self, before: Created, now: Created, *, is_another: bool) -> None:
+        """Check that a consumer starts again if the topic was created again, and else not (I23)."""
+        self.counts["topics created again under a consumer"] += (
+            now.creation_id != before.creation_id
+        )
+        if is_another != (now != before):
+            what = "starts again in" if is_another else f"goes on, after {before}, in"
+            self.fail("I23", f"a consumer {what} {now}")
 
     def check_in_the_end(self, logs: Iterable[SimulatedLog], leaders: dict[Created, int]) -> None:
         """Check logs against each other and against the histories of clients (I1, I3, I4, I12)."""

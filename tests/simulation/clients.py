@@ -122,9 +122,15 @@ class Producer(Client):
 
 
 class Consumer(Client):
-    """Reads a partition from its leader, or from any of its replicas."""
+    """Reads a partition from its leader, or from any of its replicas.
 
+    It starts again where it is told that the topic was created again, as groups, loads and streams.
+    """
+
+    reading: tuple[TopicPartition, str] | None = None
+    """The partition, and the creation id that it was told of."""
     created: Created | None = None
+    """Which topic it reads, for the checker."""
     offset = 0
     reads_any = False
 
@@ -143,7 +149,7 @@ class Consumer(Client):
 
         def done(response: object) -> None:
             if isinstance(response, Read):
-                self._read(offset, response)
+                self._read(partition, offset, response)
             else:
                 self.find_leader()
             self.later(0.1 + self.scheduler.random.random() * 0.2, self.poll)
@@ -152,10 +158,13 @@ class Consumer(Client):
             *(self, target, lambda r: target.read(partition, offset, r)), *(done, _TIMEOUT_S)
         )
 
-    def _read(self, offset: int, response: Read) -> None:
-        created, start, messages = response
-        if created != self.created or offset < start:
-            self.created, self.offset = created, start
+    def _read(self, partition: TopicPartition, offset: int, response: Read) -> None:
+        creation_id, created, start, messages = response
+        is_another = (partition, creation_id) != self.reading
+        if self.created is not None:
+            self.checker.read_on(self.created, created, is_another=is_another)
+        if is_another or offset < start:
+            self.reading, self.created, self.offset = (partition, creation_id), created, start
             return
         if not self.checker.allows_loss:
             committed = self.checker.committed.get(created, [])

@@ -132,6 +132,11 @@ def _notes_anything(self: Replicas, info: ReplicatedPartition) -> bool:
     return True
 
 
+def _creation_of_the_home_disk(self: Broker, info: ReplicatedPartition) -> str:
+    home = self.peers[info.partition.home]
+    return f"{info.creation_id} on disk {home.disk_count}"
+
+
 def _allow_unclean(options: Options, registry: Registry) -> Options:
     return replace(options, controller=options.controller._replace(allows_unclean=True))
 
@@ -214,6 +219,10 @@ FAULTS = {
     "stale-latest-offset": Fault(
         "a new leader gives its stale high watermark as the latest offset (KIP-207)",
         ((Leader, "check_latest", _gives_any_latest),),
+    ),
+    "identity-on-a-disk": Fault(
+        "what a topic is depends on the disk of its home broker",
+        ((Broker, "creation_id_of", _creation_of_the_home_disk),),
     ),
     "creations-are-not-told-apart": Fault(
         "fetches that mean a former topic of the name count as progress",

@@ -37,7 +37,8 @@ class Simulation:
         if traces:
             scheduler.trace = []
         random = self.random = scheduler.random
-        self._throttles = Random(seed)  # of its own: the seeds of known failures stay what they are
+        # of their own: the seeds of known failures stay what they are
+        self._throttles, self._disks = Random(seed), Random(seed)
         self.is_unclean = random.random() < 0.15
         self.loses_power = random.random() < 0.7
         if fault is not None and fault.is_unclean is not None:
@@ -105,6 +106,9 @@ class Simulation:
         self.registry.lost_answers = self.random.choice((0.0, 0.05))
         self._end_of_chaos_s = self.scheduler.now + _CHAOS_S
         self._strike()
+        if self._disks.random() < 0.3:
+            emptied = self._disks.choice(list(self.brokers.values()))
+            self.scheduler.after(self._disks.uniform(2, _CHAOS_S), partial(self._empty, emptied))
         self._advance(self._end_of_chaos_s)
         self._heal()
         self._converge()
@@ -298,6 +302,22 @@ class Simulation:
         if broker.is_alive and broker.has_failed_disk:
             broker.kill()
             self._start_later(broker)
+
+    def _empty(self, broker: Broker) -> None:
+        """Kill a broker, and start it with an empty disk, once no partition counts on it."""
+        if broker.is_alive:
+            broker.kill()
+        self.scheduler.after(3.0, partial(self._start_emptied, broker))
+
+    def _start_emptied(self, broker: Broker) -> None:
+        if broker.is_alive:
+            return
+        for session in list(self.registry.sessions):
+            if session.process is broker:
+                self.registry.expire(session)
+        if not any(broker.id in one.state.isr for one in self.registry.states.values()):
+            broker.replace_disk()
+        broker.start()
 
     def _prefer(self, broker: Broker) -> None:
         if self.random.random() < 0.5:
