@@ -256,6 +256,7 @@ def status(
 ) -> None:
     """Show the lag of a mirror, by the offsets committed in the source.
 
+    Of the topics that the group consumes or has offsets of; with --include, of all that match.
     The last error of each partition is shown too, also of a mirror that has ended.
     """
     from pylogctl.cli.render import render
@@ -267,7 +268,12 @@ def status(
     interval_s = None if interval is None else parse_duration_s(interval)
     source_env = at_cluster(env, from_cluster)
     records = _status_records(
-        source_env, selection, group, interval_s, by_partition=by == "partition"
+        source_env,
+        selection,
+        group,
+        interval_s,
+        by_partition=by == "partition",
+        only_of_group=not patterns.include,
     )
     render(env, STATUS, records)
     lag = sum(int(record["lag_bytes"]) for record in records)
@@ -286,19 +292,24 @@ def _status_records(
     interval_s: float | None,
     *,
     by_partition: bool,
+    only_of_group: bool,
 ) -> list[Record]:
     """Sample once, or twice with an interval, and return the rows."""
     import time
 
     from broker.client.registry_cluster import RegistryCluster
     from pylogctl.cli.connections import Side, connector, open_registry
+    from pylogctl.group.snapshot import read_group
     from pylogctl.mirror import plan as mirror_plan
     from pylogctl.mirror.errors import load_errors
 
     with open_registry(source_env) as registry:
         source = Side(RegistryCluster(registry), connector(source_env))
-        mirror_plan.check_group_exists(registry.session, group)
         topics = selection.topics(source)
+        snapshot = read_group(registry.session, group, all_topics=topics)
+        mirror_plan.check_has_mirrored(snapshot)
+        if only_of_group:
+            topics = [topic for topic in topics if topic in snapshot.topics]
         samples = [mirror_plan.take_sample(registry.session, group, source, topics)]
         if interval_s is not None:
             time.sleep(interval_s)
@@ -306,7 +317,7 @@ def _status_records(
         partitions = [one.partition for one in samples[-1].partitions]
         return mirror_plan.status_records(
             samples,
-            mirror_plan.count_mirrors(registry.session, group),
+            len(snapshot.members),
             load_errors(registry.session, group, partitions),
             by_partition=by_partition,
         )

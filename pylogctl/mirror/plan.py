@@ -12,14 +12,13 @@ from typing import NamedTuple
 from broker.client.list_offsets import OffsetLister
 from broker.consumer.membership import Blacklist, TopicFilter, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
-from broker.errors import RegistryNodeNotFoundError
 from broker.tools.mirror_routes import TopicMap, counts_like
 from broker.topic import TopicPartition
-from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cli.connections import Side, are_same
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import Record
+from pylogctl.group.snapshot import GroupSnapshot
 from pylogctl.mirror.errors import RouteError
 
 
@@ -141,24 +140,16 @@ def take_sample(session: Session, group: str, side: Side, topics: Iterable[str])
     return MirrorSample(time.monotonic(), found)
 
 
-def count_mirrors(session: Session, group: str) -> int:
-    """Return how many members the group has."""
-    try:
-        return len(session.children(paths.consumer_ids(group)))
-    except RegistryNodeNotFoundError:
-        return 0
-
-
-def check_group_exists(session: Session, group: str) -> None:
+def check_has_mirrored(group: GroupSnapshot) -> None:
     """Check that there is, or was, a mirror of this group.
 
     Raises:
         CliError: there is none.
     """
-    if session.exists(paths.group(group)) is None:
+    if group.state == "dead":
         raise CliError(
             ExitStatus.NOT_FOUND,
-            f"group '{group}' not found: nothing was mirrored with it",
+            f"group '{group.name}' not found: nothing was mirrored with it",
             hints=["name the mirror's: --group GROUP", "try: pylogctl group list"],
             code="GROUP_NOT_FOUND",
         )

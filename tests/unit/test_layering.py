@@ -65,7 +65,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "cluster": {"cli"},
     "group": {"cli", "format", "topic"},
     "copy": {"cli", "format", "produce"},
-    "mirror": {"cli", "format", "produce"},
+    "mirror": {"cli", "format", "group", "produce"},
     "audit": {"cli", "format", "produce"},
     "perf": {"cli", "format", "produce", "broker"},
     "pipeline": {"cli", "format", "log", "audit"},

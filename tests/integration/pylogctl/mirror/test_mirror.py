@@ -12,6 +12,7 @@ import pytest
 from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.client.connection import parse_broker_list
 from broker.protocol.message_set import build_set
+from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.mirror.errors import RouteError
@@ -255,3 +256,33 @@ def test_status_when_nothing_was_mirrored_then_says_how_to_name_the_mirror(
     assert result.status == ExitStatus.NOT_FOUND
     assert "group 'mirror' not found: nothing was mirrored with it" in result.stderr
     assert "--group GROUP" in result.stderr
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize(
+    ("more", "topics", "status"),
+    [
+        ((), ["mirrored"], ExitStatus.OK),
+        (("--include", ".*"), ["mirrored", "other"], ExitStatus.THRESHOLD),
+        (("--exclude", "mirrored"), [], ExitStatus.OK),
+    ],
+)
+def test_status_when_the_source_has_other_topics_then_their_bytes_are_no_lag_unless_included(
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    session: Session,
+    invoke: Invoke,
+    more: tuple[str, ...],
+    topics: list[str],
+    status: ExitStatus,
+) -> None:
+    source = start_broker(zookeeper=zookeeper)
+    fill(source, "mirrored", [b"1234567890"])
+    fill(source, "other", [bytes(5000)])
+    session.create(paths.offset("mirror", TopicPartition("mirrored", 0, 0)), b"20")
+
+    where = ("--from-zookeeper", zookeeper, "--output", "json", "--fail-above", "1kB")
+    result = invoke("mirror", "status", *where, *more)
+
+    assert result.status == status, result.stderr
+    assert [row["topic"] for row in rows(result)] == topics
