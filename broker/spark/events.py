@@ -75,6 +75,34 @@ def count_sessions(events: DataFrame, gap_ms: int, *, watermark_ms: int | None =
     return _counted(events, fn.session_window("time", _interval(gap_ms)), watermark_ms)
 
 
+def count_late(
+    events: DataFrame,
+    watermark_ms: int,
+    *,
+    length_ms: int | None = None,
+    slide_ms: int | None = None,
+    gap_ms: int | None = None,
+) -> int:
+    """Return how many events of a batch have a window, or a session, that a watermark has closed.
+
+    Args:
+        events: has the column `time`.
+        watermark_ms: milliseconds since 1970.
+        length_ms: length of a window, with `slide_ms` as for `count_windows`.
+        slide_ms: distance between the starts of windows.
+        gap_ms: instead of a length: that of sessions, as for `count_sessions`.
+    """
+    micros = fn.unix_micros("time")
+    if length_ms is None:
+        assert gap_ms is not None
+        end = micros + gap_ms * 1000
+    else:
+        slide = (slide_ms or length_ms) * 1000
+        behind = micros - length_ms * 1000  # the first window that has the event starts after it
+        end = behind - fn.pmod(behind, fn.lit(slide)) + slide + length_ms * 1000
+    return events.where(end <= watermark_ms * 1000).count()
+
+
 def _with_watermark(events: DataFrame, watermark_ms: int | None, column: str = "time") -> DataFrame:
     """Set the watermark of a stream; a batch is returned unchanged.
 

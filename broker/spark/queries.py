@@ -7,11 +7,13 @@ query(spark, "SELECT customer, count(*) FROM orders GROUP BY customer")
 from __future__ import annotations
 
 import time
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, StringType, StructField, StructType
 
 from broker.errors import QueryError
 from broker.spark.extraction import text_of
@@ -26,6 +28,11 @@ CASE_SENSITIVE = "spark.sql.caseSensitive"
 
 _MISFIT = "_pylog_misfit"
 _WHOLE = "_pylog_whole"
+_LARGE = "_pylog_large"
+_LARGE_INTEGER = "[0-9]{16}"  # DOUBLE holds all integers of fewer digits
+_INTEGERS = "decimal(38,0)"
+_EMPTY = "_pylog_empty"
+_EMPTY_KEY = r'([{,][ \t\r\n]*)""([ \t\r\n]*:)'  # not inside of a string, where quotes are escaped
 _OF_SPARK = "_corrupt_record"
 _NO_JSON = "["  # which no parser takes: a message that is no object
 _PARSED = "_pylog_parsed"
@@ -46,10 +53,17 @@ def with_text(messages: DataFrame) -> DataFrame:
 
 
 class InferredSchema(NamedTuple):
-    """The fields of JSON payloads; `fits_all` unless some payloads are not JSON objects."""
+    """The fields of JSON payloads.
+
+    Attributes:
+        schema: the fields; DOUBLE holds integers beside fractions.
+        fits_all: whether all payloads are JSON objects.
+        rounded: names of fields with integers that DOUBLE does not hold exactly.
+    """
 
     schema: StructType
     fits_all: bool
+    rounded: tuple[str, ...] = ()
 
 
 def infer_schema(messages: DataFrame) -> InferredSchema:
@@ -63,8 +77,11 @@ def infer_schema(messages: DataFrame) -> InferredSchema:
     text = text_of(fn.col("value"))
     stripped = _stripped(text)
     # by itself the reader takes an array for as many objects, and the first of several objects
-    checked = fn.when(stripped.isin("", "null"), fn.lit("{}")).when(
-        stripped.startswith("{"), _wrapped(text)
+    named = fn.regexp_replace(text, _EMPTY_KEY, f'$1"{_EMPTY}"$2')  # else it would be dropped
+    checked = (
+        fn.when(stripped.isin("", "null"), fn.lit("{}"))
+        .when(stripped.startswith("{") & text.rlike(_LARGE_INTEGER), _wrapped(named, _LARGE))
+        .when(stripped.startswith("{"), _wrapped(named))
     )
     texts = messages.select(checked.otherwise(fn.lit(_NO_JSON)).alias("value"))
     is_case_sensitive = str(spark.conf.get(CASE_SENSITIVE))
@@ -81,20 +98,73 @@ def infer_schema(messages: DataFrame) -> InferredSchema:
     assert isinstance(schema, StructType)
     if is_case_sensitive != "true":
         _check_case(schema)
-    return InferredSchema(schema, _MISFIT not in found)
+    rounded = _rounded_fields(messages, schema) if _LARGE in found else ()
+    return InferredSchema(schema, _MISFIT not in found, rounded)
 
 
 def _stripped(text: Column) -> Column:
     return fn.btrim(text, fn.lit(_JSON_SPACES))
 
 
-def _wrapped(text: Column) -> Column:
-    """Return JSON as the field of an object, which is no JSON if anything follows the value."""
-    return fn.concat(fn.lit(f'{{"{_WHOLE}":'), text, fn.lit("}"))
+def _wrapped(text: Column, mark: str | None = None) -> Column:
+    """Return JSON as the field of an object, which is no JSON if anything follows the value.
+
+    Args:
+        text: the JSON.
+        mark: name of a field to add.
+    """
+    marked = "" if mark is None else f'"{mark}":true,'
+    return fn.concat(fn.lit(f'{{{marked}"{_WHOLE}":'), text, fn.lit("}"))
+
+
+def _rounded_fields(messages: DataFrame, schema: StructType) -> tuple[str, ...]:
+    """Return the fields in which DOUBLE rounds integers of some messages, by reading them."""
+    names = [one.name for one in schema if _with_text(one.dataType) != one.dataType]
+    if not names:
+        return ()
+    texts = StructType([StructField(one.name, _with_text(one.dataType)) for one in schema])
+    parsed = fn.from_json(text_of(fn.col("value")), texts).alias("parsed")
+    counts = (
+        fn.count_if(_is_rounded(fn.col("parsed").getField(name), schema[name].dataType))
+        for name in names
+    )
+    found = messages.select(parsed).select(*counts).head()
+    assert found is not None
+    return tuple(name for name, count in zip(names, found, strict=True) if count)
+
+
+def _with_text(kind: DataType) -> DataType:
+    """Return a type with texts in the place of DOUBLE: from JSON, the digits of the number."""
+    match kind:
+        case DoubleType():
+            return StringType()
+        case ArrayType(elementType=inner):
+            return ArrayType(_with_text(inner))
+        case StructType():
+            return StructType([StructField(one.name, _with_text(one.dataType)) for one in kind])
+    return kind
+
+
+def _is_rounded(value: Column, kind: DataType) -> Column:
+    """Return whether DOUBLE rounds an integer in a value that is parsed `_with_text`."""
+    match kind:
+        case DoubleType():
+            exact, double = value.try_cast(_INTEGERS), value.try_cast("double").cast("string")
+            is_same = fn.coalesce(exact == double.try_cast(_INTEGERS), fn.lit(False))
+            return value.rlike("^-?[0-9]{16,}$") & ~is_same
+        case ArrayType(elementType=inner):
+            return fn.exists(value, lambda one: _is_rounded(one, inner))
+        case StructType():
+            parts = (_is_rounded(value.getField(one.name), one.dataType) for one in kind)
+            return reduce(or_, parts, fn.lit(False))
+    return fn.lit(False)
 
 
 def _with_unique_names(kind: DataType) -> DataType:
-    """Return a type in which no struct has two fields of one name, as an object may have."""
+    """Return a type in which no struct has two fields of one name, as an object may have.
+
+    The empty name is in place of the one that stood for it.
+    """
     if isinstance(kind, ArrayType):
         return ArrayType(_with_unique_names(kind.elementType))
     if not isinstance(kind, StructType):
@@ -102,8 +172,9 @@ def _with_unique_names(kind: DataType) -> DataType:
     kinds: dict[str, DataType] = {}
     for field in kind:
         found = _with_unique_names(field.dataType)
-        is_another = kinds.setdefault(field.name, found) != found
-        kinds[field.name] = StringType() if is_another else found
+        name = "" if field.name == _EMPTY else field.name
+        is_another = kinds.setdefault(name, found) != found
+        kinds[name] = StringType() if is_another else found
     return StructType([StructField(name, found) for name, found in kinds.items()])
 
 
@@ -228,8 +299,8 @@ def with_json(
 ) -> DataFrame:
     """Return messages with `text`, and a column for each field of their JSON objects.
 
-    A field with the name of an existing column is prefixed with `json_`. Fields are null if the
-    payload is not a JSON object or their value has another type.
+    A field with the name of an existing column, or with the empty name, is prefixed with `json_`.
+    Fields are null if the payload is not a JSON object or their value has another type.
 
     Args:
         messages: with the column `value`.
@@ -252,7 +323,7 @@ def with_json(
     fields = []
     for field in schema:
         name = field.name
-        while name.lower() in (existing if name == field.name else taken):
+        while not name or name.lower() in (existing if name == field.name else taken):
             name = f"json_{name}"
         taken.add(name.lower())
         fields.append(objects.getField(field.name).alias(name))

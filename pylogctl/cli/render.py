@@ -7,7 +7,8 @@ same records.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from enum import Enum
@@ -141,10 +142,7 @@ def _sorted(records: Iterable[Record], document: Document, order: str) -> list[R
 def _write_json(
     env: Environment, schema: str, columns: Sequence[Column], records: Iterable[Record]
 ) -> None:
-    import json  # late: only for this format
-
-    indent = 2 if env.streams.stdout_is_tty and env.output == "json" else None
-    encode = json.JSONEncoder(indent=indent, separators=None if indent else (",", ":")).encode
+    encode = json_encoder(2 if env.streams.stdout_is_tty and env.output == "json" else None)
     objects = (
         encode({c.name: _json_value(record.get(c.name), c) for c in columns}) for record in records
     )
@@ -159,6 +157,32 @@ def _write_json(
     finally:
         # After a failure the output is still a valid document, with the records before it.
         env.write(b"]}\n")
+
+
+_DECIMAL = re.compile(r'"\\udfff([^"]*)"')
+
+
+def json_encoder(indent: int | None = None) -> Callable[[object], str]:
+    """Return a function that gives values as JSON, decimals as numbers with all their digits."""
+    import json  # late: only for this format
+
+    encode = json.JSONEncoder(
+        indent=indent, separators=None if indent else (",", ":"), default=_marked_decimal
+    ).encode
+
+    def encoded(value: object) -> str:
+        text = encode(value)
+        return _DECIMAL.sub(r"\1", text) if "udfff" in text else text
+
+    return encoded
+
+
+def _marked_decimal(value: object) -> str:
+    from decimal import Decimal  # late: few commands have one
+
+    if not isinstance(value, Decimal):
+        raise TypeError(f"{type(value).__name__} is not a value of JSON")
+    return f"\udfff{value}"  # half of a character, with which no text begins
 
 
 def _json_value(value: Any, column: Column) -> Any:

@@ -11,7 +11,14 @@ from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
 from broker.log.segment import expand_paths
-from broker.spark.events import count_sessions, count_windows, join_table, join_topics, largest
+from broker.spark.events import (
+    count_late,
+    count_sessions,
+    count_windows,
+    join_table,
+    join_topics,
+    largest,
+)
 from broker.spark.extraction import EventFields, events
 from broker.spark.queries import (
     CASE_SENSITIVE,
@@ -45,6 +52,7 @@ from pylogctl.pipeline.options import (
 )
 from pylogctl.pipeline.reading import (
     Reading,
+    StreamOffsets,
     plan_reading,
     reporting,
 )
@@ -102,9 +110,15 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         may_misfit = {} if fixed is None else dict.fromkeys(reading.topics, fixed)
         for topic in reading.topics if json else ():
             values = read_messages(session, reading.of_batch(topic), columns=["value"])
-            schemas[topic], fits_all = inferred = _inferred(values, topic)
-            if not fits_all:
+            inferred = _inferred(values, topic)
+            schemas[topic] = inferred.schema
+            if not inferred.fits_all:
                 may_misfit[topic] = inferred.schema
+            for field in inferred.rounded:
+                env.warn(
+                    f"topic '{topic}': the field '{field}' has fractions and integers beyond 2^53, "
+                    "which are rounded: give --schema, with DECIMAL(38, 9) for instance"
+                )
         observations: dict[str, list[Observation]] = {topic: [] for topic in may_misfit}
 
         def parsed(messages: DataFrame, topic: str, fields: StructType) -> DataFrame:
@@ -243,11 +257,18 @@ def run_window(
         reporting(env, [planned], job.spark) as (reading,),
         open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
     ):
+
+        def late_between(begun: StreamOffsets, ended: StreamOffsets, late_ms: int) -> int:
+            between = reading.of_stream_batch(begun, ended)
+            batch = events(read_messages(session, between, columns=["value"]), fields)
+            return count_late(batch, late_ms, length_ms=size_ms, slide_ms=slide_ms, gap_ms=gap_ms)
+
         found = _events(session, job, reading, fields)
         if job.stream.stream:
             # all keys of a window are in one batch: that in which the watermark passes its end
             each = None if top is None else ranked
-            run_stream(env, counts_of(found), job.target, job.stream, name, identity, each)
+            counts = counts_of(found)
+            run_stream(env, counts, job.target, job.stream, name, identity, each, late_between)
             return
         # Spark drops the observation from the plan of a result that turns out to be empty
         session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)

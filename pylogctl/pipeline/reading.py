@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.errors import BrokerError
 from broker.spark.options import (
@@ -22,6 +22,7 @@ from broker.spark.options import (
     ReadOptions,
     Selection,
     Where,
+    from_document,
     parse_brokers,
     parse_topic_pattern,
     parse_topics,
@@ -46,6 +47,10 @@ _FLAGS = {"; crc=skip ": "--corrupt skip", "; failOnDataLoss=false ": "--allow-d
 """Recommendations in errors of the data source, and the options of commands for them."""
 
 
+StreamOffsets = dict[str, Any]
+"""Offsets of a stream as its source gives them to Spark."""
+
+
 class Reading(NamedTuple):
     """Options of a read, and its plan."""
 
@@ -67,6 +72,18 @@ class Reading(NamedTuple):
         ranges = [one for one in self.plan.ranges if topic in (None, one.partition.topic)]
         return self.options.between(
             {one.partition: one.start for one in ranges}, {one.partition: one.end for one in ranges}
+        )
+
+    def of_stream_batch(self, begun: StreamOffsets, ended: StreamOffsets) -> ReadOptions:
+        """Return options that read one batch of a stream, between its start and end offsets."""
+        starts, ends = (
+            # what is not a topic has a name that no topic can have
+            from_document({name: one for name, one in found.items() if "/" not in name})
+            for found in (begun, ended)
+        )
+        read = [key for key, end in ends.items() if starts.get(key, end) < end]
+        return self.options.between(
+            {key: starts[key] for key in read}, {key: ends[key] for key in read}
         )
 
     def of_stream(self) -> ReadOptions:
@@ -144,8 +161,11 @@ def _bound(env: Environment, text: str | None, default: Bound, *, has_paths: boo
         raise UsageError(f"'{text}' needs brokers; of segment files only a time can be named")
 
     def offset_of(partition: TopicPartition, positions: BoundaryFinder) -> int:
-        wanted = OffsetRange(spec.range_for(partition).start or mark, None)
-        found = resolve(wanted, partition, positions).start
+        wanted = spec.range_for(partition).start or mark
+        is_end = default is not FROM_START
+        both = OffsetRange(None, wanted) if is_end else OffsetRange(wanted, None)
+        made = resolve(both, partition, positions, warn=env.warn)
+        found = made.start if made.end is None else made.end
         if found.inner:
             raise UsageError("an offset lies inside a compressed set; use ~N, a time or a size")
         return found.offset

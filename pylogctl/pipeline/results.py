@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import json
 import math
 import os
 import shutil
@@ -27,6 +26,7 @@ from pyspark.sql.types import (
     BooleanType,
     DataType,
     DateType,
+    DecimalType,
     FractionalType,
     IntegralType,
     MapType,
@@ -45,7 +45,7 @@ from broker.spark.tables import append_rows
 from broker.spark.temporary import temporary_directory
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
+from pylogctl.cli.render import Column, ColumnKind, Document, Record, json_encoder, render
 from pylogctl.pipeline.options import TargetChoice, file_format
 from pylogctl.pipeline.reading import cluster_of
 from pylogctl.pipeline.spark import query_progress
@@ -118,13 +118,14 @@ def _for_output(kind: DataType, is_json: bool) -> Callable[[Any], Any]:
     convert = _converter(kind)
     if is_json or not isinstance(kind, _NESTED):
         return convert
-    return lambda value: json.dumps(convert(value), separators=(",", ":"))
+    encode = json_encoder()
+    return lambda value: encode(convert(value))
 
 
 def _converter(kind: DataType) -> Callable[[Any], Any]:
     """Return a function that converts values of a Spark type to JSON values."""
     match kind:
-        case StringType() | IntegralType() | BooleanType():
+        case StringType() | IntegralType() | BooleanType() | DecimalType():
             return lambda value: value
         case BinaryType():
             return lambda value: base64.b64encode(value).decode()
@@ -175,8 +176,8 @@ def _in_calendar(micros: int) -> tuple[datetime, int]:
     return datetime(1970, 1, 1) + timedelta(microseconds=rest), shift  # noqa: DTZ001 - in UTC
 
 
-def _number(value: Any) -> Any:
-    return value if isinstance(value, float) and math.isfinite(value) else str(value)
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
 
 
 def write_result(

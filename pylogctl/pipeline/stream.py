@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from broker.files import write_atomically
 from broker.spark.jobs import cause_of
@@ -25,7 +26,7 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.pipeline.options import StreamChoice, TargetChoice
-from pylogctl.pipeline.reading import cluster_of
+from pylogctl.pipeline.reading import StreamOffsets, cluster_of
 from pylogctl.pipeline.results import (
     collected,
     document_of,
@@ -37,6 +38,7 @@ from pylogctl.pipeline.results import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -48,6 +50,7 @@ _OWNER_NAME = "_stream.json"
 _QUERY_ID = "sql.streaming.queryId"
 
 _WriteBatch = Callable[["DataFrame", int], None]
+CountLate = Callable[[StreamOffsets, StreamOffsets, int], int]
 START = "--from"
 """The option of where a query starts; it may be left out when the query goes on."""
 Identity = Mapping[str, str]
@@ -118,6 +121,7 @@ def run_stream(
     name: str,
     identity: Identity,
     each_batch: Callable[[DataFrame], DataFrame] | None = None,
+    count_late: CountLate | None = None,
 ) -> None:
     """Run a streaming query until it ends or the process is asked to stop by a signal.
 
@@ -132,6 +136,8 @@ def run_stream(
         name: name of the document on standard output.
         identity: stored in the checkpoint; see `check_checkpoint`.
         each_batch: returns the rows to write of those of a batch, for targets other than tables.
+        count_late: counts the late events between the start and end offsets of a batch, as the
+            source has them, by a watermark in ms; None if Spark counts each of them.
 
     Raises:
         CliError: the files in the target are those of another stream.
@@ -146,7 +152,7 @@ def run_stream(
     writer = _writer(env, table, target, sink).option("checkpointLocation", str(choice.checkpoint))
     if choice.exit_at_end:
         writer = writer.trigger(availableNow=True)
-    late = _LateEvents(env, choice.watermark)
+    late = _LateEvents(env, choice, count_late)
     with graceful_stop() as stop:
         if into_table is None:
             query = writer.start()
@@ -177,45 +183,77 @@ def _bind(checkpoint: Path, identity: Identity) -> None:
 def _wait(query: StreamingQuery, stop: StopRequest, late: _LateEvents) -> None:
     while query.isActive and not stop.is_set:
         stop.wait(_POLL_S)
-        late.note([query.lastProgress])
-    late.note(query.recentProgress)
+        late.note(query)
+    late.note(query, is_stopping=stop.is_set)
 
 
 class _LateEvents:
     """Counts events that came later than the watermark allows, and so are in no result.
 
-    Spark counts them after it has joined those of one batch, window and key.
+    Spark counts them after it has joined those of one batch, window and key: where that is so, the
+    messages of a batch with late events are read again.
+
+    Args:
+        env: is warned.
+        choice: has the watermark and the checkpoint.
+        count_late: see `run_stream`.
     """
 
-    def __init__(self, env: Environment, watermark: str | None) -> None:
+    def __init__(
+        self, env: Environment, choice: StreamChoice, count_late: CountLate | None
+    ) -> None:
+        assert choice.checkpoint is not None
         self._env = env
-        self._watermark = watermark
+        self._watermark = choice.watermark
+        self._batches = choice.checkpoint / "offsets"
+        self._count_late = count_late
         self._counts: dict[int, int] = {}
-        self._is_told = False
+        self._newest_id = -1
+        self._is_exact = True
 
-    def note(self, progresses: list[Any]) -> None:
-        """Count the late events of batches; each batch counts once."""
-        for one in progresses:
-            if one is not None:
-                dropped = sum(state.numRowsDroppedByWatermark for state in one.stateOperators)
+    def note(self, query: StreamingQuery, *, is_stopping: bool = False) -> None:
+        """Count the late events of the latest batches, without reading if the command is to end."""
+        newest = query.lastProgress
+        if newest is None:
+            return
+        is_next = newest.batchId <= self._newest_id + 1
+        self._newest_id = newest.batchId
+        for one in [newest] if is_next else query.recentProgress:  # each costs many calls of Java
+            dropped = sum(state.numRowsDroppedByWatermark for state in one.stateOperators)
+            if dropped and one.batchId not in self._counts:
+                if not self._counts:
+                    self._env.warn(
+                        f"events came later than --watermark {self._watermark}: they do not count"
+                    )
                 self._counts[one.batchId] = dropped
-        if self._total and not self._is_told:
-            self._is_told = True
-            self._env.warn(
-                f"events came later than --watermark {self._watermark}: they do not count"
-            )
+                if self._count_late is not None:
+                    exact = None if is_stopping else self._read_again(one, self._count_late)
+                    self._counts[one.batchId] = exact or dropped
+                    self._is_exact &= exact is not None
+
+    def _read_again(self, batch: StreamingQueryProgress, count_late: CountLate) -> int | None:
+        """Return how many events of a batch were late, None if they cannot be read any more."""
+        (source,) = batch.sources
+        starts, ends = (json.loads(text) for text in (source.startOffset, source.endOffset))
+        try:
+            return count_late(starts, ends, self._late_before_ms(batch.batchId))
+        except (PySparkException, OSError) as error:
+            self._env.trace(1, f"late events of batch {batch.batchId} are not counted: {error}")
+            return None
+
+    def _late_before_ms(self, batch_id: int) -> int:
+        """Return the watermark by which events of a batch are late: that of the batch before."""
+        lines = (self._batches / str(batch_id - 1)).read_text().splitlines()
+        return int(json.loads(lines[1])["batchWatermarkMs"])
 
     def tell(self) -> None:
         """Warn of the total, if there is one."""
-        if self._total:
+        if self._counts:
+            bound = "" if self._is_exact else "at least "
             self._env.warn(
-                f"at least {self._total} events came later than --watermark {self._watermark}, "
-                "and were not counted or joined"
+                f"{bound}{sum(self._counts.values())} events came later than --watermark "
+                f"{self._watermark}, and were not counted or joined"
             )
-
-    @property
-    def _total(self) -> int:
-        return sum(self._counts.values())
 
 
 class _Sink:

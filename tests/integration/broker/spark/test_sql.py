@@ -49,7 +49,7 @@ def test_view_when_of_any_topic_name_then_can_be_queried(
 
 
 def test_json_when_inferred_then_fields_are_columns(messages: DataFrame) -> None:
-    schema, fits_all = infer_schema(messages)
+    schema, fits_all, _ = infer_schema(messages)
     table = with_json(messages, schema).select("offset", "id", "user", "price", "json_offset")
 
     rows = [row.asDict(recursive=True) for row in table.orderBy("offset").collect()]

@@ -7,6 +7,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,6 +134,71 @@ def test_sql_when_types_change_after_many_messages_then_no_value_is_lost(
     inferred = invoke(*command, "--json", "--output", "csv")
 
     assert (inferred.status, inferred.text, inferred.stderr) == (0, "v\n25000.0\n", "")
+
+
+@pytest.mark.spark
+def test_sql_when_large_integers_are_beside_fractions_then_says_which_are_rounded(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    rows = [
+        b'{"rounded": 9007199254740993, "exact": 9007199254740992, "in": [{"x": 2.5}]}',
+        b'{"rounded": 1.5, "exact": 1.5, "in": [{"x": 12345678901234567}], '
+        b'"integer": 9007199254740993}',
+    ]
+    data = write_segments(rows, directory="events_0")
+    query = "SELECT integer, exact FROM events WHERE integer > 0"
+    where = ("--path", str(data), "--output", "jsonl")
+
+    inferred = invoke("pipeline", "sql", query, *where, "--json")
+    given = invoke(
+        "pipeline", "sql", "SELECT rounded FROM events", *where,
+        "--schema", "rounded DECIMAL(38, 9)",
+    )  # fmt: skip
+
+    assert inferred.text == '{"integer":9007199254740993,"exact":1.5}\n'
+    warned = [line.split("'")[3] for line in inferred.stderr.splitlines()]
+    assert warned == ["in", "rounded"]
+    assert "--schema, with DECIMAL(38, 9)" in inferred.stderr
+    assert given.stderr == ""
+    numbers = '{"rounded":9007199254740993.000000000}\n{"rounded":1.500000000}\n'
+    assert given.text == numbers
+
+
+@pytest.mark.spark
+def test_sql_when_names_of_fields_are_empty_then_their_values_are_kept(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    rows = [b'{"": 4}', b'{"text": "{\\"\\": 1}", "a": {"" : "x,\\"\\":"}}']
+    data = write_segments(rows, directory="events_0")
+    query = "SELECT json_, json_text, a FROM events"
+
+    result = invoke("pipeline", "sql", query, "--path", str(data), "--json", "--output", "jsonl")
+
+    assert (result.status, result.stderr) == (0, "")
+    assert [json.loads(line) for line in result.text.splitlines()] == [
+        {"json_": 4, "json_text": None, "a": None},
+        {"json_": None, "json_text": '{"": 1}', "a": {"": 'x,"":'}},
+    ]
+
+
+@pytest.mark.spark
+def test_sql_when_bounds_are_out_of_range_then_says_where_it_starts_and_ends(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke
+) -> None:
+    publish(running_broker, "orders", ORDERS)
+    at = ("--broker", f"127.0.0.1:{running_broker.port}", "-t", "orders", "--output", "csv")
+
+    result = invoke(
+        "pipeline", "sql", "SELECT count(*) AS n FROM orders", *at,
+        "--from", "100000", "--until", "200000",
+    )  # fmt: skip
+
+    end = sum(10 + len(one) for one in ORDERS)
+    assert result.text == "n\n0\n"
+    assert result.stderr.splitlines() == [
+        f"warning: orders[0-0]: 100000 is after the last offset {end}; starting at {end}",
+        f"warning: orders[0-0]: 200000 is after the last offset {end}; ending at {end}",
+    ]
 
 
 @pytest.mark.spark
@@ -484,8 +550,8 @@ def test_records_when_of_any_type_then_are_values_of_json(spark: SparkSession) -
 
     assert as_json == {
         "a": "2026-01-02T03:04:05.250Z", "b": "2026-01-02T03:04:05", "c": "2026-01-02",
-        "d": "1.50", "e": "nan", "f": "/w==", "g": None, "h": [1, None],
-        "i": {"k": {"x": "AA=="}}, "j": "0.1", "k": True,
+        "d": Decimal("1.50"), "e": "nan", "f": "/w==", "g": None, "h": [1, None],
+        "i": {"k": {"x": "AA=="}}, "j": Decimal("0.1"), "k": True,
     }  # fmt: skip
     assert (as_text["h"], as_text["i"]) == ("[1,null]", '{"k":{"x":"AA=="}}')
 

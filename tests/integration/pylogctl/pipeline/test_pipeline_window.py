@@ -286,29 +286,46 @@ def test_stream_when_started_again_then_its_checkpoint_and_files_take_no_other_q
 
 
 @pytest.mark.spark
-def test_stream_when_events_are_later_than_the_watermark_then_says_so_and_files_are_whole(
-    spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path
+@pytest.mark.parametrize(
+    ("windows", "late_seconds"),
+    [
+        (("--size", "1s"), [3, 4, 4, 4, 44]),
+        (("--size", "4s", "--slide", "1s"), [3, 4, 4, 4, 44]),  # one window of 44 is closed
+        (("--session", "2s"), [3, 4, 4, 4, 43]),
+    ],
+    ids=["size", "slide", "session"],
+)
+def test_stream_when_events_are_later_than_the_watermark_then_counts_each_and_files_are_whole(
+    spark: SparkSession,
+    running_broker: Broker,
+    invoke: Invoke,
+    tmp_path: Path,
+    windows: tuple[str, ...],
+    late_seconds: list[int],
 ) -> None:
     into = tmp_path / "counts.csv"
     command = (
         "pipeline", "window", "events", "--broker", f"127.0.0.1:{running_broker.port}", *EVENTS,
         "--stream", "--checkpoint", str(tmp_path / "checkpoint"), "--exit-at-end",
-        "--watermark", "5s", "--size", "1s", "--from", "start", "--into", str(into),
+        "--watermark", "5s", *windows, "--from", "start", "--into", str(into),
     )  # fmt: skip
     publish(running_broker, "events", [event("ada", 10), event("ada", 50)])
     first = invoke(*command)
-    publish(running_broker, "events", [event("bob", 3), event("ada", 59), event("ada", 4)])
+    seconds = [59, *late_seconds, 45]
+    publish(running_broker, "events", [event("ada", second) for second in seconds])
 
     second = invoke(*command)
 
     assert (first.status, first.stderr, second.status) == (0, "", 0)
-    assert "at least 2 events came later than --watermark 5s" in second.stderr
+    told = f"warning: {len(late_seconds)} events came later than --watermark 5s, and were not"
+    assert told in second.stderr
     files = sorted(into.glob("batch-*.csv"))
     assert {file.name for file in into.iterdir()} - {file.name for file in files} == {
         "_stream.json"
     }
-    rows = [line for file in files for line in file.read_text().splitlines()[1:]]
-    assert [row.split(",")[2:] for row in rows] == [["ada", "1"], ["ada", "1"]]
+    if "--slide" not in windows:
+        rows = [line.split(",") for file in files for line in file.read_text().splitlines()[1:]]
+        assert [row[2:] for row in rows] == [["ada", "1"]] * 3
 
 
 @pytest.mark.spark

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any, get_args
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from broker.errors import LogCorruptError
 from pylogctl.cli.context import Environment, OutputFormat, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
+from pylogctl.cli.render import Column, ColumnKind, Document, Record, json_encoder, render
 
 FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 THINGS = Document(
@@ -221,3 +222,17 @@ def test_machine_formats_given_any_text_give_it_back(
 def test_plain_given_any_text_is_one_line_a_record(names: list[str]) -> None:
     text, _ = _render([{"name": name} for name in names], output="plain")
     assert text.count("\n") == len(names) + 1
+
+
+@given(
+    st.recursive(
+        st.decimals(allow_nan=False, allow_infinity=False) | st.text() | st.just("\U0010ffff1.5"),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_json_when_values_are_decimals_then_is_numbers_with_the_same_digits(value: Any) -> None:
+    text = json_encoder()(value)
+
+    assert json.loads(text, parse_float=Decimal, parse_int=Decimal) == value
+    if isinstance(value, Decimal):
+        assert text == str(value)
