@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -44,6 +44,7 @@ _TIMES = {
 _AS_STORED = {"uuid", "time-millis", "time-micros", *(name for _, name in _TIMES)}
 _PARTS = ("type", "fields", "items", "values")
 _MAX_DECIMAL_DIGITS = 38
+_DECIMALS = Context(prec=_MAX_DECIMAL_DIGITS)
 
 
 def _stored(schema: Any) -> Any:
@@ -124,6 +125,59 @@ def _decimal(schema: dict[str, Any]) -> pa.DataType:
     return pa.decimal128(precision, schema.get("scale", 0))
 
 
+class _Defaults:
+    """Replaces the defaults in a reader's schema by values, as fastavro gives them out unchanged.
+
+    In JSON bytes are a text with a character for each, as are decimals, by their unscaled number.
+    """
+
+    def __init__(self) -> None:
+        self._named: dict[str, dict[str, Any]] = {}
+
+    def convert(self, schema: Any) -> None:
+        """Convert the defaults of all records in a schema that fastavro has parsed."""
+        if isinstance(schema, dict) and "name" in schema:
+            self._named[schema["name"]] = schema
+        match schema:
+            case list():
+                for branch in schema:
+                    self.convert(branch)
+            case {"fields": fields}:
+                for field in fields:
+                    self.convert(field["type"])
+                    if "default" in field:
+                        field["default"] = self._value(field["type"], field["default"])
+            case {"items": inner} | {"values": inner} | {"type": dict() | list() as inner}:
+                self.convert(inner)
+
+    def _value(self, schema: Any, value: Any) -> Any:
+        match schema:
+            case list():
+                kind = next((branch for branch in schema if branch != "null"), "null")
+                return None if value is None else self._value(kind, value)
+            case str() if schema in self._named:
+                return self._value(self._named[schema], value)
+            case {"fields": fields}:
+                return {
+                    field["name"]: self._value(field["type"], value[field["name"]])
+                    if field["name"] in value
+                    else field["default"]
+                    for field in fields
+                }
+            case {"items": inner}:
+                return [self._value(inner, one) for one in value]
+            case {"values": inner}:
+                return {name: self._value(inner, one) for name, one in value.items()}
+            case {"type": "bytes" | "fixed", "logicalType": "decimal"}:
+                unscaled = int.from_bytes(value.encode("latin-1"), signed=True)
+                return Decimal(unscaled).scaleb(-schema.get("scale", 0), _DECIMALS)
+            case "bytes" | {"type": "bytes" | "fixed"}:
+                return value.encode("latin-1")
+            case {"type": dict() | list() as inner}:
+                return self._value(inner, value)
+        return value
+
+
 _HEADER = struct.Struct(">bi")
 _MAGIC = 0
 
@@ -148,7 +202,7 @@ class SchemaRegistry:
 
     Raises:
         ConfigError: the directory does not exist, fastavro is not installed, or the reader's schema
-            has no Arrow type.
+            has no Arrow type, or a default that is none of its type.
     """
 
     def __init__(self, directory: Path, reader_id: int | None = None) -> None:
@@ -161,10 +215,14 @@ class SchemaRegistry:
         self._reader = None if reader_id is None else self.schema(reader_id)
         self.value_type: pa.DataType | None = None
         if reader_id is not None:
-            self.value_type = self._column_type(reader_id)
+            path = directory / f"{reader_id}.avsc"
+            self.value_type = self._column_type(path)
+            try:
+                _Defaults().convert(self._reader)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise ConfigError(f"{path}: a default does not fit its type: {error}") from error
 
-    def _column_type(self, reader_id: int) -> pa.DataType:
-        path = self._directory / f"{reader_id}.avsc"
+    def _column_type(self, path: Path) -> pa.DataType:
         try:
             return _arrow_type(_parsed(json.loads(path.read_text())))
         except ConfigError as error:

@@ -390,8 +390,8 @@ def sql(
 
     Each topic is a view of its name, in backquotes if the name has a dot or a hyphen, with the
     columns topic, partition, offset, next_offset, inner_index, value, crc, and text: the payload as
-    UTF-8. With --json or --schema fields of JSON are columns, too; a field with the name
-    of another column, or with the empty name, is prefixed with `json_`. Times are in UTC, and binary
+    UTF-8. With --json or --schema fields of JSON are columns, too; a field with the name of
+    another column, or with the empty name, is prefixed with `json_`. Times are in UTC, and binary
     values in base64.
 
     A field that has integers and fractions is a DOUBLE with --json, which holds integers up to 2^53

@@ -106,6 +106,57 @@ def test_columns_when_records_are_of_two_schemas_then_have_the_reader_s_types(
     assert second == {**FULL, "at": moment, "counts": [("x", 1)]}
 
 
+def test_columns_when_records_lack_fields_then_have_defaults_of_the_reader_s_types(
+    write_segments: WriteSegments, schemas: Path
+) -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}
+    fixed = {
+        "type": "fixed", "name": "Two", "size": 2, "logicalType": "decimal", "precision": 4,
+        "scale": 2,
+    }  # fmt: skip
+    parts = [
+        {"name": "a", "type": fixed},
+        {"name": "b", "type": ["null", "Two"], "default": None},
+        {"name": "c", "type": decimal, "default": "\u007d"},
+    ]
+    largest = int("9" * 38).to_bytes(16, signed=True).decode("latin-1")
+    added: list[dict[str, Any]] = [
+        {"name": "large", "type": [decimal, "null"], "default": largest},
+        {"name": "negative", "type": decimal, "default": "\u00ff\u0083"},
+        {"name": "plain", "type": "bytes", "default": "\u00ff\u0000"},
+        {"name": "parts", "type": {"type": "record", "name": "Parts", "fields": parts},
+         "default": {"a": "\u0000\u007d"}},
+        {"name": "named", "type": "Two", "default": "\u0001\u0000"},
+        {"name": "list", "type": {"type": "array", "items": "Parts"}, "default": [{"a": "\0\0"}]},
+        {"name": "map", "type": {"type": "map", "values": "bytes"}, "default": {"k": "\u00fe"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}, "default": 1},
+    ]  # fmt: skip
+    (schemas / "2.avsc").write_text(json.dumps(schema_of([*NEW[:1], *added])))
+    data = write_segments([avro(1, OLD, {"id": 1, "at": AT_MS, "gone": "x"})])
+
+    (row,) = load(data, schemas)
+
+    assert row["value"] == {
+        "id": 1,
+        "large": Decimal("9" * 36 + ".99"),
+        "negative": Decimal("-1.25"),
+        "plain": b"\xff\x00",
+        "parts": {"a": Decimal("1.25"), "b": None, "c": Decimal("1.25")},
+        "named": Decimal("2.56"),
+        "list": [{"a": Decimal("0.00"), "b": None, "c": Decimal("1.25")}],
+        "map": [("k", b"\xfe")],
+        "day": date(1970, 1, 2),
+    }
+
+
+def test_schema_when_a_default_is_none_of_its_type_then_is_refused(schemas: Path) -> None:
+    price = {"name": "price", "type": "bytes", "default": "\u20ac"}
+    (schemas / "2.avsc").write_text(json.dumps(schema_of([price])))
+
+    with pytest.raises(ConfigError, match=r"2\.avsc: a default does not fit its type"):
+        SchemaRegistry(schemas, 2)
+
+
 def test_columns_when_read_by_time_then_have_the_day_of_the_record(
     write_segments: WriteSegments, schemas: Path
 ) -> None:
