@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from py4j.clientserver import JavaClient
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkContext, StatusTracker
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     TaskEngine: TypeAlias = SparkSession | LocalProcesses
@@ -336,7 +337,7 @@ def cause_of(failure: BaseException) -> BrokerError:
     if isinstance(failure, PySparkException) and (failure.getSqlState() or "").startswith(
         _OF_THE_QUERY
     ):
-        return QueryError(_located(text))
+        return QueryError(f"{_located(text)}{_reason_of(failure)}")
     if causes := list(_CAUSE.finditer(text)):
         # of an iterator over rows the JVM's exception comes as it is, with its stack
         located = _located(text[causes[-1].start(2) :])
@@ -345,6 +346,17 @@ def cause_of(failure: BaseException) -> BrokerError:
     if found := _LAST_LINE.findall(text):
         return SparkFailedError(found[-1].strip())
     return SparkFailedError(text.strip().partition("\n")[0] or type(failure).__name__)
+
+
+def _reason_of(failure: PySparkException) -> str:
+    """Return what can be said of a column that only Spark's Kafka source has."""
+    if not (failure.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+        return ""
+    from broker.spark.schema import kafka_column_hint  # late: it needs PySpark
+
+    name = (failure.getMessageParameters() or {}).get("objectName", "")
+    hint = kafka_column_hint(name.rpartition(".")[2].strip("`"))
+    return hint and f"; {hint}"
 
 
 def _located(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from broker.client.connection import Connection
     from broker.consumer.boundaries import BoundaryFinder
     from broker.protocol.responses import BrokerAddress
+
+logger = logging.getLogger(__name__)
 
 Offsets = dict[TopicPartition, int]
 OffsetDocument = dict[str, dict[str, int]]
@@ -68,6 +71,14 @@ _READ_ONLY = (
 _BOTH = (*_WHERE, "timeoutMs", "connectTimeoutMs")
 _WRITE_ONLY = ("topic", "compression", "batchSize", "retries", "stagingPath")
 _OF_SPARK = ("path", "checkpointLocation", "queryName")  # Spark hands these on to the source
+
+_WITHOUT_EFFECT = {
+    "includeHeaders": "messages have no headers",
+    "fetchOffset.numRetries": "offsets are asked for again during timeoutMs",
+    "fetchOffset.retryIntervalMs": "offsets are asked for again during timeoutMs",
+    "kafkaConsumer.pollTimeoutMs": "timeoutMs limits the wait for a response",
+}
+"""Options of Spark's Kafka source that are accepted and ignored, and why."""
 
 _HINTS = {
     "maxoffsetspertrigger": "offsets are bytes here: use maxBytesPerTrigger",
@@ -438,6 +449,7 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -
         ConfigError: one is unknown, malformed, missing or contradicts another.
     """
     values = _Values(options)
+    values.drop_without_effect()
     values.check_names((*_BOTH, *_READ_ONLY, *_OF_SPARK))
     where = _parse_where(values)
     ending = _parse_bound(values, UP_TO_END, forbidden=EARLIEST)
@@ -511,6 +523,13 @@ class _Values:
         for name in self._values:
             if name not in names:
                 raise ConfigError(f"unknown option '{name}'{_hint(name, names)}")
+
+    def drop_without_effect(self) -> None:
+        for name, reason in _WITHOUT_EFFECT.items():
+            if name == "includeHeaders" and self.flag(name):
+                continue  # it would have one
+            if self._values.pop(name.lower(), None) is not None:
+                logger.warning("the option %s has no effect: %s", name, reason)
 
     def get(self, name: str) -> str | None:
         return self._values.get(name.lower())

@@ -15,6 +15,7 @@ are unique. Messages of Kafka 0.7 have no key, timestamp or headers, so there ar
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
@@ -46,7 +47,26 @@ TYPES: dict[str, DataType] = {
 }
 COLUMNS = tuple(TYPES)[:-1]
 """All columns but `crc_ok`."""
+_OF_KAFKA = frozenset({"key", "timestamp", "timestamptype", "headers"})
+"""Columns that Spark's Kafka source has besides, in lower case."""
 _NULL_IF_DAMAGED = frozenset({"value", "crc"})
+
+
+def kafka_column_hint(name: str) -> str:
+    """Return why a column of Spark's Kafka source is missing; nothing about any other name."""
+    if name.lower() not in _OF_KAFKA:
+        return ""
+    return (
+        "messages of Kafka 0.7 have no key, timestamp or headers: take such fields from the value"
+    )
+
+
+def missing_column(name: str, valid: Iterable[str]) -> str:
+    """Return the text of an error about a column that does not exist."""
+    if reason := kafka_column_hint(name):
+        return f"there is no column '{name}'; {reason}"
+    hint = " (it needs crc=mark)" if name == "crc_ok" else ""
+    return f"there is no column '{name}'{hint}; valid: {', '.join(valid)}"
 
 
 def full_schema(crc: Crc) -> StructType:
@@ -67,8 +87,7 @@ def check_schema(schema: StructType, crc: Crc) -> None:
     known = {field.name: field.dataType for field in full_schema(crc)}
     for field in schema:
         if field.name not in known:
-            hint = " (it needs crc=mark)" if field.name == "crc_ok" else ""
-            raise ConfigError(f"there is no column '{field.name}'{hint}; valid: {', '.join(known)}")
+            raise ConfigError(missing_column(field.name, known))
         if field.dataType != known[field.name]:
             raise ConfigError(
                 f"column '{field.name}' is {known[field.name].simpleString()}, "

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructField, StructType
 from broker.errors import ConfigError
 from broker.spark.jobs import is_remote
 from broker.spark.options import ReadOptions, parse_crc, parse_read_options, parse_write_options
-from broker.spark.schema import check_schema, full_schema
+from broker.spark.schema import check_schema, full_schema, missing_column
 from broker.spark.workers import keep_imports
 
 if TYPE_CHECKING:
@@ -167,6 +167,6 @@ def _schema_of(columns: Sequence[str], options: Mapping[str, str]) -> StructType
     fields: list[StructField] = []
     for name in columns:
         if name not in known:
-            raise ConfigError(f"there is no column '{name}'; valid: {', '.join(known)}")
+            raise ConfigError(missing_column(name, known))
         fields.append(known[name])
     return StructType(fields)

@@ -204,6 +204,23 @@ def test_task_when_it_meets_damage_then_the_cause_names_the_place(
     assert str(cause).startswith(f"events[0-0]: the message at {7 * SIZE} is invalid: ")
 
 
+@pytest.mark.parametrize("name", ["key", "timestamp"])
+def test_column_when_of_spark_s_kafka_source_only_then_says_why_there_is_none(
+    spark: SparkSession, write_segments: WriteSegments, name: str
+) -> None:
+    data = write_segments(numbered(0, 1))
+    sentence = (
+        f"there is no column '{name}'; messages of Kafka 0.7 have no key, timestamp or headers"
+    )
+
+    with pytest.raises(ConfigError, match=sentence):
+        read_messages(spark, {"path": str(data)}, columns=[name])
+    with pytest.raises(PySparkException) as caught:
+        spark.read.format("pylog").schema(f"{name} string").load(str(data)).collect()
+
+    assert str(cause_of(caught.value)).startswith(sentence)
+
+
 def test_column_when_of_another_type_then_is_refused(
     spark: SparkSession, write_segments: WriteSegments
 ) -> None:

@@ -145,6 +145,18 @@ def test_query_when_impossible_then_says_what_and_where(
     assert "SQLSTATE" not in str(cause)
 
 
+@pytest.mark.parametrize("text", ["SELECT key FROM t", "SELECT 1 FROM t e WHERE e.Timestamp > 5"])
+def test_query_when_a_column_is_of_spark_s_kafka_source_only_then_says_why_there_is_none(
+    spark: SparkSession, messages: DataFrame, text: str
+) -> None:
+    make_view(with_text(messages), "t")
+
+    with pytest.raises(
+        QueryError, match=r"^line 1, column .*; messages of Kafka 0\.7 have no key, "
+    ):
+        query(spark, text)
+
+
 def test_query_when_impossible_then_standard_error_stays_empty(
     spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,13 +102,35 @@ def test_stream_options_when_for_batches_then_say_so(options: dict[str, str], me
         ("subscrib", "did you mean subscribe?"),
         ("maxOffsetsPerTrigger", "use maxBytesPerTrigger"),
         ("pushFilters", "use assign, startingOffsets and endingOffsets"),
-        ("includeHeaders", "messages have no headers"),
         ("x", "valid: brokers"),
     ],
 )
 def test_option_when_unknown_then_helps(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=f"unknown option '{name.lower()}'.*{message}"):
         read(**{name: "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("includeHeaders", "false"),
+        ("fetchOffset.numRetries", "5"),
+        ("fetchOffset.retryIntervalMs", "100"),
+        ("kafkaConsumer.pollTimeoutMs", "512"),
+    ],
+)
+def test_option_when_of_kafka_and_without_effect_then_is_taken_with_a_warning(
+    name: str, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert read(**{name: value}) == read()
+
+    (record,) = caplog.records
+    assert f"the option {name} has no effect: " in record.getMessage()
+
+
+def test_headers_when_asked_for_then_are_refused() -> None:
+    with pytest.raises(ConfigError, match="'includeheaders': messages have no headers"):
+        read(includeHeaders="true")
 
 
 def test_topic_when_it_cannot_be_then_is_refused() -> None:
