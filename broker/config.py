@@ -76,6 +76,19 @@ class BrokerConfig(BaseConfig):
         _P("num.threads", "num_threads", _INT, "processor threads", 1),
         _P("num.partitions", "num_partitions", _INT, "partitions of a new topic", 1),
         _P("topic.partition.count.map", "topic_partition_counts", _MAP, "partitions by topic", 1),
+        _P(
+            "auto.create.topics.enable",
+            "auto_create_topics",
+            _BOOL,
+            "the first message to a topic makes it",
+        ),
+        _P(
+            "default.replication.factor",
+            "default_replication_factor",
+            _INT,
+            "replicas of a topic that its first message makes; 1: none, it stays on this broker",
+            1,
+        ),
         _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
         _P("max.socket.request.bytes", "max_request_bytes", _INT, "largest frame, bytes", 1),
         _P("max.topic.name.length", "max_topic_name_length", _INT, "longest topic name", 1),
@@ -149,6 +162,13 @@ class BrokerConfig(BaseConfig):
             maximum=525_600 * MINUTE_MS,
         ),
         _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
+        _P(
+            "topic.log.flush.interval",
+            "topic_flush_interval_messages",
+            _MAP,
+            "the same by topic",
+            1,
+        ),
         _P("log.default.flush.interval.ms", "flush_interval_ms", _INT, "or after this time", 1),
         _P("topic.flush.intervals.ms", "topic_flush_interval_ms", _MAP, "the same by topic", 1),
         _P("log.flush.before.read", "flush_before_read", _BOOL, "consumers see flushed messages"),
@@ -226,6 +246,13 @@ class BrokerConfig(BaseConfig):
             1,
         ),
         _P(
+            "replica.fetch.min.bytes",
+            "replica_fetch_min_bytes",
+            _INT,
+            "for so many new bytes of the partitions that are copied together",
+            1,
+        ),
+        _P(
             "replica.fetch.max.bytes",
             "replica_fetch_bytes",
             _INT,
@@ -237,6 +264,20 @@ class BrokerConfig(BaseConfig):
             "replica_socket_timeout_ms",
             _INT,
             "wait for a response of another broker",
+            1,
+        ),
+        _P(
+            "replica.socket.receive.buffer.bytes",
+            "replica_socket_receive_bytes",
+            _INT,
+            "SO_RCVBUF of connections to leaders; 0 the system's",
+            0,
+        ),
+        _P(
+            "controller.socket.timeout.ms",
+            "controller_socket_timeout_ms",
+            _INT,
+            "as the controller, wait for a response of a broker",
             1,
         ),
         _P(
@@ -295,6 +336,7 @@ class BrokerConfig(BaseConfig):
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
         "log.default.flush.scheduler.interval.ms": "a log is flushed when it is due",
         "num.io.threads": "num.threads says how many threads serve requests",
+        "queued.max.requests": "requests are not queued; queued.max.bytes limits their memory",
         "zk.synctime.ms": "watches keep what is read from ZooKeeper up to date",
     }
     DYNAMIC: ClassVar[frozenset[str]] = frozenset(
@@ -312,6 +354,7 @@ class BrokerConfig(BaseConfig):
             "topic_retention_bytes",
             "cleanup_interval_ms",
             "flush_interval_messages",
+            "topic_flush_interval_messages",
             "flush_interval_ms",
             "topic_flush_interval_ms",
             "flush_before_read",
@@ -334,6 +377,8 @@ class BrokerConfig(BaseConfig):
     num_threads: int = field(default_factory=_processor_count)
     num_partitions: int = 1
     topic_partition_counts: Mapping[str, int] = field(default_factory=dict)
+    auto_create_topics: bool = True
+    default_replication_factor: int = 1
     max_message_bytes: int = 1_000_000
     max_request_bytes: int = 104_857_600
     max_topic_name_length: int = 255
@@ -349,6 +394,7 @@ class BrokerConfig(BaseConfig):
     archive_dir: Path | None = None
     cleanup_interval_ms: int = 10 * MINUTE_MS
     flush_interval_messages: int = 10_000
+    topic_flush_interval_messages: Mapping[str, int] = field(default_factory=dict)
     flush_interval_ms: int = 100
     topic_flush_interval_ms: Mapping[str, int] = field(default_factory=dict)
     flush_before_read: bool = True
@@ -370,8 +416,11 @@ class BrokerConfig(BaseConfig):
     replica_lag_ms: int = 10_000
     num_replica_fetchers: int = 1
     replica_fetch_wait_ms: int = 500
+    replica_fetch_min_bytes: int = 1
     replica_fetch_bytes: int = 1 << 20
     replica_socket_timeout_ms: int = 30_000
+    replica_socket_receive_bytes: int = 0
+    controller_socket_timeout_ms: int = 30_000
     high_watermark_checkpoint_ms: int = 5000
     balances_leaders: bool = True
     leader_balance_interval_ms: int = 300_000
@@ -479,6 +528,12 @@ class ProducerConfig(BaseConfig):
             "how long messages wait for a broker that can take them",
             1,
         ),
+        _P(
+            "topic.metadata.refresh.interval.ms",
+            "metadata_refresh_ms",
+            _INT,
+            "with broker.list: ask for partitions after this time; negative: after failures only",
+        ),
         _P("num.retries", "num_retries", _INT, "attempts after a failure, at most", 0),
         _P("retry.backoff.ms", "retry_backoff_ms", _INT, "before the second of them", 0),
         _P("reconnect.interval", "reconnect_requests", _INT, "requests; 0 for no limit", 0),
@@ -517,6 +572,7 @@ class ProducerConfig(BaseConfig):
     max_message_bytes: int = 1_000_000
     max_in_flight: int = 64
     delivery_timeout_ms: int = 120_000
+    metadata_refresh_ms: int = 5000
     num_retries: int = 2_147_483_647  # delivery.timeout.ms ends them
     retry_backoff_ms: int = 100
     reconnect_requests: int = 30_000
@@ -637,6 +693,7 @@ def _parse_toml(path: Path, text: str) -> dict[str, str]:
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
     maps = {prop.name for prop in BrokerConfig.PROPERTIES if prop.kind is PropertyKind.TOPIC_MAP}
+    maps |= {alias for alias, one in BrokerConfig.aliases().items() if one in maps}
     for key, value in table.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and name in maps:

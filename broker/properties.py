@@ -50,6 +50,7 @@ ALIASES = (
     Alias("log.retention.bytes", "log.retention.size"),
     Alias("log.retention.bytes.per.topic", "topic.log.retention.size"),
     Alias("log.flush.interval.messages", "log.flush.interval"),
+    Alias("log.flush.interval.messages.per.topic", "topic.log.flush.interval"),
     Alias("log.flush.interval.ms", "log.default.flush.interval.ms"),
     Alias("log.flush.interval.ms.per.topic", "topic.flush.intervals.ms"),
     Alias("log.flush.scheduler.interval.ms", "log.default.flush.scheduler.interval.ms"),
@@ -57,6 +58,7 @@ ALIASES = (
     # producer
     Alias("metadata.broker.list", "broker.list"),
     Alias("message.send.max.retries", "num.retries"),
+    Alias("request.timeout.ms", "socket.timeout.ms"),
     Alias("send.buffer.bytes", "buffer.size"),
     Alias("queue.buffering.max.ms", "queue.time"),
     Alias("queue.buffering.max.messages", "queue.size"),

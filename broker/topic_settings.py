@@ -105,7 +105,7 @@ TOPIC_SETTINGS = (
     TopicSetting(
         _P("flush.messages", "flush_interval_messages", _INT, "flush after n messages", 1),
         "flush_interval_messages",
-        "",
+        "topic_flush_interval_messages",
         "at once",
     ),
     TopicSetting(

@@ -47,8 +47,6 @@ DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
 DEFAULT_DELIVERY_TIMEOUT_S = 120.0
 _MAX_CONNECT_S = 1.0
 """Of one attempt: then the broker's address is looked up again, as it may have moved."""
-_MAX_AGE_S = 5.0
-"""Partitions that come into being later are seen after so long without ZooKeeper's watches."""
 
 
 class SyncProducer:
@@ -355,7 +353,7 @@ class Producer:
                 on_delivery=on_delivery,
                 waits=queueing is None,
                 refresh_s=math.inf if config.zookeeper else refresh_s,
-                max_age_s=math.inf if config.zookeeper else _MAX_AGE_S,
+                max_age_s=_max_age_s_of(config),
                 queueing=queueing,
                 callbacks=callbacks,
             )
@@ -573,6 +571,12 @@ def compressed_topics_of(config: ProducerConfig) -> list[str]:
 def reconnect_rule_of(config: ProducerConfig) -> ReconnectRule:
     """Return when connections are made anew."""
     return ReconnectRule(config.reconnect_requests, config.reconnect_ms / 1000)
+
+
+def _max_age_s_of(config: ProducerConfig) -> float:
+    """Return after how long partitions are asked for again; with ZooKeeper they are watched."""
+    is_limited = not config.zookeeper and config.metadata_refresh_ms >= 0
+    return config.metadata_refresh_ms / 1000 if is_limited else math.inf
 
 
 def _connector_of(config: ProducerConfig) -> Connect:

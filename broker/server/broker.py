@@ -19,14 +19,14 @@ from broker import __version__
 from broker.clock import Clock, SystemClock
 from broker.cluster_state import NO_CONTROLLER, ReplicatedPartition, Unmoved
 from broker.config import BrokerConfig
-from broker.errors import BrokerError, RegistryUnreachableError, StorageError
+from broker.errors import BrokerError, ConfigError, RegistryUnreachableError, StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol import codec
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
 from broker.server.acceptor import Acceptor, listen
 from broker.server.admin import AdminHandler, supported_versions
-from broker.server.cluster_view import ClusterView, RegistryFeed
+from broker.server.cluster_view import ClusterMetadata, ClusterView, RegistryFeed
 from broker.server.connection import LingeringClient
 from broker.server.control import ControlHandler
 from broker.server.fetch import FetchHandler
@@ -47,6 +47,7 @@ from broker.server.replica_manager import ReplicaManager
 from broker.server.replica_reads import ReplicaReadHandler
 from broker.server.replication_status import replica_records, replication_metrics
 from broker.server.state_change_log import StateChangeLog
+from broker.server.topic_creations import TopicCreations
 from broker.server.validation import TURN_BYTES, Validator
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
@@ -134,8 +135,15 @@ class Broker:
         self.failure: StorageError | None = None
         """Why the broker asks for its own shutdown, if it does."""
         self._control = ControlHandler(self._replicas)
+        self._creations = TopicCreations(
+            config, self._logs, self._replicas, self._snapshot, self._settings_of
+        )
         self._forwarder = Forwarder(
-            self._replicas, self._clock, config.broker_id, config.max_request_bytes
+            self._replicas,
+            self._creations,
+            self._clock,
+            config.broker_id,
+            config.max_request_bytes,
         )
         self._controller: ControllerThread | None = None
         self._registry: Registry | None = None
@@ -177,7 +185,7 @@ class Broker:
         Raises:
             LogLockedError: another broker uses the data directory, or it is of another broker or
                 cluster.
-            ConfigError: the data directory cannot be used.
+            ConfigError: the data directory cannot be used, or replicas need ZooKeeper.
             AddressInUseError: the port is taken.
             RegistryUnreachableError: ZooKeeper gives no session.
             RegistryConflictError: another broker holds this id.
@@ -213,6 +221,11 @@ class Broker:
     def _open_registry(self) -> None:
         """Connect to ZooKeeper, join its cluster, and apply the settings there."""
         if not self.config.zookeeper_connect:
+            if (factor := self.config.default_replication_factor) > 1:
+                raise ConfigError(
+                    f"default.replication.factor={factor} needs zk.connect: replicas are on other "
+                    "brokers of a cluster"
+                )
             return
         # late: kazoo, which a broker may do without
         from broker.server.settings import SettingsFollower
@@ -302,6 +315,7 @@ class Broker:
             last_good_settings=self._settings.last_good,
             balance=balance if config.balances_leaders else None,
             stats_period_s=config.monitoring_period_ms / 1000,
+            push_timeout_s=config.controller_socket_timeout_ms / 1000,
         )
         self._control.controller = self._controller
 
@@ -310,6 +324,13 @@ class Broker:
     ) -> None:
         assert self._view is not None
         self._view.apply_partition_states(partitions, gone)
+
+    def _snapshot(self) -> ClusterMetadata:
+        assert self._view is not None
+        return self._view.snapshot()
+
+    def _settings_of(self, topic: str) -> Mapping[str, str]:
+        return {} if self._settings is None else self._settings.last_good(topic)
 
     def _note_directory_failure(self, failure: StorageError) -> None:
         self.changes.note(LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure)))
@@ -393,6 +414,7 @@ class Broker:
                 self._logs,
                 self._replicas,
                 self._forwarder,
+                self._creations,
                 validator,
                 metrics,
                 self._clock,
@@ -562,6 +584,7 @@ class Broker:
         self._leave_office()
         self._replicas.stop()  # ends orders that are being carried out
         self._control.stop()
+        self._creations.stop()
         self._forwarder.stop()
         self._logs.close(self._steps.run)
         self.changes.close()

@@ -112,6 +112,7 @@ class ControllerThread:
         last_good_settings: returns those of a topic whose node in ZooKeeper is not valid.
         balance: when leaderships go back to the preferred leaders; None: on request only.
         stats_period_s: length of the windows of rates and times.
+        push_timeout_s: how long a broker may take to carry out a push.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class ControllerThread:
         last_good_settings: Callable[[str], Mapping[str, str]],
         balance: LeaderBalance | None = None,
         stats_period_s: float = 600.0,
+        push_timeout_s: float = 30.0,
     ) -> None:
         self._registry = registry
         self._me = broker_id
@@ -154,6 +156,7 @@ class ControllerThread:
         self.fenced_count = 0
         """Terms of office that ended as another broker had taken it."""
         self._stats_period_s = stats_period_s
+        self._push_timeout_s = push_timeout_s
         self._push_stats: dict[int, WindowedStats] = {}
         self._awaited_topics: set[str] = set()
         self._creations: list[_Creation] = []
@@ -611,7 +614,7 @@ class ControllerThread:
                 broker.id, WindowedStats(self._clock, self._stats_period_s)
             )
             sender = self._senders[broker.id] = PushSender(
-                broker, controller, self._take_answer, self._clock, stats
+                broker, controller, self._take_answer, self._clock, stats, self._push_timeout_s
             )
         return sender
 

@@ -49,6 +49,7 @@ from broker.protocol.responses import (
 )
 from broker.server.purgatory import Response
 from broker.server.replica_manager import ReplicaManager
+from broker.server.topic_creations import TopicCreations
 from broker.topic import TopicPartition
 
 _T = TypeVar("_T")
@@ -73,15 +74,22 @@ class Forwarder:
 
     Args:
         replicas: know who leads.
+        creations: have topics created whose first message is sent.
         clock: for the deadline.
         broker_id: of this broker.
         max_message_bytes: no message is larger; a damaged length may say so.
     """
 
     def __init__(
-        self, replicas: ReplicaManager, clock: Clock, broker_id: int, max_message_bytes: int
+        self,
+        replicas: ReplicaManager,
+        creations: TopicCreations,
+        clock: Clock,
+        broker_id: int,
+        max_message_bytes: int,
     ) -> None:
         self._replicas = replicas
+        self._creations = creations
         self._clock = clock
         self._broker_id = broker_id
         self._max_message_bytes = max_message_bytes
@@ -156,6 +164,8 @@ class Forwarder:
                     raise
 
     def _attempt(self, one: PartitionSet) -> None:
+        if self._creations.needs_controller(one.partition.topic):
+            self._creations.validate(one.partition.topic)
         connection = self._connect(self._leader_of(one.partition))
         request = PublishRequest(Acks.WRITTEN, int(_TIMEOUT_S * 1000), (one,))
         (published,) = decode_publish_response(_call(connection, request))
@@ -247,10 +257,10 @@ class Forwarder:
         """Return the id of a partition's leader.
 
         Raises:
-            LeaderNotAvailableError: no broker that is live leads it, other than this one.
+            LeaderNotAvailableError: no broker that is live leads it.
         """
         leader_id = self._replicas.leader_id(partition)
-        if leader_id == self._broker_id or self._replicas.address_of(leader_id) is None:
+        if self._replicas.address_of(leader_id) is None:
             raise LeaderNotAvailableError(f"no broker that is live leads {partition}")
         return leader_id
 

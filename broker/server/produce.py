@@ -51,6 +51,7 @@ from broker.server.forwarder import Forwarder
 from broker.server.metrics import ProcessorMetrics
 from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
 from broker.server.replica_manager import ReplicaManager
+from broker.server.topic_creations import TopicCreations
 from broker.server.validation import Validator, ValidMessages
 from broker.topic import TopicPartition, validate_topic_name
 
@@ -178,6 +179,7 @@ class ProduceHandler:
         logs: where the logs are.
         replicas: say which partitions with replicas this broker leads.
         forwarder: takes what clients of 0.7 send for those that others lead.
+        creations: decide about first messages of topics.
         validator: validates the sets.
         metrics: of the thread.
         clock: for deadlines.
@@ -191,6 +193,7 @@ class ProduceHandler:
         logs: LogManager,
         replicas: ReplicaManager,
         forwarder: Forwarder,
+        creations: TopicCreations,
         validator: Validator,
         metrics: ProcessorMetrics,
         clock: Clock,
@@ -202,6 +205,7 @@ class ProduceHandler:
         self._logs = logs
         self._replicas = replicas
         self._forwarder = forwarder
+        self._creations = creations
         self._validator = validator
         self._metrics = metrics
         self._clock = clock
@@ -298,7 +302,7 @@ class ProduceHandler:
         appends: list[_LogAppend] = []
         forwarded: list[PartitionSet] = []
         for partition, (message_set,) in parts:
-            if not is_publish and self._replicas.is_replicated(partition.topic):
+            if not is_publish and self._has_replicas(partition.topic):
                 partition = self._at_home(partition)
             log_append = self._validate(partition, message_set, refused)
             if isinstance(log_append.error, MessageSizeTooLargeError) and not is_publish:
@@ -333,9 +337,11 @@ class ProduceHandler:
 
     def _is_led_elsewhere(self, partition: TopicPartition) -> bool:
         """Return whether another broker than this home leads a partition, or none at present."""
-        if not self._replicas.is_replicated(partition.topic):
-            return False
-        return not self._replicas.leads(partition)
+        return self._has_replicas(partition.topic) and not self._replicas.leads(partition)
+
+    def _has_replicas(self, topic: str) -> bool:
+        """Return whether a topic has replicas, or its first message gives it some."""
+        return self._replicas.is_replicated(topic) or self._creations.needs_controller(topic)
 
     def _validate(
         self, partition: TopicPartition, message_set: Buffer, refused: RefusedPartitions
@@ -400,11 +406,12 @@ class ProduceHandler:
 
         Raises:
             NotLeaderError: the partition has its replicas on other brokers.
-            ServerError: see `LogManager.get_or_create`.
+            ServerError: see `TopicCreations.validate` and `LogManager.get_or_create`.
         """
         log = self._logs.get(topic, index)
         if log is None:
             self._replicas.find_served(TopicPartition(topic, self._broker_id, index))
+            self._creations.validate(topic)
             log = self._logs.get_or_create(topic, index)
         return log
 

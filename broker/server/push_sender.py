@@ -24,7 +24,6 @@ from broker.stats import WindowedStats
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.3
-_TIMEOUT_S = 30.0
 _CONNECT_TIMEOUT_S = 2.0
 
 
@@ -55,6 +54,7 @@ class PushSender:
             out.
         clock: for the times of pushes.
         stats: where those are counted.
+        timeout_s: how long the broker may take to carry one out.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class PushSender:
         on_answer: _OnAnswer,
         clock: Clock,
         stats: WindowedStats,
+        timeout_s: float,
     ) -> None:
         self.broker = broker
         self.controller = controller
@@ -78,7 +79,7 @@ class PushSender:
         self._reported_error = ""
         self._connection = Connection(
             BrokerAddress(broker.id, broker.host, broker.port),
-            timeout_s=_TIMEOUT_S,
+            timeout_s=timeout_s,
             connect_timeout_s=_CONNECT_TIMEOUT_S,
             client_id=f"controller-{controller.me}",
             retries_refused=False,

@@ -195,6 +195,7 @@ class ReplicaFetcher:
                 connect_timeout_s=_CONNECT_TIMEOUT_S,
                 client_id=f"broker-{self._config.broker_id}",
                 retries_refused=False,
+                receive_bytes=self._config.replica_socket_receive_bytes,
             )
             if self._is_stopping.is_set():
                 return
@@ -247,7 +248,7 @@ class ReplicaFetcher:
             self._config.broker_id,
             self._replicas.broker_epoch,
             int(self._wait_s(self._config.replica_fetch_wait_ms / 1000) * 1000),
-            1,
+            self._config.replica_fetch_min_bytes,
             max(_MAX_RESPONSE_BYTES, max(one.max_bytes for one in positions)),
             tuple(positions),
         )

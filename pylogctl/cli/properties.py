@@ -58,6 +58,8 @@ def _without_queues(batch: str, linger: str) -> dict[str, str]:
         "queue.time": linger,
         "batch.size": batch,
         "queue.enqueueTimeout.ms": _NO_QUEUE,
+        "topic.metadata.refresh.interval.ms": "partitions are asked for at the start, and when a "
+        "broker is lost",
     }
 
 

@@ -381,6 +381,26 @@ def test_path_when_optional_and_empty_then_is_none() -> None:
         (BrokerConfig, "log.segment.bytes", "100", "segment_bytes", 100),
         (BrokerConfig, "log.dirs", "/data", "data_dir", Path("/data")),
         (BrokerConfig, "log.flush.interval.messages", "9", "flush_interval_messages", 9),
+        (
+            BrokerConfig,
+            "log.flush.interval.messages.per.topic",
+            "a:9",
+            "topic_flush_interval_messages",
+            {"a": 9},
+        ),
+        (BrokerConfig, "auto.create.topics.enable", "false", "auto_create_topics", False),
+        (BrokerConfig, "default.replication.factor", "3", "default_replication_factor", 3),
+        (BrokerConfig, "replica.fetch.min.bytes", "9", "replica_fetch_min_bytes", 9),
+        (BrokerConfig, "controller.socket.timeout.ms", "9", "controller_socket_timeout_ms", 9),
+        (
+            BrokerConfig,
+            "replica.socket.receive.buffer.bytes",
+            "9",
+            "replica_socket_receive_bytes",
+            9,
+        ),
+        (ProducerConfig, "request.timeout.ms", "9", "socket_timeout_ms", 9),
+        (ProducerConfig, "topic.metadata.refresh.interval.ms", "-1", "metadata_refresh_ms", -1),
         (BrokerConfig, "log.retention.ms", "1500", "retention_ms", 1500),
         (BrokerConfig, "log.retention.check.interval.ms", "500", "cleanup_interval_ms", 500),
         (BrokerConfig, "zookeeper.session.timeout.ms", "9", "zk_session_timeout_ms", 9),
@@ -409,9 +429,12 @@ def test_aliases_when_listed_then_each_names_a_property_and_hides_none() -> None
 def test_property_when_it_has_no_effect_under_its_name_of_08_then_a_warning_says_why(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    BrokerConfig.from_properties({"log.flush.scheduler.interval.ms": "1000"})
+    BrokerConfig.from_properties(
+        {"log.flush.scheduler.interval.ms": "1000", "queued.max.requests": "9"}
+    )
 
     assert "log.flush.scheduler.interval.ms has no effect" in caplog.text
+    assert "queued.max.requests has no effect" in caplog.text
 
 
 def test_settings_when_some_are_changed_then_the_others_stay() -> None:

@@ -53,6 +53,16 @@ def test_toml_when_a_name_starts_another_one_then_quoting_sets_both(tmp_path: Pa
     assert (config.max_connections, config.max_connections_per_ip) == (10, 2)
 
 
+def test_toml_when_a_table_names_topics_by_the_property_of_08_then_it_is_one_property(
+    tmp_path: Path,
+) -> None:
+    text = '[log.flush.interval.messages.per.topic]\n"a.b" = 5\n'
+
+    config = BrokerConfig.from_properties(load_file(write(tmp_path / "broker.toml", text)))
+
+    assert config.topic_flush_interval_messages == {"a.b": 5}
+
+
 def test_toml_when_broken_then_config_error_names_file_and_line(tmp_path: Path) -> None:
     path = write(tmp_path / "broker.toml", "port = 1\nport = = 2\n")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -30,6 +31,7 @@ from broker.server.handlers import CloseConnection, Offload, RequestHandlers, Yi
 from broker.server.metrics import ProcessorMetrics
 from broker.server.produce import ProduceHandler
 from broker.server.replica_manager import ReplicaManager
+from broker.server.topic_creations import TopicCreations
 from broker.server.validation import Validator
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import PeerFactory
@@ -95,7 +97,14 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
             replicas := ReplicaManager(
                 config, logs, clock, lambda _news, _gone: None, lambda _: None
             ),
-            Forwarder(replicas, clock, 0, config.max_request_bytes),
+            Forwarder(
+                replicas,
+                creations := TopicCreations(config, logs, replicas, Mock(), Mock()),
+                clock,
+                0,
+                config.max_request_bytes,
+            ),
+            creations,
             validator,
             metrics,
             clock,

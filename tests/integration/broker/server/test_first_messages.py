@@ -1,0 +1,151 @@
+"""First messages of topics where the settings forbid them to make one, or ask for replicas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.client.controller_client import cluster_metadata
+from broker.errors import (
+    NO_ERROR,
+    ConfigError,
+    InvalidReplicationFactorError,
+    LeaderNotAvailableError,
+    UnknownTopicError,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.requests import LATEST_TIME
+from broker.protocol.responses import PartitionMetadata, Published, decode_publish_response
+from broker.server.broker import Broker
+from broker.topic import TopicPartition
+from broker.zk.settings import SettingsRegistry, node_of_topic
+from tests.integration.broker.factories import (
+    BrokerFactory,
+    ConnectionFactory,
+    PeerFactory,
+    address_of,
+)
+from tests.support.waiting import wait_until
+
+MESSAGES = encode([b"one", b"two"])
+
+
+def start_cluster(
+    start_broker: BrokerFactory, zookeeper: str, directory: Path, *, size: int
+) -> list[Broker]:
+    """Start brokers that give new topics two replicas, and two partitions at each home."""
+    return [
+        start_broker(
+            broker_id=broker_id,
+            data_dir=directory / str(broker_id),
+            zookeeper=zookeeper,
+            num_partitions=2,
+            default_replication_factor=2,
+        )
+        for broker_id in range(size)
+    ]
+
+
+def publish(connect: PeerFactory, broker: Broker, partition: TopicPartition) -> Published:
+    """Publish on a connection of its own: a refusal holds for all later sets of one."""
+    request = PublishRequest(Acks.COMMITTED, 30_000, (PartitionSet(partition, MESSAGES),))
+    peer = connect(broker)
+    (published,) = decode_publish_response(peer.call(request))
+    peer.close()
+    return published
+
+
+def partitions_of(
+    broker: Broker, open_connection: ConnectionFactory, topic: str
+) -> dict[str, PartitionMetadata]:
+    """Return what a broker tells of the partitions of a topic, by name."""
+    metadata = cluster_metadata([address_of(broker)], open_connection, (topic,))
+    return {one.partition.name: one for found in metadata.topics for one in found.partitions}
+
+
+@pytest.mark.zookeeper
+def test_first_message_when_default_replication_factor_is_two_then_its_partition_has_two_replicas(
+    start_broker: BrokerFactory,
+    open_connection: ConnectionFactory,
+    connect: PeerFactory,
+    zookeeper: str,
+    tmp_path: Path,
+) -> None:
+    brokers = start_cluster(start_broker, zookeeper, tmp_path, size=3)
+    assert brokers[2]._registry is not None
+    settings = SettingsRegistry(brokers[2]._registry.session)
+    settings.change(node_of_topic("t"), lambda _: {"flush.ms": "50"})
+    wait_until(lambda: brokers[2]._settings_of("t"), "the broker to hear of the settings")
+    first = TopicPartition("t", 2, 1)
+
+    assert publish(connect, brokers[2], first).error == LeaderNotAvailableError.code
+    wait_until(
+        lambda: publish(connect, brokers[2], first).error == NO_ERROR, "the topic to be created"
+    )
+
+    found = partitions_of(brokers[2], open_connection, "t")
+    assert sorted(found) == ["0-0", "0-1", "1-0", "1-1", "2-0", "2-1"]
+    assert all(len(one.replicas) == 2 for one in found.values())
+    assert found["2-1"].replicas[0] == 2
+    assert settings.read(node_of_topic("t")) == {"flush.ms": "50"}
+
+
+@pytest.mark.zookeeper
+def test_first_produce_of_0_7_when_default_replication_factor_is_two_then_nothing_is_lost(
+    start_broker: BrokerFactory,
+    open_connection: ConnectionFactory,
+    connect: PeerFactory,
+    zookeeper: str,
+    tmp_path: Path,
+) -> None:
+    brokers = start_cluster(start_broker, zookeeper, tmp_path, size=2)
+    peer = connect(brokers[1])
+
+    for _ in range(3):
+        peer.produce("t", MESSAGES)
+
+    wait_until(
+        lambda: peer.offsets("t", LATEST_TIME)[0] == 3 * len(MESSAGES), "all sets to be stored"
+    )
+    assert peer.fetch("t", 0) == (NO_ERROR, MESSAGES * 3)
+    assert len(partitions_of(brokers[1], open_connection, "t")["1-0"].replicas) == 2
+
+
+@pytest.mark.zookeeper
+def test_first_message_when_live_brokers_are_too_few_then_it_is_refused_by_name(
+    start_broker: BrokerFactory, connect: PeerFactory, zookeeper: str, tmp_path: Path
+) -> None:
+    (broker,) = start_cluster(start_broker, zookeeper, tmp_path, size=1)
+    refusals: list[Published] = []
+
+    def is_refused() -> bool:
+        refusals.append(publish(connect, broker, TopicPartition("t", 0, 0)))
+        return refusals[-1].error == InvalidReplicationFactorError.code
+
+    wait_until(is_refused, "the controller's refusal")
+    assert (
+        "topic 't' cannot have 2 replicas of a partition: 1 brokers are live" in refusals[-1].text
+    )
+
+
+def test_first_message_when_auto_create_is_off_then_it_is_refused_and_makes_no_topic(
+    start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
+) -> None:
+    broker = start_broker(data_dir=tmp_path / "data", auto_create_topics=False)
+    peer = connect(broker)
+
+    refusal = peer.publish("t", MESSAGES)
+    assert refusal.error == UnknownTopicError.code
+    assert "topic create" in refusal.text
+    peer.produce("t", MESSAGES)
+    assert peer.is_closed()
+    assert broker.status()["topics"] == 0
+
+
+def test_start_when_default_replication_factor_is_two_without_zookeeper_then_it_is_refused(
+    start_broker: BrokerFactory, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"default\.replication\.factor=2 needs zk\.connect"):
+        start_broker(data_dir=tmp_path / "data", default_replication_factor=2)
