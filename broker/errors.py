@@ -231,7 +231,7 @@ class InvalidTopicError(ServerError):
 
 
 class NotEnoughReplicasError(ServerError):
-    """Fewer replicas are in sync than the topic requires; nothing was appended."""
+    """Fewer replicas are in sync than the topic requires; the request has appended nothing."""
 
     code = 19
     is_retriable = True

@@ -132,7 +132,10 @@ class Results(Protocol):
 
 
 class _InFlight:
-    """A request whose response is outstanding; `response` decodes that of a single set."""
+    """A request whose response is outstanding; `response` decodes that of a single set.
+
+    `correlation_id` is 0 until the request is sent.
+    """
 
     __slots__ = ("acks", "correlation_id", "response", "sets", "size_bytes")
 
@@ -329,8 +332,10 @@ class BrokerSender:
         if not_stored:  # behind them comes the word of the broker that all it has is safe
             connection.await_end()
 
-    def take_back(self, error: BrokerError) -> tuple[list[PendingSet], BrokerError]:
+    def take_back(self, error: BrokerError) -> tuple[dict[PendingSet, bool], BrokerError]:
         """Close the connection after a failure; return what has no response, and the reason.
+
+        Of each set it tells whether the broker may have stored it.
 
         Responses that came before the failure are read first. Behind them can be the broker's word
         that it has stopped.
@@ -345,7 +350,12 @@ class BrokerSender:
         self.connection.close()
         self.must_reconnect = False
         window, self._window, self._window_bytes = self._window, deque(), 0
-        return [one for request in window for one in request.sets], error
+        is_known = isinstance(error, BrokerStoppedError)
+        return {
+            one: request.correlation_id > 0 and not is_known
+            for request in window
+            for one in request.sets
+        }, error
 
     def _has_rest(self) -> bool:
         """Return whether something had come on a connection before it was lost."""

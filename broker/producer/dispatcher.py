@@ -27,7 +27,9 @@ from broker.errors import (
     AcknowledgedLossError,
     BrokerError,
     BrokerStoppedError,
+    NotEnoughReplicasAfterAppendError,
     NotLeaderError,
+    RequestTimedOutError,
     ServerError,
 )
 from broker.producer.broker_connection import connection_to
@@ -273,6 +275,8 @@ class Dispatcher:
         partition = one.partition
         route = self._routes[partition]
         route.in_flight -= 1
+        if route.unknown:
+            route.unknown.pop(one, None)
         if isinstance(one, _Barrier):
             one.term = term
         else:
@@ -295,9 +299,12 @@ class Dispatcher:
         if error.is_retriable:
             if isinstance(error, NotLeaderError):
                 self._cluster.note_leader(one.partition, error.leader)
-            self._return(route, one, error)
+            may_be_stored = isinstance(
+                error, RequestTimedOutError | NotEnoughReplicasAfterAppendError
+            )
+            self._return(route, one, error, may_be_stored=may_be_stored)
             return
-        one.complete(-1, error)
+        one.complete(-1, route.final_error(one, error))
         self._plan_retry(route)
 
     def _lose(self, sender: BrokerSender, error: BrokerError) -> None:
@@ -307,19 +314,23 @@ class Dispatcher:
             self._written.note_stopped(
                 {one.partition for one in self._routes.values() if one.sender is sender}
             )
-        for one in sets:
+        for one, may_be_stored in sets.items():
             route = self._routes[one.partition]
             route.in_flight -= 1
             is_stop = isinstance(error, BrokerStoppedError)
             if is_stop and isinstance(one, _Barrier) and not self._written.has(one.partition):
                 one.complete(-1, None)  # all before it is safe
             elif error.is_retriable:
-                self._return(route, one, error)
+                self._return(route, one, error, may_be_stored=may_be_stored)
             else:
                 self._fail(one, error)
 
-    def _return(self, route: Route, one: PendingSet, error: BrokerError) -> None:
+    def _return(
+        self, route: Route, one: PendingSet, error: BrokerError, *, may_be_stored: bool
+    ) -> None:
         """Take a set back that is to be sent again."""
+        if may_be_stored:
+            route.unknown[one] = error
         route.return_set(one, error)
         self._unsent[route.partition] = route
         self._plan_retry(route)
@@ -394,7 +405,7 @@ class Dispatcher:
             if one in stored:
                 one.complete(stored[one], None)
             else:
-                self._fail(one, error)
+                self._fail(one, route.final_error(one, error))
 
     def _fail(self, one: PendingSet, error: BrokerError) -> None:
         self._failure = self._failure or error

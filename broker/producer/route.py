@@ -13,6 +13,8 @@ from broker.errors import (
     LeaderNotAvailableError,
     NotLeaderError,
     RequestTimeoutError,
+    ServerError,
+    error_for_code,
 )
 from broker.producer.broker_sender import BrokerSender, PendingSet, SendRules
 from broker.topic import TopicPartition
@@ -36,6 +38,7 @@ class Route:
         returned: sets that came back, and those behind them, until none is in flight.
         waiting: sets to send, in order.
         stored: the base offsets of those in `waiting` that were stored before one ahead of them.
+        unknown: of sets that came back and may be stored nevertheless, why that is not known.
         error: why a set came back; None while the route is not broken.
         failures: how often in a row sets came back.
         since_s: when they did first.
@@ -52,6 +55,7 @@ class Route:
         "sender",
         "since_s",
         "stored",
+        "unknown",
         "waiting",
     )
 
@@ -62,6 +66,7 @@ class Route:
         self.returned: list[PendingSet] = []
         self.waiting: deque[PendingSet] = deque()
         self.stored: dict[PendingSet, int] = {}
+        self.unknown: dict[PendingSet, BrokerError] = {}
         self.error: BrokerError | None = None
         self.failures = 0
         self.since_s = 0.0
@@ -93,6 +98,14 @@ class Route:
         if not self.returned:
             self.error = error
         self.returned.append(one)
+
+    def final_error(self, one: PendingSet, error: BrokerError) -> BrokerError:
+        """Return the error for a set that is given up: it tells of an earlier attempt, too."""
+        earlier = self.unknown.pop(one, None)
+        if earlier is None or earlier is error or not isinstance(error, ServerError):
+            return error
+        text = f"{error}; an earlier attempt may have stored these messages: {earlier}"
+        return error_for_code(error.code, text)
 
     def return_stored(self, one: PendingSet, base_offset: int) -> None:
         """Take back a set that is stored, and is completed after one ahead of it."""

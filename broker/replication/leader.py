@@ -163,7 +163,7 @@ class Leader:
         if needs_commit and count < least:
             raise NotEnoughReplicasError(
                 f"{self.info.partition}: {count} replicas are in sync, {least} are required; "
-                f"nothing was appended"
+                f"this request has appended nothing"
             )
 
     def check_latest(self) -> None:

@@ -447,6 +447,27 @@ def test_sets_when_nothing_takes_them_in_time_then_all_of_the_partition_fail_and
     assert world.payloads(PARTITIONS[0]) == [6]
 
 
+@pytest.mark.parametrize("first", [Act.LOSE_ANSWER, Act.LATE, Act.FEW_AFTER])
+def test_set_when_given_up_after_an_attempt_of_unknown_outcome_then_the_error_says_so(
+    first: Act,
+) -> None:
+    world, ends = World([first, Act.FEW_IN_SYNC]), Ends()
+    dispatcher = make_dispatcher(world, retries=1)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert isinstance(ends.errors[0], NotEnoughReplicasError)
+    assert "an earlier attempt may have stored these messages" in str(ends.errors[0])
+    assert str(dispatcher.take_failure()) == str(ends.errors[0])
+
+
+def test_set_when_no_attempt_had_an_unknown_outcome_then_the_error_is_the_brokers() -> None:
+    world, ends = World([Act.FEW_IN_SYNC, Act.FEW_IN_SYNC]), Ends()
+    dispatcher = make_dispatcher(world, retries=1)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert str(ends.errors[0]) == "FEW_IN_SYNC"
+
+
 def test_sets_when_the_program_does_not_want_to_wait_then_fail_at_once() -> None:
     world, ends = World(), Ends()
     dispatcher = make_dispatcher(world)
