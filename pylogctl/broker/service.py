@@ -60,6 +60,8 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
         CliError: a setting is wrong, or its port, or that of ZooKeeper, is in use.
     """
     layers = _config_layers(env, options)
+    if options.ephemeral:
+        _tell_unused_directories(env, layers)
     config = _broker_config(layers)
     if "dump" in env.settings.properties:
         dump_properties(env, BROKER, layers)
@@ -94,6 +96,23 @@ def _config_layers(env: Environment, options: StartOptions) -> list[Layer]:
         *given_layers(env),
         Layer("option", _as_properties(options, zookeeper)),
     ]
+
+
+def _tell_unused_directories(env: Environment, layers: Sequence[Layer]) -> None:
+    """Refuse directories of `-X` with `--ephemeral`; warn of those of files.
+
+    Raises:
+        UsageError: `-X` names some.
+    """
+    for layer in layers:
+        for name in layer.properties:
+            if BrokerConfig.name_in_07(name) != "log.dir":
+                continue
+            if layer.origin == "-X":
+                raise UsageError(
+                    f"-X {name} cannot be used with --ephemeral, which makes a directory"
+                )
+            env.warn(f"{layer.origin}: {name} is not used, as --ephemeral makes a directory")
 
 
 def _broker_config(layers: Sequence[Layer]) -> BrokerConfig:

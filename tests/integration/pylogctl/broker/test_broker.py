@@ -180,6 +180,18 @@ def test_start_without_its_registry_is_unreachable(run_process: Invoke, tmp_path
     assert "cannot reach ZooKeeper at 127.0.0.1:1" in result.stderr
 
 
+def test_start_ephemeral_when_a_file_names_directories_then_warns_that_they_are_not_used(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("log.dirs=/data\n")
+
+    result = invoke("broker", "start", "--ephemeral", "--config", str(file), "--check-config")
+
+    assert result.status == 0
+    assert f"{file}: log.dirs is not used" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
@@ -188,6 +200,7 @@ def test_start_without_its_registry_is_unreachable(run_process: Invoke, tmp_path
         (["-X", "nope=1"], ExitStatus.CONFIG, "try: pylogctl broker start -X list"),
         (["--config", "/no/such"], ExitStatus.CONFIG, "/no/such"),
         (["--ephemeral", "--data", "d"], ExitStatus.USAGE, "--data cannot be used"),
+        (["--ephemeral", "-X", "log.dirs=d"], ExitStatus.USAGE, "-X log.dirs cannot be used"),
         (["--no-zookeeper", "-Z", "h:1"], ExitStatus.USAGE, "--zookeeper cannot be used"),
         (["--port", "70000"], ExitStatus.USAGE, "--port"),
         (["--zookeeper-port", "0", "-Z", "h:1"], ExitStatus.USAGE, "is for the embedded ZooKeeper"),
