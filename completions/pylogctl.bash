@@ -77,7 +77,7 @@ __pylogctl_tables() {
         valued='--partitions -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl topic alter')
         commands='' words='@topic'
-        options='--partitions --replication-factor --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--partitions --replication-factor --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--partitions --replication-factor --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic elect')
         commands='' words='@topic'

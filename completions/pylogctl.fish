@@ -401,7 +401,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l help -d 'Sho
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a list -d 'List topics with their size'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a describe -d 'Show the partitions of topics: broker, offsets, segments, size and age'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a create -d 'Create a topic with a number of partitions on each of some brokers'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a alter -d 'Change how many partitions, or replicas, a topic with replicas has'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a alter -d 'Change how many partitions, or replicas, a topic has'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a elect -d 'Give leaderships back to the preferred replicas, the first of each partition'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a reassign -d 'Move partitions to other brokers, with their messages, while they are used'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a delete -d 'Delete topics from ZooKeeper and, with --data, from the brokers'
@@ -497,6 +497,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'

@@ -39,6 +39,7 @@ from broker.protocol.cluster_requests import (
     Reassignments,
     ReassignRequest,
     ReplicaTarget,
+    ReplicateTopicRequest,
 )
 from broker.protocol.compression import Codec, compress
 from broker.protocol.extension_requests import (
@@ -351,6 +352,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ControlledShutdownRequest: st.builds(ControlledShutdownRequest, INT32, INT64),
     DeleteReplicatedTopicRequest: st.builds(DeleteReplicatedTopicRequest, SHORT_STRING),
     AddPartitionsRequest: st.builds(AddPartitionsRequest, SHORT_STRING, INT32),
+    ReplicateTopicRequest: st.builds(ReplicateTopicRequest, SHORT_STRING, INT32),
     ElectLeadersRequest: st.builds(
         ElectLeadersRequest, st.sampled_from(ElectionKind), _tuples(PARTITION)
     ),

@@ -114,6 +114,29 @@ def place_partitions(
     return placed
 
 
+def place_replicas(
+    partitions: Iterable[TopicPartition], replication_factor: int, brokers: Sequence[LiveBroker]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the replicas for partitions that exist at their homes only; see `place_partitions`.
+
+    Args:
+        partitions: their homes are among the brokers.
+        replication_factor: replicas of each, at most one on each broker.
+        brokers: those that may get replicas.
+    """
+    racks = _racks(brokers)
+    order = _alternate_racks(brokers, racks)
+    return {
+        one: _choose(
+            one.home,
+            _followers(order, racks, order.index(one.home), shift=one.index),
+            racks,
+            replication_factor,
+        )
+        for one in partitions
+    }
+
+
 def _racks(brokers: Sequence[LiveBroker]) -> dict[int, str]:
     if all(one.rack for one in brokers):
         return {one.id: one.rack for one in brokers}

@@ -19,6 +19,7 @@ from broker.cluster_state import (
     NO_LEADER,
     UNKNOWN_BROKER_EPOCH,
     ClusterSnapshot,
+    Creation,
     DeletedTopic,
     IsrChange,
     IsrDecision,
@@ -35,7 +36,7 @@ from broker.cluster_state import (
     UnreadableTopic,
     creation_key,
 )
-from broker.controller.assignment import place_partitions, validate_target
+from broker.controller.assignment import place_partitions, place_replicas, validate_target
 from broker.controller.election import elect_offline, elect_preferred, elect_reassigned
 from broker.controller.store import Store
 from broker.errors import (
@@ -384,7 +385,10 @@ class Controller:
         writes = []
         for partition in self._all_partitions():
             if partition not in self._states:
-                replicas = self._topics[partition.topic].replicas[partition]
+                assignment = self._topics[partition.topic]
+                replicas = assignment.replicas[partition]
+                if partition.home in assignment.kept:  # which has messages that others lack
+                    replicas = (partition.home,)
                 live = tuple(one for one in replicas if one in eligible)
                 if live:
                     state = PartitionState(live[0], 0, live, self.epoch)
@@ -690,22 +694,75 @@ class Controller:
             InvalidRequestError: the number of partitions or a setting is out of range.
         """
         validate_topic_name(topic)
-        if topic in self._unreadable:
-            raise TopicExistsError(f"topic '{topic}' exists: {self._unreadable[topic].reason}")
-        if topic in self._topics:
-            state = "is being deleted" if topic in self._deletions else "exists"
-            raise TopicExistsError(f"topic '{topic}' {state}")
+        self._validate_absent(topic)
         brokers = self._brokers_for_new(topic, replication_factor)
         replicas = place_partitions(
             topic, partition_count, replication_factor, brokers, start=start
         )
         _validate_min_isr(topic, settings, replication_factor)
-        assignment = TopicAssignment(topic, creation_id, replicas)
+        return self._create(TopicAssignment(topic, creation_id, replicas), settings)
+
+    def replicate_topic(
+        self,
+        topic: str,
+        partitions: Collection[TopicPartition],
+        replication_factor: int,
+        kept: Mapping[int, Creation],
+        settings: Mapping[str, str],
+        *,
+        creation_id: str,
+    ) -> list[ReplicatedPartition]:
+        """Give replicas to a topic that has none.
+
+        The log at the home of a partition has all its messages: the home leads, and alone is in
+        sync until others have copied it. To clients it stays the same topic: `kept` has the
+        creations that they know.
+
+        Args:
+            topic: its name.
+            partitions: all that it has.
+            replication_factor: replicas of each partition, the home included.
+            kept: by home broker.
+            settings: of the topic, as text.
+            creation_id: not used by any topic before.
+
+        Raises:
+            TopicExistsError: the topic has replicas.
+            InvalidReplicationFactorError: there are too few live brokers.
+            InvalidRequestError: a home is not live, or is shutting down, or a setting is out of
+                range.
+        """
+        self._validate_absent(topic)
+        brokers = self._brokers_for_new(topic, replication_factor)
+        if away := {one.home for one in partitions} - {one.id for one in brokers}:
+            raise InvalidRequestError(
+                f"topic '{topic}' cannot get replicas while its brokers {sorted(away)} are away: "
+                "start them first"
+            )
+        if not 1 <= replication_factor <= len(brokers):
+            raise InvalidReplicationFactorError(
+                f"topic '{topic}' cannot have {replication_factor} replicas of a partition: "
+                f"{len(brokers)} brokers are live"
+            )
+        _validate_min_isr(topic, settings, replication_factor)
+        replicas = place_replicas(partitions, replication_factor, brokers)
+        return self._create(TopicAssignment(topic, creation_id, replicas, kept=kept), settings)
+
+    def _validate_absent(self, topic: str) -> None:
+        if topic in self._unreadable:
+            raise TopicExistsError(f"topic '{topic}' exists: {self._unreadable[topic].reason}")
+        if topic in self._topics:
+            state = "is being deleted" if topic in self._deletions else "exists"
+            raise TopicExistsError(f"topic '{topic}' {state}")
+
+    def _create(
+        self, assignment: TopicAssignment, settings: Mapping[str, str]
+    ) -> list[ReplicatedPartition]:
         self._store.create_topic(assignment, settings)
-        self._topics[topic] = assignment
-        self._settings[topic] = dict(settings)
+        self._topics[assignment.topic] = assignment
+        self._settings[assignment.topic] = dict(settings)
         self._settle("created")
-        return [self._described(one) for one in replicas]
+        return [self._described(one) for one in assignment.replicas]
 
     def add_partitions(
         self, topic: str, partition_count: int, *, start: int

@@ -62,6 +62,31 @@ class AddPartitionsRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicateTopicRequest:
+    """Ask the controller to give replicas to a topic that has none.
+
+    Attributes:
+        topic: its name.
+        replication_factor: copies of each partition, 1 or more.
+    """
+
+    TYPE: ClassVar[RequestType] = RequestType.REPLICATE_TOPIC
+    VERSION: ClassVar[int] = 0
+
+    topic: str
+    replication_factor: int
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return encode_short_string(self.topic) + INT32.pack(self.replication_factor)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> ReplicateTopicRequest:
+        """Read the body."""
+        return cls(reader.short_string(), reader.int32())
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteReplicatedTopicRequest:
     """Ask the controller to delete a topic with replicas, on all brokers."""
 

@@ -20,6 +20,7 @@ from broker.protocol.cluster_requests import (
     ElectLeadersRequest,
     ListReassignmentsRequest,
     ReassignRequest,
+    ReplicateTopicRequest,
 )
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import (
@@ -471,6 +472,7 @@ ControlRequest = (
     | CreateReplicatedTopicRequest
     | DeleteReplicatedTopicRequest
     | AddPartitionsRequest
+    | ReplicateTopicRequest
     | ElectLeadersRequest
     | ReassignRequest
     | ListReassignmentsRequest
@@ -520,6 +522,7 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (RequestType.CHANGE_ISR, 0): ChangeIsrRequest,
     (RequestType.CONTROLLED_SHUTDOWN, 0): ControlledShutdownRequest,
     (RequestType.ADD_PARTITIONS, 0): AddPartitionsRequest,
+    (RequestType.REPLICATE_TOPIC, 0): ReplicateTopicRequest,
     (RequestType.ELECT_LEADERS, 0): ElectLeadersRequest,
     (RequestType.REASSIGN, 0): ReassignRequest,
     (RequestType.LIST_REASSIGNMENTS, 0): ListReassignmentsRequest,

@@ -41,6 +41,7 @@ class RequestType(IntEnum):
     MOVE_LOG = 80
     READ_CHANGES = 81
     DIGEST_LOG = 82
+    REPLICATE_TOPIC = 83
 
 
 _VERSION_AND_ID = struct.Struct(">hi")

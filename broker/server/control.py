@@ -17,6 +17,7 @@ from broker.protocol.cluster_requests import (
     ElectLeadersRequest,
     ListReassignmentsRequest,
     ReassignRequest,
+    ReplicateTopicRequest,
     encode_outcomes,
     encode_reassignments,
 )
@@ -80,6 +81,8 @@ class ControlHandler:
                 return _respond(controller.create_topic(request), header, _encode_partitions)
             case AddPartitionsRequest():
                 return _respond(controller.add_partitions(request), header, _encode_partitions)
+            case ReplicateTopicRequest():
+                return _respond(controller.replicate_topic(request), header, _encode_partitions)
             case DeleteReplicatedTopicRequest():
                 return _respond(controller.delete_topic(request), header, _encode_nothing)
             case ElectLeadersRequest():

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 from broker.clock import Clock
 from broker.cluster_state import (
     NO_CONTROLLER,
+    Creation,
     IsrDecision,
     LiveBroker,
     ReplicatedPartition,
@@ -40,6 +41,7 @@ from broker.errors import (
     StaleControllerEpochError,
     TopicExistsError,
     UnknownServerError,
+    UnknownTopicError,
 )
 from broker.protocol.cluster_requests import (
     THROTTLE_STAYS,
@@ -51,6 +53,7 @@ from broker.protocol.cluster_requests import (
     PartitionReassignment,
     Reassignments,
     ReassignRequest,
+    ReplicateTopicRequest,
 )
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
@@ -64,6 +67,7 @@ from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 from broker.zk.controller_election import ControllerElection, Term
+from broker.zk.creations import read_creations
 from broker.zk.paths import CONTROLLER_EPOCH
 from broker.zk.registry import Registry
 from broker.zk.replicated_topics import ReplicatedTopics, ReplicatedTopicsStore
@@ -219,7 +223,6 @@ class ControllerThread:
         Until then a home broker does not know that a partition has replicas: it would take and
         acknowledge messages that no replica gets.
         """
-        created: Future[list[ReplicatedPartition]] = Future()
 
         def create(controller: Controller) -> list[ReplicatedPartition]:
             homes = self._registry.topic_partitions(request.topic)
@@ -237,17 +240,53 @@ class ControllerThread:
                 start=random.randrange(1 << 16),
             )
 
+        return self._submit_creation(request.topic, create)
+
+    def replicate_topic(self, request: ReplicateTopicRequest) -> Future[list[ReplicatedPartition]]:
+        """Have a topic without replicas get some; done when its home brokers know that."""
+        topic = request.topic
+
+        def replicate(controller: Controller) -> list[ReplicatedPartition]:
+            counts = self._registry.topic_partitions(topic)
+            if not counts and topic not in controller.topics:
+                raise UnknownTopicError(f"no live broker has topic '{topic}'")
+            away = self._registry.absent_homes([topic]).get(topic, [])
+            partitions = [
+                TopicPartition(topic, home, index)
+                for home, count in {**counts, **dict.fromkeys(away, 1)}.items()
+                for index in range(count)
+            ]
+            creations = read_creations(self._registry.session, partitions)
+            return controller.replicate_topic(
+                topic,
+                partitions,
+                request.replication_factor,
+                {
+                    one.home: creations.of(one) or Creation("", 0)  # nothing is known to be older
+                    for one in partitions
+                },
+                self._topics.settings([topic]).get(topic, {}),
+                creation_id=os.urandom(16).hex(),
+            )
+
+        return self._submit_creation(topic, replicate)
+
+    def _submit_creation(
+        self, topic: str, create: Callable[[Controller], list[ReplicatedPartition]]
+    ) -> Future[list[ReplicatedPartition]]:
+        created: Future[list[ReplicatedPartition]] = Future()
+
         def await_leaders(decided: Future[list[ReplicatedPartition]]) -> None:
             error = decided.exception()
             if error is not None:
-                self._awaited_topics.discard(request.topic)
+                self._awaited_topics.discard(topic)
                 created.set_exception(error)
                 return
             leaders = {one.state.leader for one in decided.result()}
-            self._creations.append(_Creation(request.topic, decided.result(), leaders, created))
+            self._creations.append(_Creation(topic, decided.result(), leaders, created))
             self._end_creations(self._controller)
 
-        self._awaited_topics.add(request.topic)
+        self._awaited_topics.add(topic)
         self._submit(self._with_all_brokers(create)).add_done_callback(await_leaders)
         return created
 

@@ -27,6 +27,7 @@ from broker.protocol.cluster_requests import (
     ElectLeadersRequest,
     ListReassignmentsRequest,
     ReassignRequest,
+    ReplicateTopicRequest,
 )
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
@@ -268,6 +269,7 @@ class RequestHandlers:
                 | CreateReplicatedTopicRequest()
                 | DeleteReplicatedTopicRequest()
                 | AddPartitionsRequest()
+                | ReplicateTopicRequest()
                 | ElectLeadersRequest()
                 | ReassignRequest()
                 | ListReassignmentsRequest()

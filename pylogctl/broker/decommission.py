@@ -157,8 +157,8 @@ def _name_plain(env: Environment, broker_id: int, plain: Counter[str]) -> None:
     for topic, count in sorted(plain.items()):
         env.warn(
             f"topic '{topic}' has {count} partition{'' if count == 1 else 's'} without replicas on "
-            f"broker {broker_id}: create a topic with --replication-factor, then `pylogctl copy "
-            f"{topic} NEW`, or read what is needed before the broker stops"
+            f"broker {broker_id}: `pylogctl topic alter {topic} --replication-factor N` gives it "
+            "replicas, which the next decommission moves"
         )
 
 

@@ -233,8 +233,15 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
 @accepts(
     *OUTPUT,
     *CONNECTION,
+    *CONFIRM,
     *DRY_RUN,
-    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
+    exits=(
+        *_READS,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.DECLINED,
+        ExitStatus.UNSUPPORTED,
+    ),
     examples=(
         "pylogctl topic alter orders --partitions 12",
         "pylogctl topic alter orders --replication-factor 3",
@@ -242,7 +249,7 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
 )
 def alter(
     env: Environment,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic with replicas.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic.")],
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -260,14 +267,15 @@ def alter(
         ),
     ] = None,
 ) -> None:
-    """Change how many partitions, or replicas, a topic with replicas has.
+    """Change how many partitions, or replicas, a topic has.
 
     Partitions cannot become fewer. A change of replicas goes on after the command, as `topic
-    reassign status` shows. Settings of topics: pylogctl config set --topic.
+    reassign status` shows. A topic without replicas gets some from its home brokers, all of which
+    must be live. Settings of topics: pylogctl config set --topic.
     """
     from pylogctl.cli.connections import Absence, open_cluster
     from pylogctl.topic import reassign
-    from pylogctl.topic.replication import add_partitions
+    from pylogctl.topic.replication import add_partitions, has_replicas, replicate_topic
 
     if (partitions is None) == (replication_factor is None):
         raise UsageError("either --partitions or --replication-factor is needed")
@@ -275,6 +283,10 @@ def alter(
         if partitions is not None:
             add_partitions(env, cluster, topic, partitions)
         else:
+            assert replication_factor is not None
+            if not has_replicas(env, cluster, topic):
+                replicate_topic(env, cluster, topic, replication_factor)
+                return
             plan = reassign.make_plan(env, cluster, [topic], replication_factor=replication_factor)
             reassign.execute(env, cluster, plan)
 

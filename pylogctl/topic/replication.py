@@ -13,6 +13,7 @@ from broker.protocol.cluster_requests import (
     ElectionKind,
     ElectLeadersRequest,
     PartitionOutcome,
+    ReplicateTopicRequest,
     decode_outcomes,
 )
 from broker.protocol.extension_requests import ExtensionRequest
@@ -25,7 +26,7 @@ from broker.protocol.replica_requests import (
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition, validate_topic_name
 from broker.topic_settings import normalize
-from pylogctl.cli.confirmation import confirm_name
+from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -108,6 +109,44 @@ def _record(one: ReplicatedPartition) -> Record:
     }
 
 
+def replicate_topic(
+    env: Environment, cluster: Cluster, topic: str, replication_factor: int
+) -> None:
+    """Have the controller give replicas to a topic without, after a question; render them.
+
+    Raises:
+        CliError: it was not confirmed.
+        BrokerError: no controller responds, or it refuses.
+    """
+    if env.settings.dry_run:
+        count = len(cluster.partitions(topic))
+        env.note(f"{count} partitions would get {replication_factor} replicas; nothing changed")
+        return
+    confirm(
+        env,
+        "topic alter",
+        f"topic '{topic}' has no replicas; it gets some, and stays one with replicas. Go on?",
+    )
+    body = _ask(env, cluster, ReplicateTopicRequest(topic, replication_factor))
+    render(env, CREATE_REPLICATED, map(_record, decode_partitions_response(body)))
+
+
+def has_replicas(env: Environment, cluster: Cluster, topic: str) -> bool:
+    """Return whether a topic has replicas.
+
+    Raises:
+        CliError: it does not exist.
+        BrokerError: no broker responds.
+    """
+    try:
+        replicas_of(env, cluster, [topic])
+    except CliError as error:
+        if error.code != "NOT_REPLICATED":
+            raise
+        return False
+    return True
+
+
 def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_count: int) -> None:
     """Have the controller add partitions to a topic until it has so many, and render the new ones.
 
@@ -152,7 +191,11 @@ def replicas_of(
                 ExitStatus.UNSUPPORTED if known else ExitStatus.NOT_FOUND,
                 f"topic '{topic.topic}' "
                 + ("was created without replicas" if known else "not found"),
-                hints=["topics with replicas: pylogctl topic create --replication-factor N"],
+                hints=[
+                    f"give it replicas: pylogctl topic alter {topic.topic} --replication-factor N"
+                    if known
+                    else "topics with replicas: pylogctl topic create --replication-factor N"
+                ],
                 code="NOT_REPLICATED" if known else "TOPIC_NOT_FOUND",
             )
     return found

@@ -50,7 +50,7 @@ WAYS = (
 
 
 class Pipe:
-    """A `produce` into a new topic with three replicas, fed with numbers.
+    """A `produce` into a topic, by default a new one with three replicas, fed with numbers.
 
     Args:
         cluster: gets the topic.
@@ -58,6 +58,7 @@ class Pipe:
         way: how.
         directory: for files of the command.
         zookeeper: where the command finds ZooKeeper.
+        partitions: of the topic, if it exists already.
     """
 
     def __init__(
@@ -67,10 +68,11 @@ class Pipe:
         way: Way,
         directory: Path,
         zookeeper: str,
+        partitions: Sequence[TopicPartition] = (),
     ) -> None:
         self.way = way
         self.fed = 0
-        self.partitions = cluster.create_topic(
+        self.partitions = partitions or cluster.create_topic(
             way.name, way.partition_count, 3, min_insync_replicas="2"
         )
         self.receipt = directory / f"{way.name}.receipt"

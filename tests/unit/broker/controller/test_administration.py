@@ -131,6 +131,68 @@ def test_add_partitions_when_topic_is_unknown_then_error() -> None:
         Cluster().controller.add_partitions("x", 1, start=0)
 
 
+# Replicas for a topic without
+
+
+def test_replicate_when_homes_are_live_then_they_lead_alone_and_clients_keep_the_topic() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.pushes()
+    kept = {0: Creation("home 0", 7), 1: Creation("home 1", 8)}
+    partitions = [TopicPartition("old", home, 0) for home in kept]
+
+    taken = cluster.controller.replicate_topic(
+        "old", partitions, 3, kept, {"min.insync.replicas": "2"}, creation_id="c1"
+    )
+
+    assert [one.replicas for one in taken] == [(0, 1, 2), (1, 2, 0)]
+    assert [one.state[:3] for one in taken] == [(0, 0, (0,)), (1, 0, (1,))]
+    assert [one.kept_id for one in taken] == ["home 0", "home 1"]
+    assert cluster.registry.topics["old"].kept == kept
+    assert cluster.registry.settings["old"] == {"min.insync.replicas": "2"}
+    assert cluster.pushes()[2].partitions == tuple(taken)
+
+
+def test_replicate_when_the_next_controller_begins_then_the_home_alone_is_in_sync() -> None:
+    cluster = Cluster(led(0, 0))
+    home, topic = TopicPartition("old", 1, 0), "old"
+    cluster.registry.topics[topic] = TopicAssignment(
+        topic, "c1", {home: (1, 0, 2)}, kept={1: Creation("home 1", 8)}
+    )
+
+    cluster.elect()
+
+    assert cluster.registry.states[home].state[:3] == (1, 0, (1,))
+
+
+@pytest.mark.parametrize(
+    ("homes", "factor", "error", "text"),
+    [
+        ((0, 9), 2, InvalidRequestError, r"'old' cannot .* brokers \[9\] are away"),
+        ((0, 1), 4, InvalidReplicationFactorError, "'old' cannot have 4 replicas .* 3 brokers"),
+        ((0, 1), 1, InvalidRequestError, r"min\.insync\.replicas of topic 'old' is 2"),
+    ],
+)
+def test_replicate_when_it_cannot_be_then_refused_by_name_and_nothing_is_changed(
+    homes: tuple[int, ...], factor: int, error: type[Exception], text: str
+) -> None:
+    cluster = Cluster(led(0, 0))
+    partitions = [TopicPartition("old", home, 0) for home in homes]
+    settings = {"min.insync.replicas": "2"}
+
+    with pytest.raises(error, match=text):
+        cluster.controller.replicate_topic(
+            "old", partitions, factor, {}, settings, creation_id="c1"
+        )
+    assert "old" not in cluster.registry.topics
+
+
+def test_replicate_when_the_topic_has_replicas_then_refused() -> None:
+    cluster = Cluster(led(0, 0))
+
+    with pytest.raises(TopicExistsError):
+        cluster.controller.replicate_topic("t", [P], 3, {}, {}, creation_id="c1")
+
+
 # Deletion
 
 
