@@ -487,7 +487,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-color -d 'Sa
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l partitions -d 'Add partitions until it has N' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l partitions -d 'Add partitions until it has N; of a topic without replicas, on each broker' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l replication-factor -d 'Copies of each partition to have' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l columns -d 'Choose and order columns; `help` lists them' -r

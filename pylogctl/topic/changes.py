@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from broker.zk.session import Session
 
 _POLL_S = 0.05
+_PARTITION_COUNT = "partition.count"
 
 
 class TopicCreation(NamedTuple):
@@ -217,6 +218,63 @@ def await_topic(cluster: Cluster, topic: str, homes: set[int], *, timeout_s: flo
                 f"after {timeout_s:g}s",
             )
         time.sleep(_POLL_S)
+
+
+def set_partition_count(
+    env: Environment, cluster: Cluster, session: Session, topic: str, partition_count: int
+) -> None:
+    """Have each broker add partitions to a topic without replicas, and render what was done.
+
+    It is a setting of the topic, which a broker that is away, or gets the topic later, takes too.
+
+    Raises:
+        CliError: the topic has more on some broker, or so many on all; or a broker does not add
+            them in time.
+        BrokerError: ZooKeeper does not respond.
+    """
+    from broker.zk.settings import SettingsRegistry, node_of_topic  # late: kazoo
+
+    counts = Counter(one.home for one in cluster.partitions(topic))
+    if max(counts.values()) > partition_count or min(counts.values()) == partition_count:
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"topic '{topic}' has {max(counts.values())} partitions on a broker; they cannot "
+            "become fewer or be replaced",
+        )
+    plan = [
+        TopicCreation(one, counts[one.id], partition_count)
+        for one in cluster.brokers()
+        if one.id in counts
+    ]
+
+    def show(action: str) -> None:
+        records = [_create_record(topic, one, action) for one in plan]
+        render(env, CREATE, [{**one, "partitions": partition_count} for one in records])
+
+    if env.settings.dry_run:
+        show("add")
+        env.note("nothing changed; this was a dry run")
+        return
+    SettingsRegistry(session).change(
+        node_of_topic(topic), lambda before: {**before, _PARTITION_COUNT: str(partition_count)}
+    )
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    give_up_s = time.monotonic() + timeout_s
+    while any(n < partition_count for n in _counts_on(cluster, topic, plan)):
+        if time.monotonic() >= give_up_s:
+            raise CliError(
+                ExitStatus.TIMEOUT,
+                f"topic '{topic}' is to have {partition_count} partitions on each broker, and some "
+                f"broker does not have them after {timeout_s:g}s",
+                hints=[f"try: pylogctl topic describe {topic}"],
+            )
+        time.sleep(_POLL_S)
+    show("added")
+
+
+def _counts_on(cluster: Cluster, topic: str, plan: Sequence[TopicCreation]) -> list[int]:
+    counts = Counter(one.home for one in cluster.partitions(topic))
+    return [counts[one.broker.id] for one in plan]
 
 
 def delete_topics(

@@ -257,7 +257,7 @@ def alter(
             metavar="N",
             min=1,
             max=MAX_PARTITIONS,
-            help="Add partitions until it has N.",
+            help="Add partitions until it has N; of a topic without replicas, on each broker.",
         ),
     ] = None,
     replication_factor: Annotated[
@@ -273,20 +273,29 @@ def alter(
     reassign status` shows. A topic without replicas gets some from its home brokers, all of which
     must be live. Settings of topics: pylogctl config set --topic.
     """
-    from pylogctl.cli.connections import Absence, open_cluster
+    from pylogctl.cli.connections import Absence, open_cluster, zookeeper_session
     from pylogctl.topic import reassign
+    from pylogctl.topic.changes import set_partition_count
     from pylogctl.topic.replication import add_partitions, has_replicas, replicate_topic
 
     if (partitions is None) == (replication_factor is None):
         raise UsageError("either --partitions or --replication-factor is needed")
     with open_cluster(env, absence=Absence.WARN) as cluster:
-        if partitions is not None:
-            add_partitions(env, cluster, topic, partitions)
-        else:
-            assert replication_factor is not None
-            if not has_replicas(env, cluster, topic):
+        if not has_replicas(env, cluster, topic):
+            if replication_factor is not None:
                 replicate_topic(env, cluster, topic, replication_factor)
                 return
+            assert partitions is not None
+            if env.settings.brokers:
+                raise UsageError(
+                    f"topic '{topic}' has no replicas: how many partitions it has is a setting in "
+                    "ZooKeeper, which --broker leaves out"
+                )
+            with zookeeper_session(env) as session:
+                set_partition_count(env, cluster, session, topic, partitions)
+        elif partitions is not None:
+            add_partitions(env, cluster, topic, partitions)
+        else:
             plan = reassign.make_plan(env, cluster, [topic], replication_factor=replication_factor)
             reassign.execute(env, cluster, plan)
 

@@ -1,4 +1,4 @@
-"""`topic alter --replication-factor` of a topic that was created without replicas."""
+"""`topic alter` of topics that were created without replicas."""
 
 from __future__ import annotations
 
@@ -68,6 +68,31 @@ def test_alter_when_a_pipe_and_a_group_run_then_nothing_is_missing_or_read_twice
     assert sorted(again.text.split()) == ["1", "2", "3"], again.stderr
 
 
+def test_alter_when_a_home_is_killed_at_once_then_it_leads_again_with_all_it_had(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    place = ("-Z", cluster.zookeeper)
+    group = ("consume", TOPIC, "--group", "g", "--default-offset", "start", "--exit-at-end", *place)
+    lines = [str(number) for number in range(1000)]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    assert invoke("topic", "create", TOPIC, "--partitions", "2", *place).status == 0
+    assert invoke("produce", TOPIC, "-p", "0-0", *place, stdin=data).status == 0
+    assert invoke(*group).text.split() == lines
+
+    altered = invoke("topic", "alter", TOPIC, "--replication-factor", "3", "--yes", *place)
+    assert altered.status == 0, altered.stderr
+    cluster.kill(0)
+    cluster.start(0)
+    cluster.await_full_isr(PARTITIONS)
+
+    assert invoke("produce", TOPIC, "-p", "0-0", *place, stdin=b"last\n").status == 0
+    assert invoke(*group).text.split() == ["last"]
+    cluster.await_equal_logs(PARTITIONS[0])
+    everything = invoke("consume", TOPIC, "-p", "0-0", "--from-beginning", "--exit-at-end", *place)
+    assert everything.text.split() == [*lines, "last"]
+
+
 def test_alter_when_a_home_is_away_then_refused_by_name_and_no_replicas(
     start_cluster: StartCluster, invoke: Invoke
 ) -> None:
@@ -97,3 +122,29 @@ def test_alter_when_not_confirmed_or_a_dry_run_then_nothing_is_changed(
     many = invoke(*alter, "--replication-factor", "3", "--yes")
     assert (many.status, "cannot have 3 replicas" in many.stderr) == (ExitStatus.CONFLICT, True)
     assert cluster.state(PARTITIONS[0]) is None
+
+
+def test_alter_partitions_when_the_topic_has_no_replicas_then_each_home_adds_them(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster(2)
+    place = ("-Z", cluster.zookeeper)
+    alter = ("topic", "alter", TOPIC, "--partitions")
+    assert invoke("topic", "create", TOPIC, "--partitions", "2", *place).status == 0
+
+    planned = invoke(*alter, "3", *place, "--dry-run", "--output", "json")
+    assert [one["before"] for one in json.loads(planned.text)["data"]] == [2, 2]
+    added = invoke(*alter, "3", *place, "--output", "json")
+    assert added.status == 0, added.stderr
+    assert [one["partitions"] for one in json.loads(added.text)["data"]] == [3, 3]
+    produced = invoke("produce", TOPIC, "-p", "1-2", *place, stdin=b"1\n")
+    assert produced.status == 0, produced.stderr
+    for fewer in ("3", "2"):
+        refused = invoke(*alter, fewer, *place)
+        assert refused.status == ExitStatus.CONFLICT
+        assert "cannot become fewer" in refused.stderr
+    with_replicas = invoke("topic", "alter", TOPIC, "--replication-factor", "2", "--yes", *place)
+    assert with_replicas.status == 0, with_replicas.stderr
+    found = TopicPartition(TOPIC, 1, 2)
+    cluster.await_full_isr([found])
+    cluster.await_equal_logs(found)
