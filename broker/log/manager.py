@@ -424,6 +424,8 @@ class LogManager:
                 if self._high_watermarks_task is not None:
                     self._high_watermarks_task.start()
                 if log is not None:
+                    if is_home:
+                        self._counts.fix(partition.topic)
                     self._replicate(log, creation_id)
                     return log
                 log = self._create_log(partition)

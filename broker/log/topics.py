@@ -101,6 +101,15 @@ class PartitionCounts:
             raise
         self._explicit = explicit
 
+    def fix(self, topic: str) -> None:
+        """Make a topic's present count explicit, so that the broker's own settings leave it.
+
+        Raises:
+            StorageError: it cannot be stored.
+        """
+        if topic not in self._explicit:
+            self.set_explicit(topic, self.of(topic))
+
     def forget(self, topic: str) -> None:
         """Remove a topic with its explicit count; `save` makes that permanent."""
         self._found.pop(topic, None)

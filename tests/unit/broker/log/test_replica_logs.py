@@ -61,6 +61,25 @@ def test_open_replica_when_closed_cleanly_then_the_next_start_has_all_of_it(
         log.append(TWELVE_BYTES, 1)
 
 
+def test_open_replica_when_the_log_had_none_then_its_messages_and_partition_count_stay(
+    make_manager: ManagerFactory,
+) -> None:
+    manager = make_manager(num_partitions=2)
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(TWELVE_BYTES, 1, flush_now=True)
+    log.flush()
+
+    assert manager.open_replica(HOME, "id") is log
+    assert (bytes_of(log), log.high_watermark) == (TWELVE_BYTES, 12)
+    manager.is_loss_known = True
+    manager.close()
+    manager = make_manager(num_partitions=5)
+    manager.open()
+    assert manager.partition_count("events") == 2
+    assert manager.replica_creation_id(HOME) == "id"
+
+
 def test_open_replica_when_home_is_another_broker_then_apart_from_own_partitions(
     make_manager: ManagerFactory, tmp_path: Path
 ) -> None:
