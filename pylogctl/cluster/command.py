@@ -42,9 +42,10 @@ def _metadata(env: Environment) -> ClusterMetadataResponse:
     examples=("pylogctl cluster describe", "pylogctl cluster describe -b broker-1:9092"),
 )
 def describe(env: Environment) -> None:
-    """Show the live brokers, the controller, and how partitions are spread.
+    """Show the brokers, the controller, and how partitions are spread.
 
-    Any one broker tells of the whole cluster.
+    A broker that is not registered is shown as long as a replica is assigned to it. Any one
+    broker tells of the whole cluster.
     """
     from pylogctl.cluster.document import DESCRIBE, broker_record
     from pylogctl.cluster.facts import broker_facts
@@ -63,7 +64,7 @@ def describe(env: Environment) -> None:
     ),
 )
 def health(env: Environment) -> None:
-    """Check that all partitions have a leader and all their replicas are in sync.
+    """Check that all brokers are there, partitions have leaders, and replicas are in sync.
 
     The exit status is 12 if a check fails, for monitoring. A warning is no failure: partitions
     that one more broker can make unavailable, and leaders that are not the preferred ones.

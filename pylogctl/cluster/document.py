@@ -11,7 +11,8 @@ DESCRIBE = Document(
     "cluster.describe/1",
     (
         Column("broker", "number in the cluster", ColumnKind.INTEGER),
-        Column("address", "address for clients"),
+        Column("live", "whether it is registered", ColumnKind.BOOLEAN),
+        Column("address", "address for clients; empty if it is not registered"),
         Column("rack", "where it stands; empty if not set"),
         Column("controller", "whether it is the controller", ColumnKind.BOOLEAN),
         Column("leads", "partitions that it leads", ColumnKind.INTEGER),
@@ -60,7 +61,8 @@ def broker_record(one: BrokerFacts) -> Record:
     """Return a row of `DESCRIBE`."""
     return {
         "broker": one.id,
-        "address": one.address,
+        "live": one.is_live,
+        "address": one.address or None,
         "rack": one.rack,
         "controller": one.is_controller,
         "leads": one.leads,

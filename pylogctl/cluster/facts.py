@@ -15,9 +15,13 @@ _IMBALANCE = 0.1
 
 
 class BrokerFacts(NamedTuple):
-    """A live broker: where it is, and how many partitions it leads and holds."""
+    """A broker: where it is, and how many partitions it leads and holds.
+
+    One that is not registered, but has replicas, has no address.
+    """
 
     id: int
+    is_live: bool
     address: str
     rack: str
     is_controller: bool
@@ -41,7 +45,7 @@ def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
 
 
 def broker_facts(metadata: ClusterMetadataResponse) -> list[BrokerFacts]:
-    """Return the live brokers, by id."""
+    """Return the live brokers, and those that replicas are assigned to, by id."""
     leads: Counter[int] = Counter()
     preferred: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
@@ -51,31 +55,34 @@ def broker_facts(metadata: ClusterMetadataResponse) -> list[BrokerFacts]:
         preferred[one.replicas[0]] += 1
         replicas.update(one.replicas)
         in_sync.update(one.isr)
+    addresses = {broker.id: f"{broker.host}:{broker.port}" for broker in metadata.brokers}
     return [
         BrokerFacts(
-            broker.id,
-            f"{broker.host}:{broker.port}",
-            metadata.racks.get(broker.id, ""),
-            broker.id == metadata.controller_id,
-            leads[broker.id],
-            preferred[broker.id],
-            replicas[broker.id],
-            in_sync[broker.id],
+            id,
+            id in addresses,
+            addresses.get(id, ""),
+            metadata.racks.get(id, ""),
+            id == metadata.controller_id,
+            leads[id],
+            preferred[id],
+            replicas[id],
+            in_sync[id],
         )
-        for broker in sorted(metadata.brokers)
+        for id in sorted(addresses.keys() | replicas.keys())
     ]
 
 
 def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
     """Return the answers to what an operator asks first.
 
-    Fails: a cluster with replicas without a controller; partitions without a leader; those in
-    which fewer replicas are in sync than the topic requires; those with a replica that is not.
-    Warns: partitions that one more failure makes unavailable; leaders that are not the preferred
-    ones, above a tenth.
+    Fails: a cluster with replicas without a controller; brokers that replicas are assigned to and
+    that are not registered; partitions without a leader; those in which fewer replicas are in sync
+    than the topic requires; those with a replica that is not. Warns: partitions that one more
+    failure makes unavailable; leaders that are not the preferred ones, above a tenth.
     """
     partitions = partitions_of(metadata)
     replicated = [one for one in partitions if one.is_replicated]
+    gone = tuple(f"broker {one.id}" for one in broker_facts(metadata) if not one.is_live)
     has_controller = metadata.controller_id != NO_CONTROLLER or not replicated
     away = _names(
         partitions,
@@ -88,6 +95,7 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
             OK if has_controller else FAIL,
             () if has_controller else ("no broker is the controller",),
         ),
+        _check("brokers not there", FAIL, gone),
         _check("offline", FAIL, _names(partitions, lambda one: one.leader == NO_LEADER)),
         _check(
             "below min in-sync replicas",
