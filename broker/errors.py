@@ -279,10 +279,27 @@ class InvalidRequestError(ServerError):
 
 
 class StorageError(ServerError):
-    """The broker's disk refused a write: full, read-only or failing."""
+    """The broker's disk refused a write: full, read-only or failing.
+
+    Attributes:
+        state: what that makes of the log, in one word, for status documents.
+    """
 
     code = 56
     is_retriable = True
+    state: ClassVar[str] = "failed"
+
+
+class DiskFullError(StorageError):
+    """A disk has no room for messages. On the wire a `StorageError`."""
+
+    state = "full"
+
+
+class UnreadableError(StorageError):
+    """A segment cannot be read, from some position on. On the wire a `StorageError`."""
+
+    state = "unreadable"
 
 
 class OutOfDescriptorsError(StorageError):

@@ -325,7 +325,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l no-color -d 'Same as --
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a describe -d 'Show the brokers, the controller, and how partitions are spread'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a health -d 'Check that all brokers are there, partitions have leaders, and replicas are in sync'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a health -d 'Check that brokers are there, disks work, partitions are led, and replicas are in sync'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a changes -d 'Show who led what, when and why, from the state-change logs of all brokers in one order'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'

@@ -18,7 +18,7 @@ from broker.cluster_state import EpochStart
 from broker.errors import StorageError
 from broker.files import sync_directory, write_atomically
 from broker.leader_epochs import LeaderEpochs
-from broker.log.segment import reason_of
+from broker.log.segment import reason_of, write_error
 
 EPOCH_FILE_NAME = "leader-epoch-checkpoint"
 _VERSION = "0"
@@ -79,7 +79,8 @@ class EpochFile:
             try:
                 write_atomically(self._path, ("\n".join(lines) + "\n").encode())
             except OSError as error:
-                raise StorageError(f"cannot write {self._path}: {reason_of(error)}") from error
+                text = f"cannot write {self._path}: {reason_of(error)}"
+                raise write_error(error)(text) from error
             self.epochs = epochs
 
     def remove(self) -> None:

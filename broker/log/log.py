@@ -34,6 +34,7 @@ from broker.errors import (
     ShuttingDownError,
     StorageError,
     UnknownTopicError,
+    UnreadableError,
 )
 from broker.files import sync_directory
 from broker.leader_epochs import LeaderEpochs, term_of
@@ -50,6 +51,7 @@ from broker.log.segment import (
     base_offset_of,
     is_out_of_descriptors,
     reason_of,
+    write_error,
 )
 from broker.protocol.codec import Fault, boundaries, scan
 from broker.protocol.primitives import Buffer
@@ -61,8 +63,9 @@ from broker.topic_settings import TopicConfig
 logger = logging.getLogger(__name__)
 
 _BASE_OFFSET = attrgetter("base_offset")
-_RETRY_UNREADABLE_S = 60.0
+_RETRY_UNREADABLE_S = 10.0
 """How long a segment that could not be read is left alone: a failing disk can take seconds."""
+_PROBE = bytes(64 << 10)
 _FLUSH_RETRY_S = 1.0
 """Before a flush that had no descriptor is tried again."""
 
@@ -204,6 +207,7 @@ class Log:
         self._unsynced_directories = list(unsynced_directories)
         self._failure: StorageError | None = None
         self._append_failure: StorageError | None = None
+        self._has_bad_segments = False
         self._is_closed = False
         self._is_deleted = False
         self._note_truncation = note_truncation
@@ -331,6 +335,37 @@ class Log:
         return found if refusal is None else [refusal, *found]
 
     @property
+    def is_faulty(self) -> bool:
+        """Return whether anything is wrong, so that another replica should lead."""
+        return (
+            self._has_bad_segments or self._append_failure is not None or self._failure is not None
+        )
+
+    def retry_refused(self) -> None:
+        """See whether the disk takes and gives again what it has refused.
+
+        Raises:
+            StorageError: it does not take messages, or the log has failed.
+            ShuttingDownError, UnknownTopicError: as `append`.
+        """
+        for segment in self._segments:
+            if segment.unreadable is not None:
+                self._retry_unreadable(segment, segment.unreadable)
+        self._has_bad_segments = False  # first, as a read may mark another one now
+        self._has_bad_segments = any(one.unreadable is not None for one in self._segments)
+        if self._append_failure is None:
+            return
+        with self._lock:
+            self._raise_if_not_writable()
+            active, now_ms = self._segments[-1], self._clock.time_ms()
+            if self._is_roll_due(active, now_ms):
+                active = self._roll(now_ms)
+            self._write(active, _PROBE)
+            self._undo_write(active, active.size)
+            self._raise_if_not_writable()
+        self._note_room()
+
+    @property
     def is_deleted(self) -> bool:
         """Return whether the topic was deleted; a new log may use the same directory."""
         return self._is_deleted
@@ -442,12 +477,15 @@ class Log:
     def _note_appended(self, due_s: float | None) -> None:
         """Schedule the flush of an append, and tell of it; caller holds no lock."""
         if self._append_failure is not None:
-            self._append_failure = None
-            logger.warning("%s can be appended to again", self.partition)
+            self._note_room()
         if due_s is not None:
             self._schedule_flush(self, due_s)
         if self._told_of_appends is not None:
             self._told_of_appends.notify()
+
+    def _note_room(self) -> None:
+        self._append_failure = None
+        logger.warning("%s can be appended to again", self.partition)
 
     def replicate(self, epochs: EpochFile, high_watermark: int | None = None) -> None:
         """Make this a replicated log, for good: its high watermark is set by its replica.
@@ -666,7 +704,7 @@ class Log:
         base = base_offset_of(found.file.path)
         assert base is not None
         segment = _segment_of(self._segments, base)
-        error = StorageError(
+        error = UnreadableError(
             f"cannot read {self.partition} at offset {base + position}: {found.file.path}: {reason}"
         )
         known = segment.unreadable
@@ -675,30 +713,45 @@ class Log:
         if position >= segment.size or found.file.path.parent != self.directory:
             return error  # truncated, or moved, since
         start = _start_of_entry_at(found.file, found.position, position)
+        self._mark_unreadable(segment, start, position, error)
+        return error
+
+    def _mark_unreadable(
+        self, segment: Segment, start: int, position: int, error: StorageError
+    ) -> None:
         segment.unreadable = Unreadable(start, position, self._clock.monotonic_s(), error)
+        self._has_bad_segments = True
         logger.error(
             "%s; reads from offset %d to %d get this error until the file can be read again",
-            *(error, base + start, segment.end_offset),
+            *(error, segment.base_offset + start, segment.end_offset),
         )
-        return error
 
     def _readable_part(
         self, segment: Segment, unreadable: Unreadable, found: FileSlice
     ) -> FileSlice:
         """Return what can be read of a slice; now and then, see whether all of it can be again."""
-        now_s = self._clock.monotonic_s()
-        if now_s - unreadable.noted_s >= _RETRY_UNREADABLE_S:
-            self._files.discard(segment)  # the file may have been replaced
-            file = self._open(segment)
-            if _reason_unreadable(file, unreadable.position) is None:
-                segment.unreadable = None
-                logger.warning("%s can be read again: %s", self.partition, segment.path)
+        if self._clock.monotonic_s() - unreadable.noted_s >= _RETRY_UNREADABLE_S:
+            file = self._retry_unreadable(segment, unreadable)
+            if file is not None:
                 return found._replace(file=file)
-            segment.unreadable = unreadable._replace(noted_s=now_s)
         length = min(found.length, unreadable.start - found.position)
         if length <= 0:
             raise StorageError(str(unreadable.error))
         return found._replace(length=length)
+
+    def _retry_unreadable(self, segment: Segment, unreadable: Unreadable) -> SegmentFile | None:
+        """Return the file of a segment if it can be read again, else None."""
+        segment.unreadable = unreadable._replace(noted_s=self._clock.monotonic_s())
+        self._files.discard(segment)  # the file may have been replaced
+        try:
+            file = self._files.get(segment)
+        except OSError:
+            return None
+        if _reason_unreadable(file, unreadable.position) is not None:
+            return None
+        segment.unreadable = None
+        logger.warning("%s can be read again: %s", self.partition, segment.path)
+        return file
 
     def flush(self) -> None:
         """Make everything appended before this call durable, then visible.
@@ -979,10 +1032,13 @@ class Log:
                 raise OffsetOutOfRangeError(
                     f"{self.partition}: the segment at {segment.base_offset} was just removed"
                 ) from error
-            raise self._unreadable(segment, error) from error
+            reason = self._unreadable(segment, error)
+            if isinstance(reason, UnreadableError) and segment.unreadable is None:
+                self._mark_unreadable(segment, 0, 0, reason)
+            raise reason from error
 
     def _unreadable(self, segment: Segment, error: OSError) -> StorageError:
-        kind = OutOfDescriptorsError if is_out_of_descriptors(error) else StorageError
+        kind = OutOfDescriptorsError if is_out_of_descriptors(error) else UnreadableError
         return kind(f"cannot read {self.partition}: {segment.path}: {reason_of(error)}")
 
     def _out_of_range(
@@ -1021,7 +1077,7 @@ class Log:
         if self._append_failure is None:
             logger.error("%s; refused until the disk takes it (not logged again)", error)
         # without the traceback, which holds the frames of the call and with them the messages
-        self._append_failure = StorageError(str(error))
+        self._append_failure = type(error)(str(error))
 
     def _raise_if_deleted(self) -> None:
         """Called after a file was opened: the files of a new log have the same names."""
@@ -1149,7 +1205,7 @@ class Log:
         self, action: str, error: OSError, segment: Segment | None = None
     ) -> StorageError:
         path = (segment or self._segments[-1]).path
-        return StorageError(
+        return write_error(error)(
             f"cannot {action} {self.partition} at offset {self._log_end_offset}: {path}: "
             f"{reason_of(error)}"
         )

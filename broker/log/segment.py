@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, Protocol, TypeVar
 
-from broker.errors import StorageError
+from broker.errors import DiskFullError, StorageError
 from broker.files import open_file
 from broker.log.data_directory import DELETED_NAME, MOVING_NAME
 from broker.protocol.primitives import Buffer
@@ -221,11 +221,17 @@ class Segment:
 _Result = TypeVar("_Result")
 _FLUSHED_FOR_ROOM = 16
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_out_of_descriptors(error: OSError) -> bool:
     """Return whether a file could not be opened because too many are open."""
     return error.errno in _OUT_OF_DESCRIPTORS
+
+
+def write_error(error: OSError) -> type[StorageError]:
+    """Return the type of the error that a failed write means."""
+    return DiskFullError if error.errno in _NO_ROOM else StorageError
 
 
 def reason_of(error: OSError) -> str:

@@ -61,6 +61,20 @@ class _Progress:
         self.log_end_offset = log_end_offset
 
 
+def resignation(info: ReplicatedPartition, me: int) -> IsrChange | None:
+    """Return what has another member lead than this broker; None if there is no other."""
+    others = [id for id in info.state.isr if id != me]
+    if not others:
+        return None
+    return IsrChange(
+        info.partition,
+        info.state.leader_epoch,
+        info.version,
+        tuple(IsrMember(id, UNKNOWN_BROKER_EPOCH) for id in others),
+        creation_key(info.creation_id),
+    )
+
+
 class Leader:
     """One term of a replica as the leader of its partition.
 
@@ -332,16 +346,7 @@ class Leader:
 
         To be called instead of `tick` then.
         """
-        others = [id for id in self.info.state.isr if id != self._me]
-        if self.is_stopped or not others:
-            return None
-        return IsrChange(
-            self.info.partition,
-            self.info.state.leader_epoch,
-            self.info.version,
-            tuple(IsrMember(id, UNKNOWN_BROKER_EPOCH) for id in others),
-            self._creation,
-        )
+        return None if self.is_stopped else resignation(self.info, self._me)
 
     def isr_decided(self, info: ReplicatedPartition) -> None:
         """Take over the state as the controller has it, of this leader epoch.

@@ -716,12 +716,17 @@ class Broker:
 
     def _failures(self) -> list[dict[str, str]]:
         """Return what is wrong with partitions: those offline, and what the disk refused."""
-        found = list(self._logs.offline().items())
+        found = [(one, error, "offline") for one, error in self._logs.offline().items()]
         for log in self._logs.logs():
-            found += [(log.partition, error) for error in log.failures()]
+            found += [(log.partition, error, error.state) for error in log.failures()]
         return [
-            {"topic": partition.topic, "partition": partition.name, "error": str(error)}
-            for partition, error in found
+            {
+                "topic": partition.topic,
+                "partition": partition.name,
+                "state": state,
+                "error": str(error),
+            }
+            for partition, error, state in found
         ]
 
     def _session(self) -> dict[str, Any] | None:

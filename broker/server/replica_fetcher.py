@@ -219,6 +219,8 @@ class ReplicaFetcher:
         found = {}
         self._retry_s = None
         for hosted in self._replicas.following(self._leader_id, self._share):
+            if hosted.log.is_faulty:
+                continue  # else it could be in sync, and lead
             with hosted:
                 role = hosted.replica.role
                 if isinstance(role, Follower) and role.leader == self._leader_id:

@@ -58,12 +58,13 @@ from broker.protocol.replica_requests import (
 )
 from broker.protocol.responses import BrokerAddress
 from broker.replication.follower import Follower
-from broker.replication.leader import Leader
+from broker.replication.leader import Leader, resignation
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replicas import Applied, Replicas
 from broker.server.hosted_replica import HostedReplica
 from broker.server.replica_fetcher import ReplicaFetcher
 from broker.server.state_change_log import NoteChange
+from broker.server.storage_faults import StorageFaults
 from broker.server.throttle import Throttle
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import WindowedStats
@@ -173,6 +174,9 @@ class ReplicaManager:
         self._retired_fetchers: list[ReplicaFetcher] = []
         """Of brokers that lead nothing any more; they end soon."""
         self._disk_workers = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="replica-disk")
+        self._faults = StorageFaults(self._disk_workers)
+        self._refused: dict[TopicPartition, PushStatesRequest] = {}
+        """Orders about partitions that a disk has refused to carry out."""
         self._is_stopping = Event()
         self._tick_wanted = Event()
         self._ticker = Thread(target=self._run_ticker, name="replica-ticker", daemon=True)
@@ -265,6 +269,8 @@ class ReplicaManager:
         """
         hosted, known = self._hosted.get(partition), self._replicas.known.get(partition)
         if hosted is None or known is None or self._me not in known.state.isr:
+            return None
+        if hosted.log.is_faulty:
             return None
         role = hosted.replica.role
         if not isinstance(role, Follower) or role.is_stopped or role.answered_s is None:
@@ -494,7 +500,7 @@ class ReplicaManager:
         *,
         is_full: bool = False,
     ) -> Applied:
-        return self._replicas.push(
+        applied = self._replicas.push(
             request.controller_epoch,
             request.broker_epoch,
             partitions,
@@ -502,6 +508,14 @@ class ReplicaManager:
             self._clock.monotonic_s(),
             is_full=is_full,
         )
+        for replica, _ in applied.changes:
+            self._refused.pop(replica.partition, None)
+        for partition, error in applied.failures:
+            if partition not in self._refused:
+                logger.error("the order about %s is not carried out: %s", partition, error)
+            if isinstance(error, StorageError):
+                self._refused[partition] = request
+        return applied
 
     def _create_home_topics(self, partitions: Iterable[ReplicatedPartition]) -> None:
         """Register the partitions whose home this broker is, as clients of 0.7 know no others."""
@@ -567,8 +581,6 @@ class ReplicaManager:
 
     def _take_over(self, applied: Applied, hosted: HostedReplica | None) -> None:
         """Do to the logs what new roles of replicas mean."""
-        for partition, error in applied.failures:
-            logger.error("the order about %s is not carried out: %s", partition, error)
         for replica, change in applied.changes:
             known = self._hosted.get(replica.partition)
             if known is None or known.replica is not replica:
@@ -679,14 +691,40 @@ class ReplicaManager:
                 role = hosted.replica.role
                 if isinstance(role, Leader):
                     role.count_flushed(self.counts_flushed(hosted.log.partition.topic))
-                    if hosted.log.failure is not None:
-                        proposal = role.resignation()
-                    else:
+                    proposal = None
+                    if hosted.log.is_faulty:
+                        proposal = self._faults.resignation(hosted, role)
+                    if proposal is None:
                         proposal = role.tick(self._clock.monotonic_s())
                     if proposal is not None:
                         proposals.append(_Proposal(hosted, role, proposal, role.info.state.isr))
         if proposals:
             self._propose(proposals)
+        self._faults.retry(self.all())
+        self._retry_orders()
+
+    def _retry_orders(self) -> None:
+        """Carry out what a disk has refused, such as to note a leader epoch on a full disk."""
+        if not self._refused:
+            return
+        changes = []
+        with self._orders_lock:
+            for partition, request in list(self._refused.items()):
+                info = self._replicas.known.get(partition)
+                try:
+                    if info is not None:
+                        self._apply_one(request, info)
+                except (StaleControllerEpochError, StaleBrokerEpochError, ShuttingDownError):
+                    info = None  # other orders come, if any
+                if info is None:
+                    del self._refused[partition]
+                elif partition in self._refused and info.state.leader == self._me:
+                    changes.append(resignation(info, self._me))
+            self._direct_fetchers()
+        if any(changes):
+            with suppress(BrokerError):  # tried again
+                named = tuple(one for one in changes if one is not None)
+                self._ask_controller(ChangeIsrRequest(self._me, self.broker_epoch, named))
 
     def _propose(self, proposals: list[_Proposal]) -> None:
         """Ask the controller for changes of in-sync replicas."""

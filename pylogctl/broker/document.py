@@ -41,13 +41,14 @@ STATUS = Document(
         Column("session", "state of the session with ZooKeeper"),
         Column("registered", "whether all is registered", ColumnKind.BOOLEAN),
         Column("failing", "partitions that the disk fails", ColumnKind.INTEGER),
+        Column("storage", "ok, or what disks do to partitions: full, unreadable, failed, offline"),
         Column("pid", "process id", ColumnKind.INTEGER, shown=False),
         Column("data", "data directory", shown=False),
         Column("zookeeper", "connect string of ZooKeeper", shown=False),
         Column("software", "program and version", shown=False),
         Column("codec", "engine of its message codec", shown=False),
         Column("directories", "path, partitions, room and error of each", shown=False),
-        Column("failures", "topic, partition and error of each of those", shown=False),
+        Column("failures", "topic, partition, state and error of each of those", shown=False),
         Column("retention_waits", "why old segments are kept for now", shown=False),
         Column("settings_problems", "nodes of settings that are not used, and why", shown=False),
         Column("metrics", "counters under Kafka 0.7's names", shown=False),
@@ -87,6 +88,7 @@ def status_record(response: StatusResponse) -> dict[str, Any]:
         "last_flush": document["last_flush_ms"],
         "session": session.get("state"),
         "registered": session.get("is_registered"),
+        "storage": ", ".join(sorted({one["state"] for one in document["failures"]})) or "ok",
         "failing": len({(one["topic"], one["partition"]) for one in document["failures"]}),
     }
 

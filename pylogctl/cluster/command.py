@@ -64,15 +64,23 @@ def describe(env: Environment) -> None:
     ),
 )
 def health(env: Environment) -> None:
-    """Check that all brokers are there, partitions have leaders, and replicas are in sync.
+    """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
 
     The exit status is 12 if a check fails, for monitoring. A warning is no failure: partitions
     that one more broker can make unavailable, and leaders that are not the preferred ones.
     """
+    from pylogctl.broker.control import request_status
+    from pylogctl.cli.connections import connector
     from pylogctl.cluster.document import HEALTH, check_record
-    from pylogctl.cluster.facts import FAIL, health_checks
+    from pylogctl.cluster.facts import FAIL, health_checks, storage_check
 
-    checks = health_checks(_metadata(env))
+    metadata, connect = _metadata(env), connector(env)
+    statuses = {}
+    for address in sorted(metadata.brokers):
+        _, document, error = request_status(connect, address)
+        if (status := document or error) is not None:  # a broker of 0.7 tells nothing
+            statuses[address.id] = status
+    checks = [*health_checks(metadata), storage_check(statuses)]
     render(env, HEALTH, map(check_record, checks))
     failed = [one.name for one in checks if one.result == FAIL]
     if failed:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from broker.cluster_state import NO_CONTROLLER, NO_LEADER
+from broker.errors import BrokerError
 from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -114,6 +115,25 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
         ),
         Check("not led by the preferred replica", WARN if share > _IMBALANCE else OK, away),
     ]
+
+
+def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Check:
+    """Return whether the disks of brokers take and give messages.
+
+    Args:
+        statuses: their status documents by id, or why there is none.
+    """
+    found = []
+    for broker_id, status in statuses.items():
+        if isinstance(status, BrokerError):
+            found.append(f"broker {broker_id} does not tell: {status}")
+            continue
+        lost = [one["error"] for one in status["directories"] if one["error"]]
+        found += [f"broker {broker_id} offline: {error}" for error in lost]
+        for one in status["failures"]:
+            if not any(error in one["error"] for error in lost):
+                found.append(f"broker {broker_id} {one['state']}: {one['error']}")
+    return _check("storage", FAIL, tuple(found))
 
 
 def _check(name: str, result: str, found: tuple[str, ...]) -> Check:

@@ -62,7 +62,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "consume": {"cli", "format"},
     "produce": {"cli", "format"},
     "topic": {"cli", "format"},
-    "cluster": {"cli"},
+    "cluster": {"cli", "broker"},
     "group": {"cli", "format", "topic"},
     "copy": {"cli", "format", "produce"},
     "mirror": {"cli", "format", "group", "produce"},

@@ -516,3 +516,21 @@ def test_failures_when_the_disk_is_full_then_told_without_holding_the_messages(
     faulty_disk.room_bytes = None
     log.append(TWELVE_BYTES, 1)
     assert log.failures() == []
+
+
+def test_retry_when_the_disk_was_full_then_takes_messages_again_once_there_is_room(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    log = make_log(disk=faulty_disk.as_disk())
+    log.append(TWELVE_BYTES, 1)
+    faulty_disk.room_bytes = 5
+    with pytest.raises(StorageError):
+        log.append(TWELVE_BYTES, 1)
+    assert [one.state for one in log.failures()] == ["full"]
+    with pytest.raises(StorageError):
+        log.retry_refused()
+    assert len(log.failures()) == 1
+    faulty_disk.room_bytes = None
+    log.retry_refused()
+    assert not log.is_faulty
+    assert segment_files(log) == {f"{0:020d}.pylog": 12}

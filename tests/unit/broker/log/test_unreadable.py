@@ -128,3 +128,29 @@ def test_note_unreadable_when_retention_removed_the_segment_then_no_other_is_mar
     log.remove(log.segments[0])
     assert log.note_unreadable(found, 0) is not None
     assert log.failures() == []
+
+
+def test_retry_when_the_file_can_be_read_again_then_the_log_is_not_faulty(log: Log) -> None:
+    path = log.segments[0].path
+    kept = path.read_bytes()
+    cut_first_segment(log, 0)
+    log.retry_refused()
+    assert [one.state for one in log.failures()] == ["unreadable"]
+    restored = path.with_name("restored")
+    restored.write_bytes(kept)
+    restored.replace(path)
+    log.retry_refused()
+    assert not log.is_faulty
+    assert read(log, 0).length == 3 * SIZE
+
+
+def test_read_when_the_file_cannot_be_opened_then_the_log_is_faulty_until_it_can(log: Log) -> None:
+    path = log.segments[0].path
+    log._files.clear()
+    path.rename(path.with_name("elsewhere"))
+    with pytest.raises(StorageError, match=path.name):
+        log.read(0, 100)
+    assert [one.state for one in log.failures()] == ["unreadable"]
+    path.with_name("elsewhere").rename(path)
+    log.retry_refused()
+    assert not log.is_faulty

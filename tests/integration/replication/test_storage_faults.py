@@ -1,0 +1,152 @@
+"""Leaders whose disks fail reads or are full, as users of the commands see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.topic import TopicPartition
+from pylogctl.cli.errors import ExitStatus
+from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.integration.replication.test_faults import full_disk
+from tests.support.command_line import Invoke, Result
+from tests.support.failing_reads import FailingReads
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+StartCluster = Callable[..., ReplicatedCluster]
+LINES = [f"line {n} {'x' * 200}" for n in range(1000)]
+
+
+class Shell:
+    """The commands of a user of a cluster."""
+
+    def __init__(self, cluster: ReplicatedCluster, invoke: Invoke) -> None:
+        self.cluster = cluster
+        self._invoke = invoke
+
+    def run(self, *args: str, stdin: bytes = b"") -> Result:
+        return self._invoke(*args, "-Z", self.cluster.zookeeper, stdin=stdin)
+
+    def produce(self, lines: list[str]) -> None:
+        result = self.run("produce", "t", stdin="".join(f"{one}\n" for one in lines).encode())
+        assert result.status == ExitStatus.OK, result.stderr
+
+    def consume(self) -> list[str]:
+        result = self.run("consume", "t", "-o", "start", "-e")
+        assert result.status == ExitStatus.OK, result.stderr
+        return result.text.splitlines()
+
+    def health(self) -> dict[str, dict[str, Any]]:
+        result = self.run("cluster", "health", "--output", "json")
+        checks = {one["check"]: one for one in json.loads(result.text)["data"]}
+        has_failed = any(one["result"] == "fail" for one in checks.values())
+        assert result.status == (ExitStatus.THRESHOLD if has_failed else ExitStatus.OK)
+        return checks
+
+    def storage(self, broker_id: int) -> str:
+        result = self.run("broker", "status", str(broker_id), "--output", "json")
+        (row,) = json.loads(result.text)["data"]
+        return str(row["storage"])
+
+    def await_healthy_storage(self) -> None:
+        wait_until(
+            lambda: self.health()["storage"]["result"] == "ok",
+            "storage that is healthy",
+            deadline_s=90,
+        )
+
+
+def filled(cluster: ReplicatedCluster, shell: Shell, *, min_isr: int = 2) -> TopicPartition:
+    """Return a partition with messages in several segments, all replicas in sync."""
+    (partition,) = cluster.create_topic("t", 1, 3, min_insync_replicas=str(min_isr))
+    shell.produce(LINES)
+    cluster.await_full_isr([partition])
+    cluster.await_equal_logs(partition)
+    return partition
+
+
+def test_leader_when_its_reads_fail_then_another_leads_and_consumers_get_everything(
+    start_cluster: StartCluster,
+    invoke: Invoke,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads = FailingReads(tmp_path, monkeypatch)
+    cluster = start_cluster(log_file_size="50000")
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell)
+    leader = cluster.leader(partition)
+    directory = cluster.directory_of(leader, partition)
+    assert shell.health()["storage"]["result"] == "ok"
+
+    reads.begin(directory)
+    assert shell.consume() == LINES
+    cluster.await_leader(partition, other_than=leader)
+    (found, *_) = shell.health()["storage"]["all"]
+    assert f"broker {leader} unreadable: cannot read {partition} at offset" in found
+    assert f"{directory}/" in found
+    assert shell.storage(leader) == "unreadable"
+    assert f"{partition} has a faulty log: cannot read" in cluster.output_of(leader)
+    shell.produce(["one more"])
+    assert shell.consume() == [*LINES, "one more"]
+    assert cluster.leader(partition) != leader
+
+    reads.end()
+    cluster.await_full_isr([partition])
+    shell.await_healthy_storage()
+    cluster.await_equal_logs(partition)
+
+
+def test_leader_when_its_disk_and_that_of_a_follower_are_full_then_the_third_leads_until_there_is_room(  # noqa: E501
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell, min_isr=1)
+    state = cluster.state(partition)
+    assert state is not None
+    full = [state.leader, next(one for one in state.replicas if one != state.leader)]
+    (roomy,) = set(state.replicas) - set(full)
+
+    with ExitStack() as disks:
+        for broker_id in full:
+            disks.enter_context(full_disk(cluster, broker_id))
+        shell.produce(["one more"])
+        assert cluster.leader(partition) == roomy
+        found = shell.health()["storage"]["all"]
+        assert any(f"broker {full[0]} full: cannot append {partition}" in one for one in found)
+        assert shell.storage(full[0]) == "full"
+
+    cluster.await_full_isr([partition])
+    shell.await_healthy_storage()
+    assert shell.consume() == [*LINES, "one more"]
+    cluster.await_equal_logs(partition)
+
+
+def test_leader_when_no_disk_has_room_then_stays_and_goes_on_once_there_is_some(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell)
+
+    with ExitStack() as disks:
+        for broker_id in cluster.brokers:
+            disks.enter_context(full_disk(cluster, broker_id))
+        result = shell.run("produce", "t", "--timeout", "8s", stdin=b"refused\n")
+        assert result.status != ExitStatus.OK
+        found = shell.health()["storage"]["all"]
+        assert any("No space left" in one or "File too large" in one for one in found)
+
+    shell.produce(["one more"])
+    cluster.await_full_isr([partition])
+    shell.await_healthy_storage()
+    assert [one for one in shell.consume() if one != "refused"] == [*LINES, "one more"]
+    cluster.await_equal_logs(partition)
