@@ -302,6 +302,12 @@ class UnreadableError(StorageError):
     state = "unreadable"
 
 
+class DamagedError(StorageError):
+    """A message in a segment is damaged on the disk. On the wire a `StorageError`."""
+
+    state = "damaged"
+
+
 class OutOfDescriptorsError(StorageError):
     """A segment could not be opened as too many files are open. On the wire a `StorageError`."""
 

@@ -14,8 +14,10 @@ from typing import NamedTuple, Self, TypeVar
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
+from broker.client.damage import DamagedReads
 from broker.errors import (
     NO_ERROR,
+    BrokerError,
     BrokerUnreachableError,
     NotLeaderError,
     OffsetNotAvailableError,
@@ -26,6 +28,7 @@ from broker.errors import (
 )
 from broker.protocol.extension_requests import (
     ClusterMetadataRequest,
+    DigestLogRequest,
     ExtensionRequest,
     ListOffsetsRequest,
     ListSegmentsRequest,
@@ -36,7 +39,9 @@ from broker.protocol.primitives import Reader
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
 from broker.protocol.responses import (
     ClusterMetadataResponse,
+    DamageState,
     ListedOffset,
+    LogDigest,
     decode_list_offsets_response,
     decode_offsets_response,
     decode_segments_response,
@@ -79,6 +84,7 @@ class OffsetLister:
             last one is lost.
         latest_wait_s: how long to wait, in a row for all partitions together, for new leaders that
             do not know yet what is committed.
+        damaged_reads: those that were met before, by other objects too.
     """
 
     def __init__(
@@ -88,6 +94,7 @@ class OffsetLister:
         *,
         leader_wait_s: float = 0.0,
         latest_wait_s: float = DEFAULT_LEADER_WAIT_S,
+        damaged_reads: DamagedReads | None = None,
     ) -> None:
         self._cluster = cluster
         self._connect = connect
@@ -95,6 +102,7 @@ class OffsetLister:
         self._latest_wait_s = latest_wait_s
         self._give_up_s: float | None = None
         """When new leaders have had their time; None while none is waited for."""
+        self._damaged_reads = damaged_reads or DamagedReads(DEFAULT_LEADER_WAIT_S)
         self._connections: dict[int, Connection] = {}
 
     def __enter__(self) -> Self:
@@ -163,9 +171,15 @@ class OffsetLister:
         return starts[index] if index < len(starts) else None
 
     def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
-        """Return the offset of the next good message behind a corrupt one; None on a 0.7 broker."""
+        """Return the offset of the next good message behind a corrupt one; None on a 0.7 broker.
+
+        The broker is told of the damage. If it has another replica serve the message, or has
+        mended it, the offset of the message itself is returned: it is to be read again.
+        """
         if not self.finds_boundaries(partition):
             return None
+        if self._is_mended(partition, offset):
+            return offset
         return self.query(partition, OffsetKind.BOUNDARY_AFTER, offset + 1).offset
 
     def creation_ids(self, partitions: Iterable[TopicPartition]) -> dict[tuple[str, int], str]:
@@ -186,6 +200,21 @@ class OffsetLister:
             keys = {(one.topic, one.home) for one in led}
             found.update((key, told[key]) for key in keys & told.keys())
         return found
+
+    def _is_mended(self, partition: TopicPartition, offset: int) -> bool:
+        def ask(connection: Connection) -> DamageState:
+            if not connection.understands(DigestLogRequest):
+                return DamageState.LASTING
+            request = DigestLogRequest(partition, offset, 1)
+            return LogDigest.decode(_call(connection, request)).damage.state
+
+        try:
+            state = self._at_leader(partition, ask)
+        except BrokerError as error:
+            if not error.is_retriable:
+                return False
+            state = DamageState.MENDABLE  # a leader that goes may be the reason of the failure
+        return self._damaged_reads.is_read_again(partition, offset, state)
 
     def query(self, partition: TopicPartition, kind: OffsetKind, argument: int = 0) -> ListedOffset:
         """Send a query for one offset to a broker with the extensions; return its response."""

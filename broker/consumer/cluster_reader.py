@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
 from broker.client.read_replicas import LEADER, ReadReplicas
 from broker.consumer.chunk import Chunk
@@ -34,6 +35,7 @@ from broker.errors import (
     RegistryUnreachableError,
     RequestTimeoutError,
 )
+from broker.protocol.extension_requests import DigestLogRequest
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import ReadRange, TopicPartition, share_of
@@ -98,6 +100,7 @@ class ClusterReader:
             retry_s=0,
             takes_followers=self._replicas.uses_followers,
         )
+        self._damaged_reads = DamagedReads(leader_wait_s)
         self._fetchers: list[Fetcher] = []
         self._fetcher_of: dict[TopicPartition, Fetcher] = {}
         self._seen_version = 0  # of what is known of in-sync replicas
@@ -176,9 +179,27 @@ class ClusterReader:
                 self._call(fetcher, partial(fetcher.seek, partition, offset))
 
     def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
-        """Return the offset of the next good message behind a corrupt one; None if unknown."""
-        with OffsetLister(self._cluster, self._connect) as offsets:
+        """Return the offset of the next good message behind a corrupt one; None if unknown.
+
+        It is the offset of the message itself if that is to be read again; see `OffsetLister`.
+        """
+        self._tell_follower(partition, offset)
+        with OffsetLister(
+            self._cluster, self._connect, damaged_reads=self._damaged_reads
+        ) as offsets:
             return offsets.next_good_message(partition, offset)
+
+    def _tell_follower(self, partition: TopicPartition, offset: int) -> None:
+        """Tell a follower that a message came damaged from it: it is not read there any more."""
+        broker_id = self._broker_ids[self._fetcher_of[partition]]
+        if not self._replicas.uses_followers or broker_id == self._cluster.leader_id(partition):
+            return
+        with suppress(BrokerError):  # the leader has the message as well
+            connection = self._connect(self._cluster.address(broker_id))
+            try:
+                connection.call(DigestLogRequest(partition, offset, 1))
+            finally:
+                connection.close()
 
     def _offsets_by_fetcher(self, count: int) -> list[tuple[int, dict[TopicPartition, int]]]:
         """Return the broker and the starting offsets for each fetcher.

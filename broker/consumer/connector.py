@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
+from broker.client.damage import DamagedReads
 from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
 from broker.client.registry_cluster import RegistryCluster
@@ -92,6 +93,7 @@ class ConsumerConnector:
         self._lease = Lease()
         self._member: _Member | None = None
         self._streams: list[ConsumerStream] = []
+        self._damaged_reads = DamagedReads(config.leader_wait_ms / 1000)
         self._is_shut_down = False
 
     def __enter__(self) -> ConsumerConnector:
@@ -327,7 +329,9 @@ class ConsumerConnector:
         return stream
 
     def _next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
-        with OffsetLister(RegistryCluster(self._registry), self._connect) as offsets:
+        with OffsetLister(
+            RegistryCluster(self._registry), self._connect, damaged_reads=self._damaged_reads
+        ) as offsets:
             return offsets.next_good_message(partition, offset)
 
     def _wake_fetchers(self) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from operator import length_hint
 
 from broker.consumer.chunk import Chunk, GroupMessage, InnerMessage
@@ -42,7 +43,7 @@ class ConsumerStream:
         on_restart: called with a partition and an offset before reading restarts there.
         is_wanted: whether the application gets a payload; all by default. Not applied by `chunks`.
         next_good_message: returns the offset of the next good message behind a corrupt one at an
-            offset of a partition; None if unknown.
+            offset of a partition; None if unknown, the offset itself if it is to be read again.
     """
 
     def __init__(
@@ -330,10 +331,21 @@ class ConsumerStream:
         fault, self._fault = self._fault, None
         if fault is not None and not fault[0].is_revoked:
             assigned, kind = fault
+            if self._is_read_again(assigned):
+                return
             raise InvalidMessageError(
                 f"{assigned.partition}: {describe_fault(kind, assigned.offset)}; the partition "
                 "is blocked there until skip_corrupt or seek"
             )
+
+    def _is_read_again(self, assigned: AssignedPartition) -> bool:
+        """Seek to the message at which a partition is blocked, if another replica may have it."""
+        offset = assigned.offset
+        with suppress(BrokerError):  # must not hide the damage
+            if not assigned.inner and self._next_good_message(assigned.partition, offset) == offset:
+                self._seek(assigned, offset)
+                return True
+        return False
 
     def _take_chunk(self, deadline_s: float | None) -> tuple[AssignedPartition, Chunk] | None:
         """Return the next chunk; None at the end of the stream."""

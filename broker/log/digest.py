@@ -8,7 +8,7 @@ import os
 from broker.errors import StorageError
 from broker.log.log import Log
 from broker.log.segment import base_offset_of, reason_of
-from broker.protocol.responses import LogDigest
+from broker.protocol.responses import LogDamage, LogDigest
 
 MAX_DIGEST_BYTES = 8 << 20
 """Of one request; more takes several."""
@@ -17,6 +17,8 @@ _BLOCK_BYTES = 1 << 20
 
 def digest_of(log: Log, offset: int, length: int) -> LogDigest:
     """Return the digest of the bytes of a log from an offset on, below its high watermark.
+
+    Damage is not looked for; see `find_damage`.
 
     Args:
         log: on this broker.
@@ -47,4 +49,5 @@ def digest_of(log: Log, offset: int, length: int) -> LogDigest:
         digest.update(data)
         position += len(data)
         left_bytes -= len(data)
-    return LogDigest(start, end, segment, position - offset, digest.digest())
+    length = position - offset
+    return LogDigest(start, end, segment, length, LogDamage(), digest.digest())

@@ -27,6 +27,7 @@ from typing import NamedTuple
 from broker.clock import Clock
 from broker.cluster_state import EpochStart
 from broker.errors import (
+    DamagedError,
     InvalidMessageError,
     OffsetOutOfRangeError,
     OutOfDescriptorsError,
@@ -42,6 +43,7 @@ from broker.log.epoch_file import EpochFile
 from broker.log.flusher import Flushable
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, read_header
 from broker.log.segment import (
+    Damage,
     Disk,
     FileSlice,
     Segment,
@@ -330,7 +332,7 @@ class Log:
 
     def failures(self) -> list[StorageError]:
         """Return what is wrong now: why appends are refused, and what cannot be read."""
-        found = [one.unreadable.error for one in self._segments if one.unreadable is not None]
+        found = [error for one in self._segments for error in one.errors]
         refusal = self._failure or self._append_failure
         return found if refusal is None else [refusal, *found]
 
@@ -340,6 +342,10 @@ class Log:
         return (
             self._has_bad_segments or self._append_failure is not None or self._failure is not None
         )
+
+    def bad_segments(self) -> list[Segment]:
+        """Return the segments with messages that another replica may have in good order."""
+        return [one for one in self._segments if one.errors and not one.is_given_up]
 
     def retry_refused(self) -> None:
         """See whether the disk takes and gives again what it has refused.
@@ -352,7 +358,7 @@ class Log:
             if segment.unreadable is not None:
                 self._retry_unreadable(segment, segment.unreadable)
         self._has_bad_segments = False  # first, as a read may mark another one now
-        self._has_bad_segments = any(one.unreadable is not None for one in self._segments)
+        self._has_bad_segments = bool(self.bad_segments())
         if self._append_failure is None:
             return
         with self._lock:
@@ -672,7 +678,7 @@ class Log:
         segments = self._segments
         found = None
         if segments[0].base_offset <= offset < visible_end:
-            segment = _segment_of(segments, offset)
+            segment = segment_of(segments, offset)
             base = segment.base_offset
             end = min(base + segment.size, visible_end)
             if end <= offset:  # it was truncated in this moment
@@ -703,7 +709,7 @@ class Log:
             return None
         base = base_offset_of(found.file.path)
         assert base is not None
-        segment = _segment_of(self._segments, base)
+        segment = segment_of(self._segments, base)
         error = UnreadableError(
             f"cannot read {self.partition} at offset {base + position}: {found.file.path}: {reason}"
         )
@@ -726,6 +732,42 @@ class Log:
             *(error, segment.base_offset + start, segment.end_offset),
         )
 
+    def note_damage(self, offset: int) -> None:
+        """Note that the message at an offset is damaged; it is served until it is mended."""
+        segment = segment_of(self._segments, offset)
+        if segment.damage is None:
+            error = DamagedError(
+                f"{self.partition}: the message at offset {offset} is damaged in {segment.path}"
+            )
+            logger.error("%s", error)
+            segment.damage = Damage(offset, error)
+            self._has_bad_segments = True
+
+    def replace_file(self, segment: Segment, path: Path) -> None:
+        """Put another file with the same messages in the place of a segment's, durably.
+
+        Args:
+            segment: of this log; nothing happens if it is not, any more.
+            path: of the file, in the log's directory, flushed, as long as the segment.
+
+        Raises:
+            StorageError: the disk refuses.
+            ShuttingDownError, UnknownTopicError: as `append`.
+        """
+        with self._flush_lock, self._lock:
+            self._raise_if_not_writable()
+            if segment not in self._segments or path.stat().st_size != segment.size:
+                return  # truncated, removed or appended to since
+            try:
+                path.replace(segment.path)
+                sync_directory(self.directory)
+            except OSError as error:
+                raise self._storage_error("mend a segment of", error, segment) from error
+            segment.file = None
+            self._files.discard(segment)
+            segment.unreadable = segment.damage = None
+        logger.warning("%s: %s has good messages again", self.partition, segment.path)
+
     def _readable_part(
         self, segment: Segment, unreadable: Unreadable, found: FileSlice
     ) -> FileSlice:
@@ -736,7 +778,7 @@ class Log:
                 return found._replace(file=file)
         length = min(found.length, unreadable.start - found.position)
         if length <= 0:
-            raise StorageError(str(unreadable.error))
+            raise UnreadableError(str(unreadable.error))
         return found._replace(length=length)
 
     def _retry_unreadable(self, segment: Segment, unreadable: Unreadable) -> SegmentFile | None:
@@ -1054,7 +1096,7 @@ class Log:
         segments = self._segments
         found = offset, offset
         if segments[0].base_offset <= offset < visible_end:
-            segment = _segment_of(segments, offset)
+            segment = segment_of(segments, offset)
             base = segment.base_offset
             end = min(segment.end_offset, visible_end) - base
             if end <= offset - base:  # it was truncated in this moment
@@ -1240,7 +1282,7 @@ def _start_of_entry_at(file: SegmentFile, start: int, position: int) -> int:
     return start
 
 
-def _segment_of(segments: tuple[Segment, ...], offset: int) -> Segment:
+def segment_of(segments: Sequence[Segment], offset: int) -> Segment:
     """Return the segment that holds an offset at or after the first one's start."""
     last = segments[-1]
     if offset >= last.base_offset:

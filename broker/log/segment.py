@@ -169,6 +169,13 @@ class Unreadable(NamedTuple):
     error: StorageError
 
 
+class Damage(NamedTuple):
+    """The first damaged message that was found in a segment; `offset` is where it starts."""
+
+    offset: int
+    error: StorageError
+
+
 class Segment:
     """One file of a log; only the log changes it, under its append lock.
 
@@ -181,8 +188,10 @@ class Segment:
 
     __slots__ = (
         "base_offset",
+        "damage",
         "directory",
         "file",
+        "is_given_up",
         "is_removed",
         "modified_ms",
         "size",
@@ -198,6 +207,9 @@ class Segment:
         self.file: SegmentFile | None = None
         self.is_removed = False
         self.unreadable: Unreadable | None = None
+        self.damage: Damage | None = None
+        # Set once it is known that no other replica has its messages in good order.
+        self.is_given_up = False
 
     @property
     def path(self) -> Path:
@@ -208,6 +220,11 @@ class Segment:
     def end_offset(self) -> int:
         """Return the offset after the last message."""
         return self.base_offset + self.size
+
+    @property
+    def errors(self) -> list[StorageError]:
+        """Return what is wrong with the file."""
+        return [one.error for one in (self.unreadable, self.damage) if one is not None]
 
     def open(self, flags: int = os.O_RDONLY) -> SegmentFile:
         """Open the file.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
 from broker.cluster_state import NO_EPOCH, NO_LEADER
@@ -610,7 +611,24 @@ def decode_segments_response(reader: Reader) -> list[int]:
     return [reader.int64() for _ in range(reader.count(INT32, 8))]
 
 
-_DIGEST = struct.Struct(">qqqi")
+_DIGEST = struct.Struct(">qqqibq")
+
+
+class DamageState(IntEnum):
+    """What a broker knows of damaged messages in a range of its log."""
+
+    NONE = 0
+    MENDABLE = 1
+    """There is one; another replica is to serve it, and this broker to copy it from there."""
+    LASTING = 2
+    """There is one, and no other replica is known to have it in good order."""
+
+
+class LogDamage(NamedTuple):
+    """The first damaged message in a range of a log: where it starts, -1 if there is none."""
+
+    state: DamageState = DamageState.NONE
+    offset: int = -1
 
 
 class LogDigest(NamedTuple):
@@ -621,25 +639,31 @@ class LogDigest(NamedTuple):
         high_watermark: end of what was looked at, whatever was asked for.
         segment: base offset of the segment that has the first byte, -1 without any.
         length: how many bytes it is of: fewer than asked for where the log has no more.
-        digest: SHA-256 of them.
+        damage: whether messages in the range are damaged.
+        digest: SHA-256 of the bytes.
     """
 
     log_start_offset: int
     high_watermark: int
     segment: int
     length: int
+    damage: LogDamage
     digest: bytes
 
     def encode(self) -> bytes:
         """Return the body of the response."""
-        return _DIGEST.pack(*self[:4]) + INT32.pack(len(self.digest)) + self.digest
+        return _DIGEST.pack(*self[:4], *self.damage) + INT32.pack(len(self.digest)) + self.digest
 
     @classmethod
     def decode(cls, reader: Reader) -> LogDigest:
         """Read the body of the response."""
-        start, high_watermark, segment, length = reader.fields(_DIGEST)
+        start, high_watermark, segment, length, state, offset = reader.fields(_DIGEST)
         digest = bytes(reader.data(reader.int32()))
-        return cls(start, high_watermark, segment, length, digest)
+        try:
+            damage = LogDamage(DamageState(state), offset)
+        except ValueError as error:
+            raise ProtocolError(f"a digest tells of damage {state}, which is none") from error
+        return cls(start, high_watermark, segment, length, damage, digest)
 
 
 def encode_changes_response(position: int, lines: bytes) -> bytes:

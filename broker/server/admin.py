@@ -346,14 +346,19 @@ class AdminHandler:
     def digest_log(
         self, request: DigestLogRequest, header: RequestHeader
     ) -> Future[list[Response]]:
-        """Return the digest of a range of any replica here; on a worker thread, as it reads."""
+        """Return the digest of a range of any replica here, and whether messages are damaged.
+
+        On a worker thread, as it reads.
+        """
 
         def work() -> list[Response]:
             try:
                 log = self._logs.find(request.partition)
                 if log is None:
                     raise WrongPartitionError(f"this broker has no log of {request.partition}")
-                body = digest_of(log, request.offset, request.length).encode()
+                digest = digest_of(log, request.offset, request.length)
+                damage = self._replicas.damage_in(log, request.offset, request.length)
+                body = digest._replace(damage=damage).encode()
             except ServerError as error:
                 text = str(error)
                 return [Response(encode_extension_error(header.correlation_id, error.code, text))]

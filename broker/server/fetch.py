@@ -28,6 +28,7 @@ from broker.errors import (
     ServerError,
     UnknownServerError,
     UnknownTopicError,
+    UnreadableError,
     WrongPartitionError,
     error_for_code,
 )
@@ -354,6 +355,18 @@ class FetchHandler:
             raise UnknownTopicError(f"there is no topic '{topic}' on broker {self._broker_id}")
         return self._logs.get_or_create(topic, index)
 
+    def read_log(self, log: Log, offset: int, max_bytes: int) -> FileSlice | None:
+        """Read from a log.
+
+        Raises:
+            NotLeaderError: it cannot be read there, and another replica is to lead.
+            ServerError: see `Log.read`.
+        """
+        try:
+            return log.read(offset, max_bytes)
+        except UnreadableError as error:
+            raise self._replicas.unreadable(log.partition, error) from error
+
     def _read_parts(self, request: ReadRequest, header: RequestHeader) -> list[Part]:
         started_s = time.perf_counter()
         count = INT32.pack(len(request.positions))
@@ -402,7 +415,9 @@ class FetchHandler:
         try:
             max_bytes = min(position.max_bytes, room_bytes)
             if max_bytes > 0:
-                found = log.read(position.offset, max_bytes)
+                found = self.read_log(log, position.offset, max_bytes)
+        except NotLeaderError as problem:
+            return ReadPart(partition, problem.code, problem.leader, 0, b""), None
         except ServerError as problem:
             if not (has_found and isinstance(problem, OutOfDescriptorsError)):
                 error = problem.code
@@ -613,7 +628,9 @@ class _FilteredRead(DelayedResponse):
         log = None
         try:
             log = self._handler.log_of(position.partition)
-            found = log.read(position.offset, _WHOLE_SEGMENT)
+            found = self._handler.read_log(log, position.offset, _WHOLE_SEGMENT)
+        except NotLeaderError as error:
+            return _SearchedPosition(position, None, None, error)
         except ServerError as error:
             return _SearchedPosition(position, log, None, error)
         if not found or position.max_bytes <= 0:

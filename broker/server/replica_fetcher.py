@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event, Thread
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -18,11 +19,13 @@ from broker.config import BrokerConfig
 from broker.errors import (
     NO_ERROR,
     BrokerError,
+    InvalidMessageError,
     OffsetOutOfRangeError,
     ServerError,
     error_for_code,
 )
 from broker.log.log import Log, whole_entries
+from broker.protocol.extension_requests import DigestLogRequest
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
 from broker.protocol.primitives import Buffer
 from broker.protocol.replica_requests import (
@@ -128,6 +131,8 @@ class ReplicaFetcher:
         self._reserved: dict[TopicPartition, int] = {}
         """What the throttle has granted to the request under way."""
         self._failure = ""
+        self._damaged: list[DigestLogRequest] = []
+        """What came damaged: the leader is asked to look for the cause on its disk."""
         self._refusals: dict[TopicPartition, str] = {}
         """Why partitions cannot be copied now, as it was logged: a full disk is told once."""
         self.request_count = 0
@@ -297,6 +302,9 @@ class ReplicaFetcher:
         else:
             taken = [self._take_or_refuse(pair) for pair in pairs]
         self._replicas.flush([log for log in taken if log is not None])
+        while self._damaged and self._connection is not None:
+            with suppress(BrokerError):  # it comes damaged again, if it is
+                self._connection.call(self._damaged.pop())
 
     def _take_or_refuse(self, pair: tuple[ReplicaPart, _Asked]) -> Log | None:
         """Handle the part of one partition; return its log if that has something to flush."""
@@ -304,6 +312,10 @@ class ReplicaFetcher:
         try:
             has_unflushed = self._take_one(part, one)
         except ServerError as error:
+            if isinstance(error, InvalidMessageError):
+                size = len(part.data)
+                damaged = DigestLogRequest(part.partition, one.position.offset, size)
+                self._damaged.append(damaged)
             if self._refusals.get(part.partition) != str(error):
                 self._refusals[part.partition] = str(error)
                 logger.error("cannot copy %s: %s", part.partition, error)

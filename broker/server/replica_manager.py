@@ -56,7 +56,7 @@ from broker.protocol.replica_requests import (
     decode_change_isr_response,
     decode_controlled_shutdown_response,
 )
-from broker.protocol.responses import BrokerAddress
+from broker.protocol.responses import BrokerAddress, DamageState, LogDamage
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader, resignation
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
@@ -174,10 +174,17 @@ class ReplicaManager:
         self._retired_fetchers: list[ReplicaFetcher] = []
         """Of brokers that lead nothing any more; they end soon."""
         self._disk_workers = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="replica-disk")
-        self._faults = StorageFaults(self._disk_workers)
         self._refused: dict[TopicPartition, PushStatesRequest] = {}
         """Orders about partitions that a disk has refused to carry out."""
         self._is_stopping = Event()
+        self._faults = StorageFaults(
+            self._me,
+            self._disk_workers,
+            self.address_of,
+            self._connect,
+            clock,
+            self._is_stopping,
+        )
         self._tick_wanted = Event()
         self._ticker = Thread(target=self._run_ticker, name="replica-ticker", daemon=True)
         self._controller_lock = Lock()  # one request to the controller at a time
@@ -317,6 +324,18 @@ class ReplicaManager:
             leader,
         )
 
+    def unreadable(self, partition: TopicPartition, error: ServerError) -> ServerError:
+        """Return the error for a read that the disk has failed: of another leader, if one comes."""
+        hosted = self._hosted.get(partition)
+        if hosted is None:
+            return error
+        with hosted:
+            role = hosted.replica.role
+            if isinstance(role, Leader) and role.resignation() is None:
+                return error
+        self.request_tick()
+        return NotLeaderError(f"another broker is to lead {partition}: {error}")
+
     def following(self, leader_id: int, share: int) -> list[HostedReplica]:
         """Return the replicas that one of the fetchers copies from a broker."""
         found = []
@@ -349,6 +368,22 @@ class ReplicaManager:
         """Return the address of a live broker, None for another."""
         broker = self._brokers.get(broker_id)
         return None if broker is None else BrokerAddress(broker.id, broker.host, broker.port)
+
+    def _connect(self, address: BrokerAddress) -> Connection:
+        return Connection(
+            address,
+            timeout_s=self._config.replica_socket_timeout_ms / 1000,
+            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            client_id=f"broker-{self._me}",
+            retries_refused=False,
+        )
+
+    def damage_in(self, log: Log, offset: int, length: int) -> LogDamage:
+        """Look for damaged messages in a range of a log; see `StorageFaults`."""
+        found = self._faults.damage_in(log, self._hosted.get(log.partition), offset, length)
+        if found.state is not DamageState.NONE:
+            self.request_tick()
+        return found
 
     def flush(self, logs: list[Log]) -> None:
         """Flush logs side by side; an error of one is logged, as it refuses appends then."""
@@ -809,13 +844,7 @@ class ReplicaManager:
             if connection is None or connection.address != address:
                 if connection is not None:
                     connection.close()
-                connection = self._controller_connection = Connection(
-                    address,
-                    timeout_s=self._config.replica_socket_timeout_ms / 1000,
-                    connect_timeout_s=_CONNECT_TIMEOUT_S,
-                    client_id=f"broker-{self._me}",
-                    retries_refused=False,
-                )
+                connection = self._controller_connection = self._connect(address)
             try:
                 return connection.call(request)
             except ServerError:

@@ -1,47 +1,92 @@
-"""Replicas whose disk fails reads or writes: another one leads, and this one is mended.
+"""Replicas whose disk fails reads or writes, or damages messages: another leads, they are mended.
 
 While a log is faulty its replica does not fetch: so it cannot be in sync again, and lead, before
-the disk takes and gives messages again.
+the disk takes and gives messages again. A segment that is damaged, or cannot be read, is copied
+from the leader; its file is replaced once all of the copy is there and in good order.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from contextlib import suppress
+from threading import Event
 
+from broker.client.cluster import Connect
+from broker.clock import Clock
 from broker.cluster_state import IsrChange
-from broker.errors import ServerError
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    OffsetNotAvailableError,
+    OffsetOutOfRangeError,
+    ShuttingDownError,
+    error_for_code,
+)
+from broker.log.damage import find_damage, mend
+from broker.log.log import Log, segment_of
+from broker.log.segment import Segment
+from broker.protocol.extension_requests import DigestLogRequest, PartitionPosition, ReadRequest
+from broker.protocol.primitives import Buffer
+from broker.protocol.responses import (
+    BrokerAddress,
+    DamageState,
+    LogDamage,
+    LogDigest,
+    decode_read_response,
+)
+from broker.replication.follower import Follower
 from broker.replication.leader import Leader
 from broker.server.hosted_replica import HostedReplica
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+_MEND_RETRY_S = 5.0
+
 
 class StorageFaults:
     """Decides what becomes of replicas with faulty logs.
 
     Args:
-        workers: retry what a disk has refused, as that can take seconds.
+        me: id of this broker.
+        workers: retry what a disk has refused, and copy segments, as that can take seconds.
+        address_of: returns the address of a live broker, None for another.
+        connect: makes connections to brokers.
+        clock: for waits after failures.
+        is_stopping: ends copying.
     """
 
-    def __init__(self, workers: Executor) -> None:
+    def __init__(
+        self,
+        me: int,
+        workers: Executor,
+        address_of: Callable[[int], BrokerAddress | None],
+        connect: Connect,
+        clock: Clock,
+        is_stopping: Event,
+    ) -> None:
+        self._me = me
         self._workers = workers
+        self._address_of = address_of
+        self._connect = connect
+        self._clock = clock
+        self._is_stopping = is_stopping
         self._reported: dict[TopicPartition, tuple[int, bool]] = {}
         self._retried: set[TopicPartition] = set()
+        self._mend_due_s: dict[TopicPartition, float] = {}
 
     def resignation(self, hosted: HostedReplica, role: Leader) -> IsrChange | None:
         """Return what has another in-sync replica lead instead of a faulty one, which is locked.
 
         Returns:
-            None if there is no other.
+            None if there is no other, or none is known to be better.
         """
+        log = hosted.log
         proposal = role.resignation()
-        partition = hosted.log.partition
+        partition = log.partition
         key = role.info.state.leader_epoch, proposal is not None
-        if self._reported.get(partition) != key and (failures := hosted.log.failures()):
+        if self._reported.get(partition) != key and (failures := log.failures()):
             self._reported[partition] = key
             end = (
                 "another in-sync replica is to lead"
@@ -51,8 +96,31 @@ class StorageFaults:
             logger.error("%s has a faulty log: %s; %s", partition, failures[0], end)
         return proposal
 
+    def damage_in(
+        self, log: Log, hosted: HostedReplica | None, offset: int, length: int
+    ) -> LogDamage:
+        """Look for damaged messages in a range of a log, and note the first one.
+
+        Raises:
+            StorageError: the disk refuses to read them.
+        """
+        damaged = find_damage(log, offset, length)
+        if damaged is None:
+            return LogDamage()
+        lasting = LogDamage(DamageState.LASTING, damaged)
+        if hosted is None:
+            return lasting
+        log.note_damage(damaged)
+        with hosted:
+            role = hosted.replica.role
+            if segment_of(log.segments, damaged).is_given_up:
+                return lasting
+            if isinstance(role, Leader) and role.resignation() is None:
+                return lasting
+        return LogDamage(DamageState.MENDABLE, damaged)
+
     def retry(self, replicas: Iterable[HostedReplica]) -> None:
-        """Begin to see whether disks take and give again what they have refused."""
+        """Begin to see whether disks take and give again what they have refused, and to mend."""
         for hosted in replicas:
             partition = hosted.log.partition
             if hosted.log.is_faulty and partition not in self._retried:
@@ -60,8 +128,65 @@ class StorageFaults:
                 self._workers.submit(self._retry, hosted)
 
     def _retry(self, hosted: HostedReplica) -> None:
+        log, now_s = hosted.log, self._clock.monotonic_s()
+        partition = log.partition
         try:
-            with suppress(ServerError):  # known, and tried again
-                hosted.log.retry_refused()
+            log.retry_refused()
+            role = hosted.replica.role
+            is_due = self._mend_due_s.get(partition, now_s) <= now_s
+            if isinstance(role, Follower) and role.leader >= 0 and is_due:
+                self._mend_due_s[partition] = now_s + _MEND_RETRY_S
+                for segment in log.bad_segments():
+                    self._mend(hosted, role, segment)
+        except BrokerError as error:
+            logger.info("%s cannot be mended yet: %s", partition, error)
         finally:
-            self._retried.discard(hosted.log.partition)
+            self._retried.discard(partition)
+
+    def _mend(self, hosted: HostedReplica, role: Follower, segment: Segment) -> None:
+        """Copy a segment from the leader.
+
+        Raises:
+            BrokerError: it failed, and is to be tried again.
+        """
+        log = hosted.log
+        if segment.damage is not None and segment.damage.offset >= log.high_watermark:
+            with hosted:
+                # in sync it could lack what its leader counts on it for
+                is_out = hosted.replica.role is role and self._me not in role.info.state.isr
+                if is_out:
+                    log.truncate(segment.damage.offset)
+            return
+        address = self._address_of(role.leader)
+        if address is None:
+            return
+        connection = self._connect(address)
+
+        def read(offset: int, max_bytes: int) -> Buffer:
+            if self._is_stopping.is_set():
+                raise ShuttingDownError("the broker is shutting down")
+            position = PartitionPosition(log.partition, offset, max_bytes)
+            request = ReadRequest(0, 1, max_bytes, (position,))
+            (part,) = decode_read_response(connection.call(request))
+            text = f"broker {role.leader} does not give {log.partition} at offset {offset}"
+            if part.error != NO_ERROR:
+                raise error_for_code(part.error, text, part.high_watermark)
+            if not part.message_set:
+                raise OffsetNotAvailableError(text)
+            return part.message_set
+
+        try:
+            damaged = mend(log, segment, read)
+            if damaged is not None:
+                request = DigestLogRequest(log.partition, damaged, 1)
+                found = LogDigest.decode(connection.call(request))
+                if found.damage.state is DamageState.LASTING:
+                    self._give_up(log, segment, f"broker {role.leader} has it damaged, too")
+        except OffsetOutOfRangeError as error:
+            self._give_up(log, segment, str(error))
+        finally:
+            connection.close()
+
+    def _give_up(self, log: Log, segment: Segment, reason: str) -> None:
+        segment.is_given_up = True
+        logger.error("%s: %s stays as it is: %s", log.partition, segment.path, reason)

@@ -455,7 +455,7 @@ class Mirror:
         except BrokerError as error:
             self.log.stuck(source, offset, str(error))
             raise
-        if next_offset >= 0:
+        if next_offset > offset:  # else it is read again, or the partition was revoked
             logger.warning("%s; going on at %d", problem, next_offset)
             self.log.left_out(source, f"{problem}; went on at {next_offset}")
 

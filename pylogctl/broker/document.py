@@ -41,7 +41,10 @@ STATUS = Document(
         Column("session", "state of the session with ZooKeeper"),
         Column("registered", "whether all is registered", ColumnKind.BOOLEAN),
         Column("failing", "partitions that the disk fails", ColumnKind.INTEGER),
-        Column("storage", "ok, or what disks do to partitions: full, unreadable, failed, offline"),
+        Column(
+            "storage",
+            "ok, or what disks do to partitions: full, unreadable, damaged, failed, offline",
+        ),
         Column("pid", "process id", ColumnKind.INTEGER, shown=False),
         Column("data", "data directory", shown=False),
         Column("zookeeper", "connect string of ZooKeeper", shown=False),

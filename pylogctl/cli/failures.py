@@ -82,7 +82,10 @@ class OnCorrupt(Enum):
 
 
 FindBehind = Callable[[TopicPartition, int], int | None]
-"""Returns the offset of the next valid message after a corrupt one, None if it is not known."""
+"""Returns the offset of the next valid message after a corrupt one, None if it is not known.
+
+The offset of the corrupt one itself means that it is to be read again.
+"""
 
 
 class CorruptMessages:
@@ -123,6 +126,8 @@ class CorruptMessages:
             behind = find_behind(partition, offset)
         except BrokerError as error:  # must not hide the corrupt message
             self._env.trace(1, f"cannot find the next valid message: {error}")
+        if behind == offset:
+            return offset  # it is read again, at another replica
         next_offset = next_offset if behind is None else behind
         problem = f"{partition}: {problem}"
         if self._on_corrupt is not OnCorrupt.STOP and next_offset is not None:

@@ -190,7 +190,8 @@ class Consumption:
                 messages = [facts_of(reader.partition, one) for one in messages_of(entry)]
             except InvalidMessageError as error:
                 next_offset = self._pass_over(reader, source, entry.offset, str(error), next_offset)
-                messages = self._raw(entry, reader.partition)
+                is_skipped = next_offset != entry.offset
+                messages = self._raw(entry, reader.partition) if is_skipped else []
             for message in messages:
                 if message.inner >= skip and _is_before(message, reader.end):
                     self._write_message(message)

@@ -17,12 +17,18 @@ from typing import NamedTuple, Protocol
 
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
-from broker.errors import BrokerError, BrokerUnreachableError, StorageError, UnsupportedVersionError
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    InvalidMessageError,
+    StorageError,
+    UnsupportedVersionError,
+)
 from broker.log.data_directory import DataDirectory, read_broker_id
 from broker.log.replica_logs import read_high_watermarks
 from broker.log.segment import SegmentFile, base_offset_of, reason_of, segments_of
 from broker.protocol.extension_requests import DigestLogRequest
-from broker.protocol.responses import BrokerAddress, LogDigest, PartitionMetadata
+from broker.protocol.responses import BrokerAddress, DamageState, LogDigest, PartitionMetadata
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Absence, connector, open_cluster
 from pylogctl.cli.context import Environment
@@ -234,6 +240,16 @@ class _BrokerCopy:
 
     def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
         found = self._ask(offset, length)
+        if found.damage.state is not DamageState.NONE:
+            end = (
+                "the broker fetches the segment anew from its leader"
+                if found.damage.state is DamageState.MENDABLE
+                else "no other replica in sync is known to have it in good order"
+            )
+            raise InvalidMessageError(
+                f"{self._partition} on broker {self.name}: the message at offset "
+                f"{found.damage.offset} is damaged; {end}"
+            )
         if found.length < length:
             return None
         return found.digest, f"{found.segment:020}.pylog"
@@ -434,11 +450,13 @@ def _compare_all(
     failures = list(absent)
     records: list[Record] = []
     differing: list[str] = []
+    damaged: list[BrokerError] = []
     with progress(env, "compare", None) as meter:
         for name, copies in logs.items():
             found = compare(copies, meter.advance)
             failures += found.failures
             records.append(_record(name, found))
+            damaged += [one for one in found.failures if isinstance(one, InvalidMessageError)]
             if found.difference is not None:
                 differing.append(_describe(name, kind, found.difference))
     render(env, COMPARE, records)
@@ -453,6 +471,10 @@ def _compare_all(
             hints=["pylogctl log verify on these segments tells which copy is damaged"],
             code="COPIES_DIFFER",
         )
+    if damaged:
+        for error in dict.fromkeys(map(str, failures)):
+            env.error(error)
+        raise CliError(ExitStatus.CORRUPT, f"{len(damaged)} copies have damaged messages")
     raise_failures(env, Done(failures, sum(map(len, logs.values())) + len(absent), "copies"))
 
 
@@ -470,6 +492,8 @@ def _describe(name: str, kind: str, found: Difference) -> str:
 def _record(name: str, found: Comparison) -> Record:
     difference = found.difference
     result = "same" if difference is None else "differ"
+    if difference is None and any(isinstance(one, InvalidMessageError) for one in found.failures):
+        result = "damaged"
     return {
         "log": name or None,
         "result": result if found.start >= 0 or difference else "none",

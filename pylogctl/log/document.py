@@ -49,7 +49,9 @@ COMPARE = Document(
     "log.compare/1",
     (
         Column("log", "the partition"),
-        Column("result", "same, differ, or none if no two copies have an offset in common"),
+        Column(
+            "result", "same, differ, damaged, or none if no two copies have an offset in common"
+        ),
         Column("start", "first offset that two copies have", ColumnKind.INTEGER, shown=False),
         Column("end", "end of what two copies have committed", ColumnKind.INTEGER, shown=False),
         Column("bytes", "bytes that were compared", ColumnKind.BYTES),

@@ -18,6 +18,7 @@ _SOURCE = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Whether a descriptor is of a segment below the directory that the file FAILING_READS names. */
@@ -41,6 +42,12 @@ static int fails(int fd) {
     if (fails(fd)) return errno = EIO, -1; \
     return real(fd, to, size, at); \
   }
+#define PREADV(name) \
+  ssize_t name(int fd, const struct iovec *to, int count, off_t at, int flags) { \
+    ssize_t (*real)(int, const struct iovec *, int, off_t, int) = dlsym(RTLD_NEXT, #name); \
+    if (fails(fd)) return errno = EIO, -1; \
+    return real(fd, to, count, at, flags); \
+  }
 #define SENDFILE(name) \
   ssize_t name(int out, int fd, off_t *at, size_t size) { \
     ssize_t (*real)(int, int, off_t *, size_t) = dlsym(RTLD_NEXT, #name); \
@@ -49,6 +56,8 @@ static int fails(int fd) {
   }
 PREAD(pread)
 PREAD(pread64)
+PREADV(preadv2)
+PREADV(preadv64v2)
 SENDFILE(sendfile)
 SENDFILE(sendfile64)
 """

@@ -1,8 +1,9 @@
-"""Leaders whose disks fail reads or are full, as users of the commands see them."""
+"""Replicas whose disks fail reads, are full or damage messages, as users see them."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.integration.replication.test_compare import flip_byte
 from tests.integration.replication.test_faults import full_disk
 from tests.support.command_line import Invoke, Result
 from tests.support.failing_reads import FailingReads
@@ -38,8 +40,8 @@ class Shell:
         result = self.run("produce", "t", stdin="".join(f"{one}\n" for one in lines).encode())
         assert result.status == ExitStatus.OK, result.stderr
 
-    def consume(self) -> list[str]:
-        result = self.run("consume", "t", "-o", "start", "-e")
+    def consume(self, *options: str) -> list[str]:
+        result = self.run("consume", "t", "-o", "start", "-e", *options)
         assert result.status == ExitStatus.OK, result.stderr
         return result.text.splitlines()
 
@@ -66,7 +68,8 @@ class Shell:
 def filled(cluster: ReplicatedCluster, shell: Shell, *, min_isr: int = 2) -> TopicPartition:
     """Return a partition with messages in several segments, all replicas in sync."""
     (partition,) = cluster.create_topic("t", 1, 3, min_insync_replicas=str(min_isr))
-    shell.produce(LINES)
+    for first in range(0, len(LINES), 200):
+        shell.produce(LINES[first : first + 200])
     cluster.await_full_isr([partition])
     cluster.await_equal_logs(partition)
     return partition
@@ -150,3 +153,92 @@ def test_leader_when_no_disk_has_room_then_stays_and_goes_on_once_there_is_some(
     shell.await_healthy_storage()
     assert [one for one in shell.consume() if one != "refused"] == [*LINES, "one more"]
     cluster.await_equal_logs(partition)
+
+
+def damage(cluster: ReplicatedCluster, broker_id: int, partition: TopicPartition) -> Path:
+    """Flip a byte in the second segment of a replica, and return its file."""
+    segments = sorted(cluster.directory_of(broker_id, partition).glob("*.pylog"))
+    assert len(segments) > 2
+    flip_byte(segments[1], 5000)
+    return segments[1]
+
+
+def await_mended(cluster: ReplicatedCluster, shell: Shell, partition: TopicPartition) -> None:
+    """Wait until all replicas are in sync, equal, and in good order by all commands."""
+    cluster.await_full_isr([partition])
+    shell.await_healthy_storage()
+    cluster.await_equal_logs(partition)
+    assert shell.run("log", "compare", "t").status == ExitStatus.OK
+
+
+@pytest.mark.parametrize("options", [(), ("--group", "g")], ids=["alone", "group"])
+def test_consume_when_the_leader_has_a_damaged_segment_then_reads_on_and_it_is_mended(
+    start_cluster: StartCluster, invoke: Invoke, options: tuple[str, ...]
+) -> None:
+    cluster = start_cluster(log_file_size="50000")
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell)
+    leader = cluster.leader(partition)
+    segment = damage(cluster, leader, partition)
+
+    assert shell.consume(*options) == LINES
+
+    await_mended(cluster, shell, partition)
+    said = cluster.output_of(leader)
+    assert f"is damaged in {segment}" in said
+    assert f"{segment} has good messages again" in said
+    assert invoke("log", "verify", str(segment.parent)).status == ExitStatus.OK
+
+
+def test_consume_when_a_segment_of_the_leader_became_shorter_then_reads_on_and_it_is_replaced(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster(log_file_size="50000")
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell)
+    leader = cluster.leader(partition)
+    segment = min(cluster.directory_of(leader, partition).glob("*.pylog"))
+    os.truncate(segment, 5000)
+
+    assert shell.consume() == LINES
+
+    await_mended(cluster, shell, partition)
+    assert f"cannot read {partition}" in cluster.output_of(leader)
+
+
+def test_follower_when_new_and_the_leader_has_a_damaged_segment_then_gets_it_from_the_next_one(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster(log_file_size="50000")
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell)
+    leader = cluster.leader(partition)
+    follower = next(one for one in cluster.brokers if one != leader)
+    directory = cluster.directory_of(follower, partition)
+    cluster.stop(follower)
+    directory.rename(directory.with_name("lost"))
+    damage(cluster, leader, partition)
+
+    cluster.start(follower)
+
+    await_mended(cluster, shell, partition)
+    assert shell.consume() == LINES
+
+
+def test_consume_when_all_replicas_are_damaged_in_one_place_then_stops_there_and_they_stay_in_sync(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster(log_file_size="50000")
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell)
+    for broker_id in cluster.brokers:
+        damage(cluster, broker_id, partition)
+
+    words = ("consume", "t", "-o", "start", "-e")
+    assert shell.run(*words).status == ExitStatus.CORRUPT
+    assert any("is damaged in" in one for one in shell.health()["storage"]["all"])
+    shell.produce(["one more"])
+    cluster.await_full_isr([partition])
+    skipped = shell.run(*words, "--on-corrupt", "skip")
+    assert skipped.status == ExitStatus.PARTIAL
+    assert len(skipped.text.splitlines()) == len(LINES)

@@ -1,0 +1,101 @@
+"""Damaged messages in segments, and the files that take the place of segments that have some."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+from broker.errors import OffsetOutOfRangeError, StorageError
+from broker.log.digest import MAX_DIGEST_BYTES
+from broker.log.log import Log
+from broker.log.scan import scan_blocks
+from broker.log.segment import Segment, reason_of, write_error
+from broker.protocol.primitives import Buffer
+
+_COPY_BYTES = 1 << 20
+_MENDED_SUFFIX = ".mended"
+
+
+def find_damage(log: Log, offset: int, length: int) -> int | None:
+    """Return the offset of the first damaged message that lies in a range, or partly; None if none.
+
+    Args:
+        log: on this broker.
+        offset: of the range; where a message starts, if it is at or above the high watermark.
+        length: of the range; more than `MAX_DIGEST_BYTES` is left out.
+
+    Raises:
+        StorageError: the disk refuses to read them.
+    """
+    end = min(offset + min(length, MAX_DIGEST_BYTES), log.log_end_offset)
+    if not log.log_start_offset <= offset < end:
+        return None
+    try:
+        high_watermark = log.high_watermark
+        position = log.boundary_at_or_before(offset) if offset < high_watermark else offset
+        end = log.boundary_at_or_after(end) if end < high_watermark else log.log_end_offset
+        while position < end:
+            found = log.read(position, end - position, to_log_end=True)
+            if found is None:
+                break
+            try:
+                for block in scan_blocks(
+                    found.file.fd, found.position, found.position + found.length
+                ):
+                    if block.scan.fault:
+                        return position + block.end - found.position
+            except OSError as error:
+                text = f"cannot read {log.partition} at offset {position}: {reason_of(error)}"
+                raise log.note_unreadable(found, found.position) or StorageError(text) from error
+            position += found.length
+    except OffsetOutOfRangeError:  # removed, or truncated, at this moment
+        pass
+    return None
+
+
+def mend(log: Log, segment: Segment, read: Callable[[int, int], Buffer]) -> int | None:
+    """Have a file with the messages that another replica has take the place of a segment.
+
+    Args:
+        log: of a follower that copies nothing now.
+        segment: of the log.
+        read: returns bytes of the other replica from an offset on, one at least, and at most as
+            many as asked for.
+
+    Returns:
+        None, or the offset of a message that came damaged: then nothing has changed.
+
+    Raises:
+        StorageError: the disk refuses.
+        ServerError: of `read`; or the log is closed or deleted.
+    """
+    path = segment.path.with_name(segment.path.name + _MENDED_SUFFIX)
+    end, committed = segment.end_offset, min(segment.end_offset, log.high_watermark)
+    try:
+        with path.open("w+b") as file:
+            position = segment.base_offset
+            while position < committed:
+                data = read(position, min(_COPY_BYTES, committed - position))
+                file.write(data)
+                position += len(data)
+            file.write(_own_bytes(log, committed, end))
+            file.flush()
+            os.fsync(file.fileno())
+            for block in scan_blocks(file.fileno(), 0, end - segment.base_offset):
+                if block.scan.fault:
+                    return segment.base_offset + block.end
+        log.replace_file(segment, path)
+    except OSError as error:
+        text = f"cannot mend {log.partition}: {path}: {reason_of(error)}"
+        raise write_error(error)(text) from error
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    return None
+
+
+def _own_bytes(log: Log, offset: int, end: int) -> bytes:
+    """Return what a log itself has above its high watermark, as others may have something else."""
+    found = log.read(offset, end - offset, to_log_end=True) if offset < end else None
+    return b"" if found is None else os.pread(found.file.fd, found.length, found.position)

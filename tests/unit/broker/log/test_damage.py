@@ -1,0 +1,120 @@
+"""Damage in segments is found, and segments are replaced by what another replica has."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from broker.errors import OffsetNotAvailableError
+from broker.log.damage import find_damage, mend
+from broker.log.log import Log
+from broker.protocol.codec import encode
+from tests.support.log_fixtures import LogFactory, content
+
+ENTRY = encode([b"x" * 90])
+SIZE = len(ENTRY)
+COUNT = 9
+
+
+def damage(log: Log, offset: int) -> None:
+    """Flip a byte behind the log's back."""
+    segment = next(one for one in reversed(log.segments) if one.base_offset <= offset)
+    with segment.path.open("r+b") as file:
+        position = offset - segment.base_offset
+        (byte,) = os.pread(file.fileno(), 1, position)
+        os.pwrite(file.fileno(), bytes([byte ^ 1]), position)
+
+
+@pytest.fixture
+def log(make_log: LogFactory) -> Log:
+    """Three segments of three entries each, the last one with two that are not visible."""
+    log = make_log(segment_bytes=3 * SIZE - 1, flush_before_read=True)
+    for index in range(COUNT):
+        log.append(ENTRY, 1)
+        if index == COUNT - 3:
+            log.flush()
+    return log
+
+
+def test_damage_when_there_is_none_then_none_is_found(log: Log) -> None:
+    assert find_damage(log, 0, COUNT * SIZE) is None
+    assert find_damage(log, COUNT * SIZE, 1) is None
+    assert find_damage(log, 0, 0) is None
+
+
+def test_damage_when_the_range_begins_or_ends_inside_the_message_then_found(log: Log) -> None:
+    damage(log, 4 * SIZE + 50)
+    assert find_damage(log, 0, COUNT * SIZE) == 4 * SIZE
+    assert find_damage(log, 4 * SIZE + 70, 1) == 4 * SIZE
+    assert find_damage(log, 3 * SIZE, SIZE + 1) == 4 * SIZE
+    assert find_damage(log, 3 * SIZE, SIZE) is None
+    assert find_damage(log, 5 * SIZE, COUNT * SIZE) is None
+
+
+def test_damage_when_above_the_high_watermark_then_found(log: Log) -> None:
+    assert log.high_watermark < 8 * SIZE
+    damage(log, 8 * SIZE + 50)
+    assert find_damage(log, 8 * SIZE, 1) == 8 * SIZE
+
+
+@pytest.mark.parametrize("at", range(0, COUNT * SIZE, 17))
+def test_damage_when_any_byte_is_flipped_then_its_message_is_found_and_mended(
+    log: Log, at: int
+) -> None:
+    log.flush()
+    data = content(log)
+    assert len(data) == COUNT * SIZE
+    damage(log, at)
+    found = find_damage(log, 0, len(data))
+    assert found == at // SIZE * SIZE
+    log.note_damage(found)
+    (segment,) = log.bad_segments()
+
+    assert mend(log, segment, lambda offset, size: data[offset : offset + min(size, 70)]) is None
+
+    log.retry_refused()
+    assert content(log) == data
+    assert not log.is_faulty
+    assert log.append(ENTRY, 1) == len(data)
+    log.flush()
+    assert content(log) == data + ENTRY
+
+
+def test_mend_when_the_other_copy_is_damaged_too_then_nothing_is_replaced(log: Log) -> None:
+    damage(log, SIZE + 50)
+    damaged = content(log)
+    log.note_damage(SIZE)
+    (segment,) = log.bad_segments()
+    assert mend(log, segment, lambda offset, size: damaged[offset : offset + size]) == SIZE
+    assert content(log) == damaged
+    assert [one.state for one in log.failures()] == ["damaged"]
+    assert list(log.directory.glob("*.mended")) == []
+
+
+def test_mend_when_the_other_copy_breaks_off_then_nothing_is_replaced(log: Log) -> None:
+    log.note_damage(0)
+    (segment,) = log.bad_segments()
+
+    def read(offset: int, size: int) -> bytes:
+        raise OffsetNotAvailableError("it is not there")
+
+    with pytest.raises(OffsetNotAvailableError):
+        mend(log, segment, read)
+    assert log.is_faulty
+    assert list(log.directory.glob("*.mended")) == []
+
+
+def test_mend_when_messages_are_not_committed_then_the_own_ones_stay(log: Log) -> None:
+    high_watermark = log.high_watermark
+    damage(log, 6 * SIZE + 50)
+    log.note_damage(6 * SIZE)
+    (segment,) = log.bad_segments()
+
+    def read(offset: int, size: int) -> bytes:
+        assert offset + size <= high_watermark
+        return (ENTRY * COUNT)[offset : offset + size]
+
+    assert mend(log, segment, read) is None
+    log.flush()
+    assert content(log) == ENTRY * COUNT
