@@ -108,6 +108,8 @@ class LiveBroker(NamedTuple):
         is_clean: whether it had shut down cleanly before this start; if not, what it had not
             flushed may be lost.
         rack: where it stands, empty if not set.
+        has_replicas: whether it had logs of replicas when it registered; other brokers are not
+            told.
     """
 
     id: int
@@ -116,6 +118,7 @@ class LiveBroker(NamedTuple):
     epoch: int
     is_clean: bool
     rack: str
+    has_replicas: bool = False
 
 
 class EpochStart(NamedTuple):

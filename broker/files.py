@@ -50,8 +50,13 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, *, is_durable: bool = True) -> None:
     """Replace a file so that a crash leaves either the old or the new content.
+
+    Args:
+        path: of the file.
+        content: all of it.
+        is_durable: whether a power failure does so too; without it, nothing waits for the disk.
 
     Raises:
         OSError: the file cannot be written; the old content, if any, is unchanged.
@@ -61,11 +66,13 @@ def write_atomically(path: Path, content: bytes) -> None:
     fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         write_all(fd, content)
-        os.fsync(fd)
+        if is_durable:
+            os.fsync(fd)
     finally:
         os.close(fd)
     temporary.replace(path)
-    sync_directory(path.parent)
+    if is_durable:
+        sync_directory(path.parent)
 
 
 def exchange(first: Path, second: Path) -> None:

@@ -44,7 +44,7 @@ __pylogctl_tables() {
         options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset -n --max-messages --rate --on-corrupt --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl cluster')
-        commands='describe health changes' words=''
+        commands='describe health recover changes' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl cluster describe')
@@ -55,6 +55,10 @@ __pylogctl_tables() {
         commands='' words=''
         options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl cluster recover')
+        commands='' words=''
+        options='--topic --execute --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--topic --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'
         options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -454,6 +458,11 @@ __pylogctl_values() {
     'pylogctl cluster health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster health --log-format') words='text json' ;;
     'pylogctl cluster health --color') words='auto always never' ;;
+    'pylogctl cluster recover --topic') words='@topic' ;;
+    'pylogctl cluster recover --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl cluster recover --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster recover --log-format') words='text json' ;;
+    'pylogctl cluster recover --color') words='auto always never' ;;
     'pylogctl cluster changes --topic') words='@topic' ;;
     'pylogctl cluster changes --since') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster changes --output') words='table json jsonl csv tsv plain markdown name' ;;

@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -326,6 +326,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l debug -d 'Show the trac
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a describe -d 'Show the brokers, the controller, and how partitions are spread'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a health -d 'Check that brokers are there, disks work, partitions are led, and replicas are in sync'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a recover -d 'Make topics again that ZooKeeper has lost, over the logs that brokers have of them'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a changes -d 'Show who led what, when and why, from the state-change logs of all brokers in one order'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -378,6 +379,25 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l color -d 'Col
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l topic -d 'Only this topic, also if something of it would be lost' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l execute -d 'Do it; without this only the plan is shown'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l topic -d 'This topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r

@@ -67,6 +67,10 @@ from broker.protocol.extension_requests import (
     StatusRequest,
 )
 from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.recovery_requests import (
+    ListUnknownReplicasRequest,
+    RestorePartitionsRequest,
+)
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
@@ -86,6 +90,7 @@ from broker.protocol.requests import (
     ProduceRequest,
     RequestHeader,
 )
+from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
 
 WRAPPER_CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
@@ -288,6 +293,17 @@ _READ_FIELDS = (
 )
 READS = st.builds(ReadRequest, *_READ_FIELDS)
 
+_NUMBER = st.integers(0, (1 << 31) - 1)
+REPLICA_RECORDS = st.builds(
+    ReplicaRecord,
+    st.builds(TopicPartition, SHORT_STRING, _NUMBER, _NUMBER),
+    SHORT_STRING,
+    _tuples(INT32),
+    st.builds(PartitionState, INT32, INT32, _tuples(INT32), INT32),
+    INT32,
+    st.dictionaries(SHORT_STRING, SHORT_STRING, max_size=3),
+)
+UNKNOWN_REPLICAS = st.builds(UnknownReplica, REPLICA_RECORDS, st.booleans(), INT32, INT64, INT64)
 REPLICATED_PARTITION = st.builds(
     ReplicatedPartition,
     *(PARTITION, SHORT_STRING, _tuples(INT32), INT32),
@@ -360,6 +376,8 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         ReassignRequest, _tuples(st.builds(ReplicaTarget, PARTITION, _tuples(INT32))), INT64
     ),
     ListReassignmentsRequest: st.just(ListReassignmentsRequest()),
+    ListUnknownReplicasRequest: st.just(ListUnknownReplicasRequest()),
+    RestorePartitionsRequest: st.builds(RestorePartitionsRequest, _tuples(REPLICA_RECORDS)),
     CreateReplicatedTopicRequest: st.builds(
         CreateReplicatedTopicRequest,
         *(SHORT_STRING, INT32, INT32),

@@ -11,6 +11,7 @@ repairs of later versions: broker epochs, one writer of in-sync replicas, fenced
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ from broker.cluster_state import (
 )
 from broker.controller.assignment import place_partitions, place_replicas, validate_target
 from broker.controller.election import elect_offline, elect_preferred, elect_reassigned
+from broker.controller.lost import LostPartitions, validate_records
 from broker.controller.store import Store
 from broker.errors import (
     NO_ERROR,
@@ -50,6 +52,7 @@ from broker.errors import (
     TopicExistsError,
     UnknownTopicError,
 )
+from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition, validate_topic_name
 
 MIN_ISR = "min.insync.replicas"
@@ -163,6 +166,7 @@ class Controller:
         self._unreadable_reassignments: dict[TopicPartition, Reassignment] = {}
         self._deletions: dict[str, set[int]] = {}  # the brokers that still may have a log
         self._deleted: dict[str, DeletedTopic] = {}  # by creation id
+        self._lost = LostPartitions()
         self._unpushed: dict[TopicPartition, None] = {}  # in the order of the decisions
         self._without_full_push: set[int] = set()
         self._tells_all = False  # of other brokers, or of the throttle
@@ -494,6 +498,7 @@ class Controller:
         if len(survivors) < len(before):
             self._brokers = survivors
             self._shutting_down &= survivors.keys()
+            self._lost.forget_brokers(before.keys() - survivors.keys())
             for gone in before.keys() - survivors.keys():
                 self._stops.pop(gone, None)
                 self._without_full_push.discard(gone)
@@ -689,7 +694,8 @@ class Controller:
 
         Raises:
             InvalidTopicError: the name is not allowed, or too long.
-            TopicExistsError: there is a replicated topic of this name, or one is being deleted.
+            TopicExistsError: there is a replicated topic of this name, one is being deleted, or
+                brokers have logs of one that the registry has lost.
             InvalidReplicationFactorError: there are too few live brokers.
             InvalidRequestError: the number of partitions or a setting is out of range.
         """
@@ -751,6 +757,7 @@ class Controller:
     def _validate_absent(self, topic: str) -> None:
         if topic in self._unreadable:
             raise TopicExistsError(f"topic '{topic}' exists: {self._unreadable[topic].reason}")
+        self._raise_if_lost(topic)
         if topic in self._topics:
             state = "is being deleted" if topic in self._deletions else "exists"
             raise TopicExistsError(f"topic '{topic}' {state}")
@@ -776,11 +783,13 @@ class Controller:
 
         Raises:
             UnknownTopicError: there is no such replicated topic.
+            TopicExistsError: brokers have logs of more partitions than ZooKeeper knows.
             InvalidTopicError: the name is too long for the directories of so many partitions.
             InvalidReplicationFactorError: there are too few live brokers.
             InvalidRequestError: the number is out of range.
         """
         assignment = self._assignment(topic)
+        self._raise_if_lost(topic)
         factor = min(len(self._settled_replicas(one)) for one in assignment.replicas)
         brokers = self._brokers_for_new(topic, factor)
         added = place_partitions(
@@ -791,6 +800,70 @@ class Controller:
         )
         self._settle("created")
         return [self._described(one) for one in added]
+
+    def _raise_if_lost(self, topic: str) -> None:
+        """Refuse what would give names of partitions to new ones that brokers have logs of."""
+        if self._lost.has_topic(topic):
+            raise TopicExistsError(
+                f"brokers have logs of a topic '{topic}' that ZooKeeper has lost: `pylogctl "
+                "cluster recover` shows and restores it"
+            )
+
+    def told_unknown(
+        self, broker_id: int, broker_epoch: int, found: Iterable[UnknownReplica]
+    ) -> None:
+        """Take note of replicas that a broker has logs of and this controller does not know.
+
+        What is certain to be lost, not deleted, is written back at once.
+
+        Args:
+            broker_id: which broker.
+            broker_epoch: of the registration in which it has told so.
+            found: all that it has.
+        """
+        if not self._is_registered(broker_id, broker_epoch):
+            return
+        gone = {*self._deleted, *(self._topics[one].creation_id for one in self._deletions)}
+        self._lost.told(broker_id, [one for one in found if one.record.creation_id not in gone])
+        for records in self._lost.certain(self._eligible()):
+            with suppress(TopicExistsError):  # another topic has the name by now
+                self.restore(records)
+
+    def restore(self, records: Sequence[ReplicaRecord]) -> list[ReplicatedPartition]:
+        """Put partitions of one topic back that the registry has lost, and brokers have logs of.
+
+        Args:
+            records: what their states are to be, in higher leader epochs than any log has; the
+                settings are those of the topic.
+
+        Raises:
+            TopicExistsError: there is another topic of this name, or one of the partitions.
+            InvalidRequestError: a state cannot be, or its leader has told of no log.
+        """
+        topic, creation_id = records[0].partition.topic, records[0].creation_id
+        known = self._topics.get(topic, TopicAssignment(topic, creation_id, {}, version=-1))
+        if topic in self._unreadable or topic in self._deletions:
+            raise TopicExistsError(f"topic '{topic}' exists, or is being deleted")
+        validate_records(records, known)
+        for partition, _, _, (leader, *_), *_ in records:
+            if leader != NO_LEADER and not self._lost.has_replica(leader, partition, creation_id):
+                raise InvalidRequestError(
+                    f"broker {leader} is to lead {partition}, and has told of no log of it"
+                )
+        states = {one.partition: one.state._replace(controller_epoch=self.epoch) for one in records}
+        added = {one.partition: one.replicas for one in records}
+        self._topics[topic] = self._store.restore_partitions(
+            known._replace(replicas={**known.replicas, **added}), records[0].settings, states
+        )
+        self._settings.setdefault(topic, dict(records[0].settings))
+        self._lost.forget(states)
+        for partition, state in states.items():
+            self._states[partition] = StoredState(state, 0)
+            self._unpushed[partition] = None
+            text = "restored over its logs: ZooKeeper had lost it"
+            self._changes.append(StateChange(partition, state, 0, text, False, False))
+        self._settle("restored")
+        return [self._described(one) for one in states]
 
     def _brokers_for_new(self, topic: str, factor: int) -> list[LiveBroker]:
         """Return the brokers that new partitions may be placed on.

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from broker.cluster_state import (
     DeletedTopic,
+    PartitionState,
     Reassignment,
     StateResult,
     StateWrite,
@@ -42,6 +43,25 @@ class Store(Protocol):
 
         Raises:
             RegistryConflictError: there is a replicated topic of this name.
+        """
+
+    def restore_partitions(
+        self,
+        assignment: TopicAssignment,
+        settings: Mapping[str, str],
+        states: Mapping[TopicPartition, PartitionState],
+    ) -> TopicAssignment:
+        """Record partitions with their states in one step; return the assignment as written.
+
+        Without the states, a later controller would take the partitions for new ones.
+
+        Args:
+            assignment: of the topic, which is created if it does not exist; version -1 for that.
+            settings: of a topic that is created.
+            states: of the partitions that are added to it.
+
+        Raises:
+            RegistryConflictError: the topic's node has another version, exists or is gone.
         """
 
     def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:

@@ -125,6 +125,8 @@ class LogManager:
         self.on_directory_failure: Callable[[StorageError], object] = _ignore_failure
         self.on_no_directory: Callable[[StorageError], object] = _ignore_failure
         """Called when the last data directory has failed: nothing can be served any more."""
+        self.is_ownerless: Callable[[TopicPartition], bool] = lambda _partition: False
+        """Returns whether no controller knows a replicated log: retention leaves it alone then."""
         self._flusher = Flusher(clock, thread_count=config.flusher_threads)
         self.flush_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
         self.was_clean = False
@@ -233,7 +235,7 @@ class LogManager:
         self._checkpoint_task.start()
         self._retention_task.start()
         with self._create_lock:
-            if self._replica_creation_ids:
+            if self.has_replicas:
                 self._high_watermarks_task.start()
 
     def reconfigure(
@@ -445,6 +447,11 @@ class LogManager:
             raise StorageError(f"cannot make {log.directory} a replica: {error}") from error
         log.replicate(EpochFile(log.directory, read_epochs(log.directory)))
         self._replica_creation_ids[log.partition] = creation_id
+
+    @property
+    def has_replicas(self) -> bool:
+        """Return whether there is a replicated log."""
+        return bool(self._replica_creation_ids)
 
     def replica_creation_id(self, partition: TopicPartition) -> str | None:
         """Return of which creation of its topic a log here is; None without a replicated log."""
@@ -832,7 +839,7 @@ class LogManager:
         for log in self.logs():
             # Under the lock: the files of a new log have the names of a deleted one's.
             with self._removal_lock:
-                if not log.is_deleted:
+                if not (log.is_deleted or (log.is_replicated and self.is_ownerless(log.partition))):
                     settings = self.settings_of(log.partition.topic)
                     apply_retention(log, settings, now_ms=now_ms, archive_dir=archive_dir)
 

@@ -1,10 +1,12 @@
 """Where the logs of replicated partitions are in data directories, and what is kept beside them.
 
 A partition whose home is another broker has its log in `replicas/HOME/TOPIC_INDEX`, one whose home
-is this broker where any log is. A replicated log has two files besides its segments: the creation
-id of its topic, as a log of a former topic of the same name is no replica of this one, and its
-leader epochs. `replication-offset-checkpoint` in a data directory has the high watermarks of those
-there, in the form of later Kafka: a version, their number, and lines `TOPIC HOME-INDEX OFFSET`.
+is this broker where any log is. A replicated log has three files besides its segments: the creation
+id of its topic, as a log of a former topic of the same name is no replica of this one, its
+leader epochs, and a record of what the controller told of it last (`replica_records`), from which
+its topic can be made again where ZooKeeper's data are lost. `replication-offset-checkpoint` in a
+data directory has the high watermarks of those there, in the form of later Kafka: a version, their
+number, and lines `TOPIC HOME-INDEX OFFSET`.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from broker.log.data_directory import (
     write_checkpoint,
 )
 from broker.log.log import Log
+from broker.replica_records import ReplicaRecord
 from broker.topic import TopicPartition, log_directory_name, validate_topic_name
 
 _CREATION_ID_NAME = "replica-creation-id"
+_RECORD_NAME = "replica-record"
 _VERSION = "0"
 
 logger = logging.getLogger(__name__)
@@ -53,6 +57,36 @@ def write_creation_id(directory: Path, creation_id: str) -> None:
     """
     write_atomically(directory / _CREATION_ID_NAME, f"{creation_id}\n".encode())
     sync_directory(directory.parent)
+
+
+def read_record(directory: Path) -> ReplicaRecord | None:
+    """Return the record beside a replicated log, None if there is none or it cannot be read."""
+    path = directory / _RECORD_NAME
+    try:
+        return ReplicaRecord.decode(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        logger.warning("ignoring %s: %s", path, error)
+        return None
+
+
+def write_record(directory: Path, record: ReplicaRecord) -> None:
+    """Replace the record beside a replicated log, unless it is the same.
+
+    It waits for no disk, as a failover changes all records of a broker at once. A power failure
+    can leave an earlier one, or none: those of other replicas, and the epochs of the logs, remain.
+
+    Raises:
+        OSError: it cannot be written; the old one remains.
+    """
+    path, content = directory / _RECORD_NAME, record.encode()
+    try:
+        if path.read_bytes() == content:
+            return
+    except FileNotFoundError:
+        pass
+    write_atomically(path, content, is_durable=False)
 
 
 def read_high_watermarks(data_dir: Path) -> dict[TopicPartition, int]:

@@ -32,6 +32,10 @@ from broker.protocol.primitives import (
     Reader,
     encode_short_string,
 )
+from broker.protocol.recovery_requests import (
+    ListUnknownReplicasRequest,
+    RestorePartitionsRequest,
+)
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
@@ -476,6 +480,8 @@ ControlRequest = (
     | ElectLeadersRequest
     | ReassignRequest
     | ListReassignmentsRequest
+    | ListUnknownReplicasRequest
+    | RestorePartitionsRequest
 )
 
 ExtensionRequest = (
@@ -519,6 +525,8 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (RequestType.DIGEST_LOG, 0): DigestLogRequest,
     (RequestType.DELETE_TOPIC, 1): DeleteReplicatedTopicRequest,
     (RequestType.PUSH_STATES, 0): PushStatesRequest,
+    (RequestType.LIST_UNKNOWN_REPLICAS, 0): ListUnknownReplicasRequest,
+    (RequestType.RESTORE_PARTITIONS, 0): RestorePartitionsRequest,
     (RequestType.CHANGE_ISR, 0): ChangeIsrRequest,
     (RequestType.CONTROLLED_SHUTDOWN, 0): ControlledShutdownRequest,
     (RequestType.ADD_PARTITIONS, 0): AddPartitionsRequest,

@@ -42,6 +42,8 @@ class RequestType(IntEnum):
     READ_CHANGES = 81
     DIGEST_LOG = 82
     REPLICATE_TOPIC = 83
+    LIST_UNKNOWN_REPLICAS = 85
+    RESTORE_PARTITIONS = 86
 
 
 _VERSION_AND_ID = struct.Struct(">hi")

@@ -52,6 +52,8 @@ class Replicas:
     Attributes:
         known: the last that controllers have told of each partition, those without a replica on
             this broker too.
+        unnamed: the last that controllers have told of partitions with a replica here, which the
+            registry does not have any more though they were not deleted: it has lost them.
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class Replicas:
         self.controller_epoch = -1
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.known: dict[TopicPartition, ReplicatedPartition] = {}
+        self.unnamed: dict[TopicPartition, ReplicatedPartition] = {}
         self._me = me
         self._settings = settings
         self._open_log = open_log
         self._delete_log = delete_log
         self._replicas: dict[TopicPartition, Replica] = {}
+        self._registry_id = 0
         self._last_full = (-1, -1)
         self._deleted: dict[tuple[TopicPartition, str], int] = {}  # and in which leader epoch
 
@@ -79,9 +83,18 @@ class Replicas:
         """Return the replica of a partition, None if this broker has none."""
         return self._replicas.get(partition)
 
-    def registered(self, broker_epoch: int) -> None:
-        """Note that this broker has registered; orders for earlier registrations are over."""
-        self.broker_epoch = max(self.broker_epoch, broker_epoch)
+    def registered(self, broker_epoch: int, registry_id: int = 0) -> None:
+        """Note that this broker has registered; orders for earlier registrations are over.
+
+        Args:
+            broker_epoch: of the registration.
+            registry_id: another one if the registry has lost its data since the last registration.
+                It counts all epochs anew then, and orders of its former controllers are over.
+        """
+        if registry_id != self._registry_id:
+            self._registry_id = registry_id
+            self.controller_epoch += 1
+        self.broker_epoch = broker_epoch
 
     def push(
         self,
@@ -145,7 +158,9 @@ class Replicas:
             for replica in [one for one in self if one.partition not in named]:
                 applied.changes.append((replica, replica.stop(replica.leader_epoch)))
             for partition in [one for one in list(self.known) if one not in named]:
-                del self.known[partition]
+                info, hosted = self.known.pop(partition), self._replicas.get(partition)
+                if hosted is not None and hosted.creation_id == info.creation_id:
+                    self.unnamed[partition] = info
         return applied
 
     def note(self, info: ReplicatedPartition) -> bool:
@@ -164,6 +179,7 @@ class Replicas:
         ):
             return False
         self.known[info.partition] = info
+        self.unnamed.pop(info.partition, None)
         return True
 
     def _stop(self, order: StoppedReplica, applied: Applied) -> None:
@@ -173,6 +189,9 @@ class Replicas:
             is_last = order.leader_epoch == LAST_EPOCH
             if is_last and known is not None and known.creation_id == order.creation_id:
                 del self.known[order.partition]
+            unnamed = self.unnamed.get(order.partition)
+            if unnamed is not None and unnamed.creation_id == order.creation_id:
+                del self.unnamed[order.partition]
         replica = self._replicas.get(order.partition)
         if replica is None or replica.creation_id != order.creation_id:
             return

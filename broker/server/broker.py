@@ -130,6 +130,7 @@ class Broker:
         self._replicas = ReplicaManager(
             config, self._logs, self._clock, self._note_states, self.changes.note
         )
+        self._logs.is_ownerless = self._replicas.is_unknown
         self._logs.on_no_directory = self._fail
         self._logs.on_directory_failure = self._note_directory_failure
         self.failure: StorageError | None = None
@@ -243,6 +244,7 @@ class Broker:
             self._logs.data_dir(),
             self._apply_settings,
         )
+        self._replicas.records.settings_of = self._settings.last_good
         self._settings.load()
 
     def _apply_settings(self, overrides: Overrides) -> None:
@@ -268,6 +270,7 @@ class Broker:
         if registry is None:
             return
         self._replicas.registered_epoch = lambda: registry.broker_epoch
+        self._replicas.registry_id = lambda: registry.registry_id
 
         def note_loss_known() -> None:
             self._logs.is_loss_known = True
@@ -282,6 +285,7 @@ class Broker:
             creator=self._logs.creator_token(address.host),
             rack=self.config.rack,
             is_clean=self._logs.was_clean,
+            has_replicas=lambda: self._logs.has_replicas,
         )
         for topic in self._logs.topics():
             self._register_topic(registry, topic, is_new=False)
@@ -324,6 +328,7 @@ class Broker:
     ) -> None:
         assert self._view is not None
         self._view.apply_partition_states(partitions, gone)
+        self._replicas.records.note(partitions)
 
     def _snapshot(self) -> ClusterMetadata:
         assert self._view is not None

@@ -22,6 +22,11 @@ from broker.protocol.cluster_requests import (
     encode_reassignments,
 )
 from broker.protocol.extension_requests import ControlRequest
+from broker.protocol.recovery_requests import (
+    ListUnknownReplicasRequest,
+    RestorePartitionsRequest,
+    encode_unknown_replicas,
+)
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
@@ -67,7 +72,10 @@ class ControlHandler:
         """
         if isinstance(request, PushStatesRequest):
             carried_out = self._orders.submit(self._replicas.apply, request)
-            return _respond(carried_out, header, _encode_nothing)
+            return _respond(carried_out, header, encode_unknown_replicas)
+        if isinstance(request, ListUnknownReplicasRequest):
+            found = self._orders.submit(self._replicas.unknown_replicas)
+            return _respond(found, header, encode_unknown_replicas)
         controller = self.controller
         if controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
@@ -79,6 +87,8 @@ class ControlHandler:
                 return _respond(progress, header, encode_controlled_shutdown_response)
             case CreateReplicatedTopicRequest():
                 return _respond(controller.create_topic(request), header, _encode_partitions)
+            case RestorePartitionsRequest():
+                return _respond(controller.restore(request), header, _encode_partitions)
             case AddPartitionsRequest():
                 return _respond(controller.add_partitions(request), header, _encode_partitions)
             case ReplicateTopicRequest():

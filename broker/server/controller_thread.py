@@ -55,13 +55,15 @@ from broker.protocol.cluster_requests import (
     ReassignRequest,
     ReplicateTopicRequest,
 )
+from broker.protocol.recovery_requests import RestorePartitionsRequest
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
     CreateReplicatedTopicRequest,
 )
+from broker.replica_records import UnknownReplica
 from broker.server.controller_events import ControllerEvents
-from broker.server.push_sender import PushSender, PushTimes
+from broker.server.push_sender import PushAnswer, PushSender, PushTimes
 from broker.server.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import WindowedStats
@@ -289,6 +291,24 @@ class ControllerThread:
         self._awaited_topics.add(topic)
         self._submit(self._with_all_brokers(create)).add_done_callback(await_leaders)
         return created
+
+    def restore(self, request: RestorePartitionsRequest) -> Future[list[ReplicatedPartition]]:
+        """Have partitions put back that the registry has lost, and brokers have logs of."""
+
+        def restore(controller: Controller) -> list[ReplicatedPartition]:
+            if not request.records:
+                raise InvalidRequestError("no partitions to restore are named")
+            topic = request.records[0].partition.topic
+            own = {one.partition.home for one in request.records}
+            if topic not in controller.topics and (
+                others := set(self._registry.topic_partitions(topic)) - own
+            ):
+                raise TopicExistsError(
+                    f"a topic '{topic}' exists without replicas on brokers {sorted(others)}"
+                )
+            return controller.restore(request.records)
+
+        return self._submit(restore)
 
     def add_partitions(self, request: AddPartitionsRequest) -> Future[list[ReplicatedPartition]]:
         """Have partitions added to a topic."""
@@ -605,6 +625,26 @@ class ControllerThread:
             self._guard(lambda: controller.delivered(broker_id, push))
             self._carry_out()
 
+    def _note_unknown(
+        self, controller: Controller, broker_id: int, push: Push, found: list[UnknownReplica]
+    ) -> None:
+        if self._controller is controller:
+            self._guard(lambda: controller.told_unknown(broker_id, push.broker_epoch, found))
+            self._carry_out()
+
+    def _look_whether_outdated(self, epoch: int) -> None:
+        """Find out why a broker knows of a later controller: ZooKeeper may have lost its epochs."""
+        self._look()
+        if self._term is not None and self._term.epoch == epoch:
+            logger.warning(
+                "controller epoch %d is not the last one, and ZooKeeper knows of no later one: it "
+                "has lost its data, or node %s was edited by hand",
+                *(epoch, CONTROLLER_EPOCH),
+            )
+            self._term = self._election.raise_epoch(self._term, 2 * epoch)
+            self._controller = None
+            self._look()
+
     # What goes out.
 
     def _carry_out(self) -> None:
@@ -632,9 +672,10 @@ class ControllerThread:
                 level=logging.WARNING if change.is_unclean else logging.INFO,
             )
         topics = controller.topics or controller.unreadable
-        if not topics and all(one.is_clean for one in controller.brokers):
+        if not topics and all(one.is_clean and not one.has_replicas for one in controller.brokers):
             # nobody needs to know anything, and no connection is made; but a broker that may have
-            # lost something is told that this is known, so that it is trusted with new topics
+            # lost something is told that this is known, so that it is trusted with new topics, and
+            # one with replicas is asked what it has
             return
         pushes = controller.take_pushes()
         live = {broker.id: broker for broker in controller.brokers}
@@ -658,14 +699,18 @@ class ControllerThread:
         return sender
 
     def _take_answer(
-        self, controller: Controller, broker_id: int, push: Push, error: ServerError | None
+        self, controller: Controller, broker_id: int, push: Push, answer: PushAnswer
     ) -> None:
         """Take note of what a broker has answered to a push; called in the sender's thread."""
-        if isinstance(error, StaleControllerEpochError):
-            self._events.put(self._look)
-        elif isinstance(error, StaleBrokerEpochError):
+        if isinstance(answer.error, StaleControllerEpochError):
+            self._events.put(partial(self._look_whether_outdated, controller.epoch))
+        elif isinstance(answer.error, StaleBrokerEpochError):
             self._events.put(self._read_brokers)
         else:
+            if answer.unknown:
+                self._events.put(
+                    partial(self._note_unknown, controller, broker_id, push, answer.unknown)
+                )
             if any(one.deletes_log for one in push.stopped):
                 self._events.put(lambda: self._note_delivered(controller, broker_id, push))
             if self._awaited_topics and push.partitions:

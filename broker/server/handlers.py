@@ -51,6 +51,10 @@ from broker.protocol.extension_requests import (
     position_count,
 )
 from broker.protocol.primitives import INT16, Reader
+from broker.protocol.recovery_requests import (
+    ListUnknownReplicasRequest,
+    RestorePartitionsRequest,
+)
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
@@ -273,6 +277,8 @@ class RequestHandlers:
                 | ElectLeadersRequest()
                 | ReassignRequest()
                 | ListReassignmentsRequest()
+                | ListUnknownReplicasRequest()
+                | RestorePartitionsRequest()
             ):
                 return self._control.handle(request, header)
 

@@ -17,8 +17,10 @@ from broker.errors import (
     StaleBrokerEpochError,
     StaleControllerEpochError,
 )
+from broker.protocol.recovery_requests import decode_unknown_replicas
 from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.responses import BrokerAddress
+from broker.replica_records import UnknownReplica
 from broker.stats import WindowedStats
 
 logger = logging.getLogger(__name__)
@@ -39,7 +41,19 @@ class PushTimes(NamedTuple):
     oldest_s: float
 
 
-_OnAnswer = Callable[[Controller, int, Push, ServerError | None], None]
+class PushAnswer(NamedTuple):
+    """What a broker has answered to a push.
+
+    Attributes:
+        error: it has refused; None if it has carried it out.
+        unknown: the replicas it has logs of and a full push does not name.
+    """
+
+    error: ServerError | None
+    unknown: list[UnknownReplica]
+
+
+_OnAnswer = Callable[[Controller, int, Push, PushAnswer], None]
 
 
 class PushSender:
@@ -50,8 +64,7 @@ class PushSender:
     Args:
         broker: whom to tell, in this registration.
         controller: on whose behalf.
-        on_answer: called with a push and the error it was refused with, None if it was carried
-            out.
+        on_answer: called with a push and its answer.
         clock: for the times of pushes.
         stats: where those are counted.
         timeout_s: how long the broker may take to carry one out.
@@ -119,18 +132,19 @@ class PushSender:
     def _run(self) -> None:
         while (push := self._next()) is not None:
             try:
-                self._connection.call(self._request(push))
+                body = self._connection.call(self._request(push))
+                answer = PushAnswer(None, decode_unknown_replicas(body))
             except (StaleControllerEpochError, StaleBrokerEpochError) as error:
                 # If this controller stays in office, the broker will take it: it may be about to
                 # learn of its own registration.
-                self._on_answer(self.controller, self.broker.id, push, error)
+                self._on_answer(self.controller, self.broker.id, push, PushAnswer(error, []))
                 self._wait_to_retry(push, error)
             except BrokerError as error:
                 self._connection.close()
                 self._wait_to_retry(push, error)
             else:
                 self._note_carried_out()
-                self._on_answer(self.controller, self.broker.id, push, None)
+                self._on_answer(self.controller, self.broker.id, push, answer)
         self._connection.close()
 
     def _note_carried_out(self) -> None:

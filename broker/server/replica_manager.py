@@ -57,12 +57,14 @@ from broker.protocol.replica_requests import (
     decode_controlled_shutdown_response,
 )
 from broker.protocol.responses import BrokerAddress, DamageState, LogDamage
+from broker.replica_records import UnknownReplica
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader, resignation
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replicas import Applied, Replicas
 from broker.server.hosted_replica import HostedReplica
 from broker.server.replica_fetcher import ReplicaFetcher
+from broker.server.replica_records import ReplicaRecords
 from broker.server.state_change_log import NoteChange
 from broker.server.storage_faults import StorageFaults
 from broker.server.throttle import Throttle
@@ -154,6 +156,10 @@ class ReplicaManager:
         self._hosted: dict[TopicPartition, HostedReplica] = {}
         self.registered_epoch: Callable[[], int | None] = lambda: None
         """Returns the epoch of this broker's registration; orders for earlier ones are refused."""
+        self.registry_id: Callable[[], int] = lambda: 0
+        """Returns another number once the registry has lost its data."""
+        self.records = ReplicaRecords(logs)
+        """What is kept beside the logs, for when the registry has lost its data."""
         self.on_first_orders: Callable[[], object] = lambda: None
         """Called once a push that names all partitions has been carried out."""
         self.on_brokers: Callable[[Iterable[LiveBroker]], object] = lambda _brokers: None
@@ -224,6 +230,7 @@ class ReplicaManager:
         if connection is not None:
             connection.close()
         self._disk_workers.shutdown()
+        self.records.stop()
 
     def hosted(self, partition: TopicPartition) -> HostedReplica:
         """Return this broker's replica of a partition.
@@ -402,8 +409,11 @@ class ReplicaManager:
         wait(futures)
         return [one.result() for one in futures]
 
-    def apply(self, request: PushStatesRequest) -> None:
+    def apply(self, request: PushStatesRequest) -> list[UnknownReplica]:
         """Carry out what the controller orders, and remember what it tells of other brokers.
+
+        Returns:
+            To a full push, the replicas here that the controller does not know.
 
         Raises:
             StaleControllerEpochError, StaleBrokerEpochError: the orders are over.
@@ -416,10 +426,28 @@ class ReplicaManager:
             self.fenced_order_count += 1
             raise
         self.order_stats.record(self._clock.monotonic_s() - started_s)
+        if not request.is_full:
+            return []
+        unknown = self.unknown_replicas()
+        self.records.report(unknown)
+        return unknown
+
+    def unknown_replicas(self) -> list[UnknownReplica]:
+        """Return the replicas that have logs here and that the controller does not know.
+
+        None are, before it has told this broker of all there are.
+        """
+        if not self._has_full_orders:
+            return []
+        return self.records.find_unknown(self._replicas.known, self._replicas.unnamed)
+
+    def is_unknown(self, partition: TopicPartition) -> bool:
+        """Return whether no controller has told this run of a partition, or it is no more."""
+        return partition not in self._replicas.known
 
     def _apply(self, request: PushStatesRequest) -> None:
         with self._orders_lock:
-            self._replicas.registered(self.broker_epoch)
+            self._replicas.registered(self.broker_epoch, self.registry_id())
             self._push(request)
             if self._ticker.ident is None and not self._is_stopping.is_set():
                 self._ticker.start()

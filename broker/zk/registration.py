@@ -82,6 +82,9 @@ class Registration:
         self._was_registered_clean = False
         self.broker_epoch: int | None = None
         """The change of ZooKeeper that made the last registration for replication."""
+        self.has_replicas: Callable[[], bool] = lambda: False
+        self.registry_id = 0
+        """Another one if ZooKeeper has lost its data: when its node of the cluster was created."""
         self._cluster_id: str | None = None
         self._cluster_session: int | None = None  # in which it was found to be this one
         self._topics: dict[str, _Topic] = {}
@@ -142,11 +145,13 @@ class Registration:
 
     def _registered_cluster_id(self, proposed_id: str) -> str:
         try:
-            return decode_cluster_id(self._session.get(paths.CLUSTER_ID)[0])
+            value, stat = self._session.get(paths.CLUSTER_ID)
         except RegistryNodeNotFoundError:
             with contextlib.suppress(RegistryConflictError):
                 self._session.create(paths.CLUSTER_ID, encode_cluster_id(proposed_id))
-            return decode_cluster_id(self._session.get(paths.CLUSTER_ID)[0])
+            value, stat = self._session.get(paths.CLUSTER_ID)
+        self.registry_id = stat.ctime_ms
+        return decode_cluster_id(value)
 
     def _validate_cluster(self) -> None:
         known, session_id = self._cluster_id, self._session.session_id
@@ -368,7 +373,13 @@ class Registration:
             self._take_over(path, value)
 
     def _replication_node(self, info: BrokerInfo) -> tuple[str, bytes]:
-        value = encode_replicated_broker(info.host, info.port, self._rack, is_clean=self._is_clean)
+        value = encode_replicated_broker(
+            info.host,
+            info.port,
+            self._rack,
+            is_clean=self._is_clean,
+            has_replicas=self.has_replicas(),
+        )
         return paths.replicated_broker(info.id), value
 
     def _try_register_broker(self, info: BrokerInfo, deadline_s: float) -> bool:

@@ -191,6 +191,11 @@ class Registry:
         """Return what tells this registration of the broker from others, None before the first."""
         return self._registration.broker_epoch
 
+    @property
+    def registry_id(self) -> int:
+        """Return what is another number once ZooKeeper has lost its data; 0 before a start."""
+        return self._registration.registry_id
+
     def register_broker(
         self,
         broker_id: int,
@@ -200,6 +205,7 @@ class Registry:
         creator: str,
         rack: str = "",
         is_clean: bool = False,
+        has_replicas: Callable[[], bool] = lambda: False,
     ) -> None:
         """Register this process's broker, and again after each expired session.
 
@@ -214,6 +220,8 @@ class Registry:
             rack: where the broker stands, empty if it is not known.
             is_clean: whether the logs are as they were when the broker was last registered; if
                 not, it leaves the in-sync replicas of its partitions. See `mark_clean`.
+            has_replicas: returns whether it has logs of replicas. The controller asks such a
+                broker about them even if it knows of no topic with replicas.
 
         Raises:
             RegistryConflictError: another broker has the id; the message names it.
@@ -222,6 +230,7 @@ class Registry:
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
         info = BrokerInfo(broker_id, host, port, creator)
+        self._registration.has_replicas = has_replicas
         self._registration.register_broker(info, rack=rack, is_clean=is_clean)
         self._events.put(_Wake.TOPIC)  # topics may have been added before the broker
 

@@ -103,7 +103,13 @@ def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBr
     def parse(found: Any) -> LiveBroker:
         host, rack = str(found["host"]), str(found.get("rack", ""))
         return LiveBroker(
-            broker_id, host, int(found["port"]), epoch, found["is_clean"] is True, rack
+            broker_id,
+            host,
+            int(found["port"]),
+            epoch,
+            found["is_clean"] is True,
+            rack,
+            found.get("has_replicas") is True,
         )
 
     return _parsed(paths.replicated_broker(broker_id), value, parse)
@@ -633,6 +639,40 @@ class ReplicatedTopicsStore:
             if found is None or found[1] != assignment.version:
                 raise RegistryConflictError(f"node {path} was changed by another client")
             return [SetNode(path, value, assignment.version)]
+
+        self._change(plan, f"node {path}")
+        return written
+
+    def restore_partitions(
+        self,
+        assignment: TopicAssignment,
+        settings: Mapping[str, str],
+        states: Mapping[TopicPartition, PartitionState],
+    ) -> TopicAssignment:
+        """Record partitions with their states; see `Store.restore_partitions`."""
+        path, value = paths.replicated_topic(assignment.topic), encode_assignment(assignment)
+        written = assignment._replace(version=assignment.version + 1)
+        self._session.create_many(dict.fromkeys(_ROOTS, b""), ephemeral=False)
+        new = [
+            change
+            for partition, state in states.items()
+            for change in _changes_of(StateWrite(partition, state, None), has_parent=False)
+        ]
+
+        def plan() -> list[NodeChange]:
+            found = self._value(path)
+            if found == (value, written.version):
+                return []
+            if (-1 if found is None else found[1]) != assignment.version:
+                raise RegistryConflictError(f"node {path} was changed by another client")
+            if found is not None:
+                return [SetNode(path, value, assignment.version), *new]
+            return [
+                CreateNode(path, value),
+                CreateNode(paths.replicated_partitions(assignment.topic), b""),
+                *self._replacement(paths.topic_settings(assignment.topic), _settings_of(settings)),
+                *new,
+            ]
 
         self._change(plan, f"node {path}")
         return written

@@ -9,7 +9,14 @@ import typer
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import CONNECTION, OUTPUT, PartitionsOption, accepts
+from pylogctl.cli.options import (
+    CONFIRM,
+    CONNECTION,
+    OUTPUT,
+    ExecuteOption,
+    PartitionsOption,
+    accepts,
+)
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
@@ -73,6 +80,7 @@ def health(env: Environment) -> None:
     from pylogctl.cli.connections import connector
     from pylogctl.cluster.document import HEALTH, check_record
     from pylogctl.cluster.facts import FAIL, health_checks, storage_check
+    from pylogctl.cluster.recover import lost_check
 
     metadata, connect = _metadata(env), connector(env)
     statuses = {}
@@ -80,7 +88,11 @@ def health(env: Environment) -> None:
         _, document, error = request_status(connect, address)
         if (status := document or error) is not None:  # a broker of 0.7 tells nothing
             statuses[address.id] = status
-    checks = [*health_checks(metadata), storage_check(statuses)]
+    checks = [
+        *health_checks(metadata),
+        storage_check(statuses),
+        lost_check(env, metadata.brokers),
+    ]
     render(env, HEALTH, map(check_record, checks))
     failed = [one.name for one in checks if one.result == FAIL]
     if failed:
@@ -89,6 +101,48 @@ def health(env: Environment) -> None:
             f"not healthy: {', '.join(failed)}",
             hints=["try: pylogctl topic describe TOPIC, pylogctl broker list"],
         )
+
+
+@app.command("recover", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    *CONFIRM,
+    exits=(
+        *_READS,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.DECLINED,
+        ExitStatus.PARTIAL,
+    ),
+    examples=(
+        "pylogctl cluster recover",
+        "pylogctl cluster recover --execute --yes",
+        "pylogctl cluster recover --topic orders --execute",
+    ),
+)
+def recover(
+    env: Environment,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            rich_help_panel="Selection",
+            help="Only this topic, also if something of it would be lost. Can be repeated.",
+        ),
+    ] = None,
+    execute: ExecuteOption = False,
+) -> None:
+    """Make topics again that ZooKeeper has lost, over the logs that brokers have of them.
+
+    Shows for each partition which broker has which copy, which of them the others will follow (the
+    longest of the latest leader epoch), and what would be lost. With --execute the topics are
+    made again of which every replica is there; others must be named with --topic.
+    """
+    from pylogctl.cluster.recover import recover as work
+
+    work(env, topic or (), executes=execute)
 
 
 @app.command("changes", cls=Command)

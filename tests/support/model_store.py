@@ -96,6 +96,23 @@ class ModelStore:
         self.registry.topics[assignment.topic] = assignment
         self.registry.settings[assignment.topic] = dict(settings)
 
+    def restore_partitions(
+        self,
+        assignment: TopicAssignment,
+        settings: Mapping[str, str],
+        states: Mapping[TopicPartition, PartitionState],
+    ) -> TopicAssignment:
+        self._check()
+        known = self.registry.topics.get(assignment.topic)
+        if (-1 if known is None else known.version) != assignment.version:
+            raise RegistryConflictError(f"topic '{assignment.topic}' was changed")
+        written = assignment._replace(version=assignment.version + 1)
+        self.registry.topics[assignment.topic] = written
+        if known is None:
+            self.registry.settings[assignment.topic] = dict(settings)
+        self.registry.states.update({one: StoredState(state, 0) for one, state in states.items()})
+        return written
+
     def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
         self._check()
         known = self.registry.topics.get(assignment.topic)

@@ -22,6 +22,7 @@ BASE = {
     "cluster_state",
     "leader_epochs",
     "state_changes",
+    "replica_records",
 }
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -36,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cluster_state": {"topic"},
     "leader_epochs": {"cluster_state"},
     "state_changes": {"topic"},
+    "replica_records": {"cluster_state", "topic"},
     "protocol": BASE,
     "log": BASE | {"protocol"},
     "zk": {"errors", "clock", "topic", "config", "topic_settings", "cluster_state"},

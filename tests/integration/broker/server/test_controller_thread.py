@@ -42,6 +42,7 @@ from broker.protocol.cluster_requests import (
 )
 from broker.protocol.framing import FrameDecoder
 from broker.protocol.primitives import Reader
+from broker.protocol.recovery_requests import encode_unknown_replicas
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
@@ -132,7 +133,8 @@ class PushTaker:
                     sock.sendall(encode_extension_error(header.correlation_id, error, "refused"))
                 else:
                     self.pushes.append(push)
-                    sock.sendall(encode_extension_response(header.correlation_id, b""))
+                    body = encode_unknown_replicas([])
+                    sock.sendall(encode_extension_response(header.correlation_id, body))
 
 
 @pytest.fixture

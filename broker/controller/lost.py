@@ -1,0 +1,110 @@
+"""Partitions that brokers have logs of and the registry does not know: it has lost its data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from broker.cluster_state import NO_LEADER, TopicAssignment
+from broker.controller.election import elect_offline
+from broker.errors import InvalidRequestError, TopicExistsError
+from broker.replica_records import ReplicaRecord, UnknownReplica
+from broker.topic import TopicPartition
+
+
+class LostPartitions:
+    """What the live brokers have told of such partitions."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, dict[TopicPartition, UnknownReplica]] = {}
+
+    def told(self, broker_id: int, found: Iterable[UnknownReplica]) -> None:
+        """Note all that a broker has."""
+        self._found[broker_id] = {one.record.partition: one for one in found}
+
+    def forget_brokers(self, broker_ids: Iterable[int]) -> None:
+        """Forget what brokers have told that are gone, or have started again."""
+        for broker_id in broker_ids:
+            self._found.pop(broker_id, None)
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget partitions that the registry knows again."""
+        for found in self._found.values():
+            for partition in partitions:
+                found.pop(partition, None)
+
+    def has_topic(self, topic: str) -> bool:
+        """Return whether a live broker has a log of such a topic."""
+        return any(one.topic == topic for found in self._found.values() for one in found)
+
+    def has_replica(self, broker_id: int, partition: TopicPartition, creation_id: str) -> bool:
+        """Return whether a broker has a log of such a partition, of a creation of its topic."""
+        found = self._found.get(broker_id, {}).get(partition)
+        return found is not None and found.record.creation_id == creation_id
+
+    def certain(self, eligible: Collection[int]) -> list[list[ReplicaRecord]]:
+        """Return the partitions that are certain to be lost, not deleted, in their next states.
+
+        A topic that is deleted is deleted on all its live brokers first. So a partition is lost if
+        each of its last replicas is on a broker that has the log and has run since a controller
+        told it of it. Whether one that was started since has missed a deletion, nobody knows.
+
+        Args:
+            eligible: the brokers that may lead.
+
+        Returns:
+            The partitions of each topic.
+        """
+        copies: dict[TopicPartition, dict[int, UnknownReplica]] = {}
+        for broker_id, found in self._found.items():
+            for partition, one in found.items():
+                copies.setdefault(partition, {})[broker_id] = one
+        topics: dict[tuple[str, str], list[ReplicaRecord]] = {}
+        for by_broker in copies.values():
+            last = max((one.record for one in by_broker.values()), key=lambda one: one.age)
+            live = {
+                id
+                for id, one in by_broker.items()
+                if one.is_live and one.record.creation_id == last.creation_id
+            }
+            if last.replicas and live >= set(last.replicas):
+                epoch = max(one.last_epoch for one in by_broker.values())
+                topics.setdefault((last.partition.topic, last.creation_id), []).append(
+                    _in_next_epoch(last, epoch, eligible)
+                )
+        return list(topics.values())
+
+
+def _in_next_epoch(last: ReplicaRecord, epoch: int, eligible: Collection[int]) -> ReplicaRecord:
+    """Return the state that follows a partition's last one, led as before if that can be."""
+    leader, leader_epoch, isr, _ = last.state
+    if leader not in eligible or leader not in isr:
+        election = elect_offline(last.replicas, isr, eligible, is_unclean=False)
+        leader = NO_LEADER if election is None else election.leader
+    state = last.state._replace(leader=leader, leader_epoch=max(epoch, leader_epoch) + 1)
+    return last._replace(state=state)
+
+
+def validate_records(records: Sequence[ReplicaRecord], known: TopicAssignment) -> None:
+    """Validate that partitions can be put back into the registry.
+
+    Args:
+        records: of the partitions, of which there is at least one.
+        known: the topic with the partitions it has.
+
+    Raises:
+        TopicExistsError: there is another topic of this name, or one of the partitions.
+        InvalidRequestError: they are of several topics, or a state cannot be.
+    """
+    for partition, creation_id, replicas, state, *_ in records:
+        if partition.topic != known.topic:
+            raise InvalidRequestError("the partitions to restore are of several topics")
+        if creation_id != known.creation_id or partition in known.replicas:
+            raise TopicExistsError(
+                f"{partition} cannot be restored: it exists, or there is another topic "
+                f"'{known.topic}' by now"
+            )
+        if not set(state.isr) <= set(replicas) or state.leader not in {*state.isr, NO_LEADER}:
+            raise InvalidRequestError(
+                f"{partition} cannot have leader {state.leader} and in-sync replicas "
+                f"{list(state.isr)} with replicas {list(replicas)}"
+            )

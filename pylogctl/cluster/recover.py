@@ -1,0 +1,228 @@
+"""Topics that ZooKeeper has lost: found by the logs that brokers have of them, and made again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from broker.client.cluster import Connect
+from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.cluster_state import PartitionState
+from broker.protocol.recovery_requests import (
+    ListUnknownReplicasRequest,
+    RestorePartitionsRequest,
+    decode_unknown_replicas,
+)
+from broker.protocol.responses import BrokerAddress
+from broker.replica_records import ReplicaRecord, UnknownReplica
+from broker.topic import TopicPartition
+from pylogctl.cli.confirmation import confirm
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.failures import for_each, raise_failures
+from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
+from pylogctl.cluster.facts import FAIL, OK, Check
+
+_BATCH = 500
+"""How many partitions are restored in one request: one step of ZooKeeper takes 1 MB."""
+
+RECOVER = Document(
+    "cluster.recover/1",
+    (
+        Column("partition", "topic and partition"),
+        Column("leader", "the broker whose copy the others follow", ColumnKind.INTEGER),
+        Column("copies", "broker: last leader epoch @ log end offset, the longest first"),
+        Column("replicas", "the brokers that had it last", shown=False),
+        Column("restored", "whether --execute restores it", ColumnKind.BOOLEAN),
+        Column("loss", "what would be lost, or may be wrong"),
+        Column("topic", "name of the topic", shown=False),
+        Column("creation_id", "of the topic", shown=False),
+        Column("settings", "of the topic", shown=False),
+    ),
+    empty="brokers have no logs of topics that ZooKeeper does not know",
+)
+
+
+class Lost(NamedTuple):
+    """A partition that ZooKeeper has lost.
+
+    Attributes:
+        record: its state after it is restored.
+        copies: the logs of it by broker id, the longest first.
+        doubts: what would be lost, or why the topic may have been deleted.
+        is_former: there is a later topic of this name among those that are lost.
+    """
+
+    record: ReplicaRecord
+    copies: Mapping[int, UnknownReplica]
+    doubts: tuple[str, ...]
+    is_former: bool
+
+
+def plan(found: Mapping[int, Iterable[UnknownReplica]]) -> list[Lost]:
+    """Return the lost partitions, and how each is to be led.
+
+    The copy whose last leader epoch is the latest, and among those the longest, has all that was
+    committed, if an in-sync replica is among the copies: the others follow it.
+
+    Args:
+        found: what each live broker has told.
+    """
+    copies: dict[tuple[TopicPartition, str], dict[int, UnknownReplica]] = {}
+    for broker_id, unknown in found.items():
+        for one in unknown:
+            key = one.record.partition, one.record.creation_id
+            copies.setdefault(key, {})[broker_id] = one
+    newest: dict[str, tuple[int, str]] = {}  # creation of each topic, and its controller epoch
+    for (partition, creation_id), by_broker in copies.items():
+        epoch = max(one.record.state.controller_epoch for one in by_broker.values())
+        newest[partition.topic] = max(newest.get(partition.topic, (-1, "")), (epoch, creation_id))
+    return [
+        _planned(by_broker, found.keys(), is_former=newest[partition.topic][1] != creation_id)
+        for (partition, creation_id), by_broker in sorted(copies.items())
+    ]
+
+
+def _planned(
+    by_broker: Mapping[int, UnknownReplica], live: Collection[int], *, is_former: bool
+) -> Lost:
+    last = max((one.record for one in by_broker.values()), key=lambda one: one.age)
+    assigned = {id: one for id, one in by_broker.items() if id in last.replicas} or by_broker
+    replicas = last.replicas if assigned is not by_broker else tuple(sorted(by_broker))
+    ordered = dict(
+        sorted(
+            assigned.items(),
+            key=lambda item: (item[1].last_position, item[0] == last.state.leader, -item[0]),
+            reverse=True,
+        )
+    )
+    leader, longest = next(iter(ordered.items()))
+    epoch = max(last.state.leader_epoch, longest.last_epoch) + 1
+    state = PartitionState(leader, epoch, (leader,), last.state.controller_epoch)
+    record = last._replace(replicas=replicas, state=state)
+    doubts = ["there is a later topic of this name"] if is_former else []
+    doubts += _doubts(last, assigned, live)
+    return Lost(record, ordered, tuple(doubts), is_former)
+
+
+def _doubts(
+    last: ReplicaRecord, copies: Mapping[int, UnknownReplica], live: Collection[int]
+) -> Iterable[str]:
+    if not last.replicas:
+        yield "which brokers had it is not known"
+    if last.state.isr and not copies.keys() & set(last.state.isr):
+        yield f"committed messages: no copy of brokers {_ids(last.state.isr)}, which were in sync"
+    if away := [id for id in last.replicas if id not in live]:
+        yield f"what only brokers {_ids(away)} have, which are not there"
+    if without := [id for id in last.replicas if id in live and id not in copies]:
+        yield f"brokers {_ids(without)} have no log of it: the topic may have been deleted"
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, ids))
+
+
+def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[UnknownReplica]]:
+    """Return the replicas of a broker that ZooKeeper does not know, with the broker's id."""
+    connection = connect(broker)
+    try:
+        if not connection.understands(ListUnknownReplicasRequest):
+            return broker.id, []
+        return broker.id, decode_unknown_replicas(connection.call(ListUnknownReplicasRequest()))
+    finally:
+        connection.close()
+
+
+def lost_check(env: Environment, brokers: Sequence[BrokerAddress]) -> Check:
+    """Return whether brokers have logs of topics that ZooKeeper does not know."""
+    connect = connector(env)
+    found, done = for_each(env, "brokers", brokers, lambda one: find_unknown(connect, one))
+    topics = sorted({one.record.partition.topic for _, unknown in found for one in unknown})
+    problems = (*topics, *map(str, done.failures))
+    return Check("lost by ZooKeeper", FAIL if problems else OK, problems)
+
+
+def recover(env: Environment, topics: Collection[str], *, executes: bool) -> None:
+    """Show the topics that ZooKeeper has lost, and make them again over their logs.
+
+    Args:
+        env: of the command.
+        topics: the only ones, also if something of them would be lost; none for all of which
+            every replica is there.
+        executes: whether to do it, after a confirmation.
+
+    Raises:
+        CliError: it was not confirmed, a topic is not lost, or some are left or were refused.
+        BrokerError: no broker responds.
+    """
+    connect = connector(env)
+    with open_cluster(env, absence=Absence.WARN) as cluster:
+        brokers = cluster_metadata(cluster.brokers(), connect, ()).brokers
+    found, done = for_each(env, "brokers", brokers, lambda one: find_unknown(connect, one))
+    lost = plan(dict(found))
+    if missing := sorted(set(topics) - {one.record.partition.topic for one in lost}):
+        raise CliError(
+            ExitStatus.NOT_FOUND, f"no live broker has logs of a lost topic '{missing[0]}'"
+        )
+    doubtful = {one.record.partition.topic for one in lost if one.doubts and not one.is_former}
+    wanted = topics or {one.record.partition.topic for one in lost} - doubtful
+    chosen = [one for one in lost if one.record.partition.topic in wanted and not one.is_former]
+    render(env, RECOVER, [_record(one, is_chosen=one in chosen) for one in lost])
+    env.flush()
+    names = sorted({one.record.partition.topic for one in chosen})
+    left = [] if topics else sorted(doubtful)
+    if left:
+        env.warn(
+            f"left alone, as something would be lost: {', '.join(left)}; start the brokers that "
+            "are not there, or name the topics with --topic"
+        )
+    if executes and names:
+        confirm(env, "cluster recover", f"restore {', '.join(names)}?")
+        _, restored = for_each(
+            env,
+            "topics",
+            names,
+            lambda name: _restore(
+                env,
+                connect,
+                brokers,
+                [one.record for one in chosen if one.record.partition.topic == name],
+            ),
+        )
+        raise_failures(env, done, restored)
+        env.note("restored; the other replicas copy what they lack: pylogctl cluster health")
+    elif names:
+        env.note("nothing changed; --execute restores them")
+    raise_failures(env, done)
+    if executes and left:
+        raise CliError(ExitStatus.PARTIAL, f"{len(left)} topics are not restored")
+
+
+def _restore(
+    env: Environment,
+    connect: Connect,
+    brokers: Sequence[BrokerAddress],
+    records: Sequence[ReplicaRecord],
+) -> None:
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    for at in range(0, len(records), _BATCH):
+        request = RestorePartitionsRequest(tuple(records[at : at + _BATCH]))
+        ask_controller(brokers, connect, request, timeout_s=timeout_s)
+
+
+def _record(one: Lost, *, is_chosen: bool) -> Record:
+    record = one.record
+    return {
+        "partition": str(record.partition),
+        "leader": record.state.leader,
+        "copies": ", ".join(
+            f"{id}: {copy.last_epoch}@{copy.log_end_offset}" for id, copy in one.copies.items()
+        ),
+        "replicas": list(record.replicas),
+        "restored": is_chosen,
+        "loss": "; ".join(one.doubts) or None,
+        "topic": record.partition.topic,
+        "creation_id": record.creation_id,
+        "settings": dict(record.settings),
+    }

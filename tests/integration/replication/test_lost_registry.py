@@ -1,0 +1,220 @@
+"""What becomes of topics with replicas when ZooKeeper loses all its data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.config import ProducerConfig
+from broker.producer.producer import Producer
+from broker.protocol.codec import encode
+from broker.topic import TopicPartition
+from broker.zk.embedded import EmbeddedZooKeeper
+from broker.zk.java import Java
+from pylogctl.cli.errors import ExitStatus
+from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.support.command_line import Invoke
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+PAYLOADS = [f"message {number}".encode() for number in range(500)]
+
+
+class LosableCluster(ReplicatedCluster):
+    """Three brokers with a ZooKeeper of their own, which can lose its data."""
+
+    def __init__(self, java: Java, directory: Path) -> None:
+        self._java = java
+        self._zookeeper_dir = directory / "zookeeper"
+        self._server = self._start_zookeeper(0)
+        super().__init__(self._server.connect, directory)
+
+    def _start_zookeeper(self, port: int) -> EmbeddedZooKeeper:
+        server = EmbeddedZooKeeper(
+            self._zookeeper_dir, java=self._java, port=port, is_durable=False, tick_ms=500
+        )
+        server.start()
+        return server
+
+    def lose_registry(self) -> None:
+        """Restart ZooKeeper with an empty data directory, at the same port."""
+        self._server.stop()
+        shutil.rmtree(self._zookeeper_dir)
+        self._server = self._start_zookeeper(int(self.zookeeper.rpartition(":")[2]))
+
+    def restart_brokers(self) -> None:
+        for broker_id in list(self.brokers):
+            self.kill(broker_id)
+            self.start(broker_id)
+
+    def close(self) -> None:
+        super().close()
+        self._server.stop()
+
+
+@pytest.fixture
+def cluster(java: Java, tmp_path: Path) -> Iterator[LosableCluster]:
+    started = LosableCluster(java, tmp_path)
+    yield started
+    started.close()
+    for log in sorted(tmp_path.glob("broker-*/broker.log")):
+        print(f"---- {log.parent.name}\n{log.read_text()}")
+
+
+def fill(cluster: LosableCluster, topic: str = "t", **settings: str) -> list[TopicPartition]:
+    """Create a topic with three partitions and replicas, and commit messages."""
+    partitions = cluster.create_topic(topic, 3, 3, **settings)
+    cluster.await_full_isr(partitions)
+    publish(cluster, partitions)
+    wait_until(
+        lambda: all(
+            (cluster.directory_of(id, one) / "replica-record").exists()
+            for id in cluster.brokers
+            for one in partitions
+        ),
+        "the records beside the logs",
+    )
+    return partitions
+
+
+def publish(cluster: LosableCluster, partitions: list[TopicPartition]) -> None:
+    properties = {"zk.connect": cluster.zookeeper}
+    with Producer.from_config(ProducerConfig.from_properties(properties)) as producer:
+        for partition in partitions:
+            producer.send_set(partition, encode(PAYLOADS)).result()
+
+
+def brokers_of(cluster: LosableCluster) -> list[str]:
+    doors = (cluster.network.door_to_broker(id) for id in cluster.brokers)
+    return [word for port in doors for word in ("-b", f"127.0.0.1:{port}")]
+
+
+def data_of(invoke: Invoke, cluster: LosableCluster, *args: str) -> list[dict[str, Any]]:
+    result = invoke(*args, *brokers_of(cluster), "--output", "json")
+    found: list[dict[str, Any]] = json.loads(result.text)["data"]
+    return found
+
+
+def lost_topics(invoke: Invoke, cluster: LosableCluster) -> list[str]:
+    """Return what the check of `cluster health` names."""
+    (check,) = (
+        one
+        for one in data_of(invoke, cluster, "cluster", "health")
+        if one["check"] == "lost by ZooKeeper"
+    )
+    return list(check["all"])
+
+
+def await_whole(cluster: LosableCluster, partitions: list[TopicPartition], sets: int = 1) -> None:
+    """Wait until the replicas are in sync and equal, and check that all messages are there."""
+    cluster.await_full_isr(partitions)
+    for partition in partitions:
+        cluster.await_equal_logs(partition)
+        state = cluster.state(partition)
+        assert state is not None
+        assert cluster.log_bytes(state.leader, partition) == (0, bytes(encode(PAYLOADS)) * sets)
+
+
+def test_registry_when_it_loses_its_data_and_brokers_restart_then_recover_makes_topics_again(
+    cluster: LosableCluster, invoke: Invoke
+) -> None:
+    partitions = fill(cluster, min_insync_replicas="2", log_retention_hours="5000")
+    for broker_id in list(cluster.brokers):
+        cluster.kill(broker_id)
+    cluster.lose_registry()
+    for broker_id in range(3):
+        cluster.start(broker_id)
+
+    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+    health = invoke("cluster", "health", *brokers_of(cluster))
+    assert health.status == ExitStatus.THRESHOLD
+    assert "lost by ZooKeeper" in health.stderr
+    wait_until(
+        lambda: all(
+            "ZooKeeper does not have topic 't'" in cluster.output_of(id) for id in range(3)
+        ),
+        "the word of all brokers in their logs",
+    )
+    refused = invoke(
+        "topic",
+        "create",
+        "t",
+        "--partitions",
+        "1",
+        "--replication-factor",
+        "3",
+        "--zookeeper",
+        cluster.zookeeper,
+    )
+    assert refused.status == ExitStatus.CONFLICT  # it would take the place of the logs
+
+    planned = data_of(invoke, cluster, "cluster", "recover")
+    assert {one["partition"] for one in planned} == {str(one) for one in partitions}
+    assert all(one["restored"] and one["loss"] is None for one in planned)
+    assert planned[0]["settings"] == {"retention.ms": "18000000000", "min.insync.replicas": "2"}
+    assert not cluster.has_topic("t") or cluster.state(partitions[0]) is None
+
+    done = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
+    assert done.status == ExitStatus.OK, done.stderr
+    await_whole(cluster, partitions)
+    assert lost_topics(invoke, cluster) == []
+    settings = invoke("config", "list", "--topic", "t", "--zookeeper", cluster.zookeeper)
+    assert "18000000000" in settings.text
+    publish(cluster, partitions)
+    await_whole(cluster, partitions, sets=2)
+
+
+def test_registry_when_it_loses_its_data_under_live_brokers_then_they_write_it_back(
+    cluster: LosableCluster, invoke: Invoke
+) -> None:
+    partitions = fill(cluster, min_insync_replicas="2")
+    before = {one: cluster.state(one) for one in partitions}
+
+    cluster.lose_registry()
+
+    wait_until(
+        lambda: all(cluster.state(one) is not None for one in partitions),
+        "the states to be written back",
+        deadline_s=120,
+    )
+    await_whole(cluster, partitions)
+    for one in partitions:
+        state, former = cluster.state(one), before[one]
+        assert state is not None
+        assert former is not None
+        assert state.leader_epoch > former.leader_epoch
+        assert state.replicas == former.replicas
+    assert lost_topics(invoke, cluster) == []
+    publish(cluster, partitions)
+    await_whole(cluster, partitions, sets=2)
+    cluster.restart_brokers()
+    await_whole(cluster, partitions, sets=2)
+
+
+def test_recover_when_a_broker_with_replicas_has_no_log_then_the_topic_is_left_until_it_is_named(
+    cluster: LosableCluster, invoke: Invoke
+) -> None:
+    partitions = fill(cluster)
+    for broker_id in list(cluster.brokers):
+        cluster.kill(broker_id)
+    cluster.lose_registry()
+    for partition in partitions:
+        shutil.rmtree(cluster.directory_of(2, partition))
+    for broker_id in range(3):
+        cluster.start(broker_id)
+    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+
+    left = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
+    assert left.status == ExitStatus.PARTIAL
+    assert "brokers 2 have no log of it" in left.text
+    assert cluster.state(partitions[0]) is None
+
+    done = invoke("cluster", "recover", "--topic", "t", "--execute", "--yes", *brokers_of(cluster))
+    assert done.status == ExitStatus.OK, done.stderr
+    await_whole(cluster, partitions)
