@@ -824,6 +824,11 @@ class Controller:
         if not self._is_registered(broker_id, broker_epoch):
             return
         gone = {*self._deleted, *(self._topics[one].creation_id for one in self._deletions)}
+        for partition, creation_id, *_ in (one.record for one in found):
+            if creation_id in gone:  # the topic was deleted without the partition
+                self._order_stop(
+                    broker_id, StoppedReplica(partition, creation_id, LAST_EPOCH, True)
+                )
         self._lost.told(broker_id, [one for one in found if one.record.creation_id not in gone])
         for records in self._lost.certain(self._eligible()):
             with suppress(TopicExistsError):  # another topic has the name by now
@@ -909,12 +914,15 @@ class Controller:
         """Delete a topic with all its logs; those of brokers that are away once they are back.
 
         It is gone once all live brokers have deleted their logs. One whose states cannot be read
-        can be deleted too.
+        can be deleted too, and of one that the registry has lost the logs of live brokers.
 
         Raises:
             UnknownTopicError: there is no such replicated topic.
             InvalidRequestError: which brokers have it cannot be read.
         """
+        if topic not in {**self._topics, **self._unreadable} and self._lost.has_topic(topic):
+            self._stop_lost(topic)
+            return
         if (damaged := self._unreadable.get(topic)) is None or damaged.assignment is None:
             self._assignment(topic)
         self._store.begin_deletion(topic)
@@ -937,6 +945,11 @@ class Controller:
         self._deletions[topic] = holders
         for broker_id in self._brokers:  # also those without a replica, which know of the topic
             self._stop_all(topic, broker_id)
+        self._stop_lost(topic)
+
+    def _stop_lost(self, topic: str) -> None:
+        for broker_id, order in self._lost.take(topic):
+            self._order_stop(broker_id, order)
 
     def _stop_deleted(self, broker_ids: Collection[int]) -> None:
         """Have brokers that are back delete what they have of topics that are no more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from broker.cluster_state import NO_LEADER, TopicAssignment
+from broker.cluster_state import LAST_EPOCH, NO_LEADER, StoppedReplica, TopicAssignment
 from broker.controller.election import elect_offline
 from broker.errors import InvalidRequestError, TopicExistsError
 from broker.replica_records import ReplicaRecord, UnknownReplica
@@ -31,6 +31,18 @@ class LostPartitions:
         for found in self._found.values():
             for partition in partitions:
                 found.pop(partition, None)
+
+    def take(self, topic: str) -> list[tuple[int, StoppedReplica]]:
+        """Forget the partitions of a topic that is deleted; return the orders to its brokers."""
+        orders = [
+            (broker_id, StoppedReplica(partition, one.record.creation_id, LAST_EPOCH, True))
+            for broker_id, found in self._found.items()
+            for partition, one in found.items()
+            if partition.topic == topic
+        ]
+        for broker_id, order in orders:
+            del self._found[broker_id][order.partition]
+        return orders
 
     def has_topic(self, topic: str) -> bool:
         """Return whether a live broker has a log of such a topic."""

@@ -94,6 +94,7 @@ class Replicas:
         if registry_id != self._registry_id:
             self._registry_id = registry_id
             self.controller_epoch += 1
+            self._deleted.clear()  # a partition may be restored in an epoch that counts as deleted
         self.broker_epoch = broker_epoch
 
     def push(

@@ -119,6 +119,7 @@ def health(env: Environment) -> None:
         "pylogctl cluster recover",
         "pylogctl cluster recover --execute --yes",
         "pylogctl cluster recover --topic orders --execute",
+        "pylogctl cluster recover --topic deleted-last-year --discard --execute",
     ),
 )
 def recover(
@@ -132,6 +133,14 @@ def recover(
             help="Only this topic, also if something of it would be lost. Can be repeated.",
         ),
     ] = None,
+    discard: Annotated[
+        bool,
+        typer.Option(
+            "--discard",
+            rich_help_panel="Safety",
+            help="Delete the logs of live brokers instead, as of a topic that was deleted.",
+        ),
+    ] = False,
     execute: ExecuteOption = False,
 ) -> None:
     """Make topics again that ZooKeeper has lost, over the logs that brokers have of them.
@@ -142,7 +151,7 @@ def recover(
     """
     from pylogctl.cluster.recover import recover as work
 
-    work(env, topic or (), executes=execute)
+    work(env, topic or (), executes=execute, discards=discard)
 
 
 @app.command("changes", cls=Command)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from broker.client.cluster import Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.cluster_state import PartitionState
+from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.recovery_requests import (
     ListUnknownReplicasRequest,
     RestorePartitionsRequest,
@@ -19,7 +20,7 @@ from broker.topic import TopicPartition
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
 from pylogctl.cluster.facts import FAIL, OK, Check
@@ -143,7 +144,9 @@ def lost_check(env: Environment, brokers: Sequence[BrokerAddress]) -> Check:
     return Check("lost by ZooKeeper", FAIL if problems else OK, problems)
 
 
-def recover(env: Environment, topics: Collection[str], *, executes: bool) -> None:
+def recover(
+    env: Environment, topics: Collection[str], *, executes: bool, discards: bool = False
+) -> None:
     """Show the topics that ZooKeeper has lost, and make them again over their logs.
 
     Args:
@@ -151,11 +154,14 @@ def recover(env: Environment, topics: Collection[str], *, executes: bool) -> Non
         topics: the only ones, also if something of them would be lost; none for all of which
             every replica is there.
         executes: whether to do it, after a confirmation.
+        discards: whether to delete the logs instead; only of named topics.
 
     Raises:
         CliError: it was not confirmed, a topic is not lost, or some are left or were refused.
         BrokerError: no broker responds.
     """
+    if discards and not topics:
+        raise UsageError("--discard needs --topic")
     connect = connector(env)
     with open_cluster(env, absence=Absence.WARN) as cluster:
         brokers = cluster_metadata(cluster.brokers(), connect, ()).brokers
@@ -177,7 +183,12 @@ def recover(env: Environment, topics: Collection[str], *, executes: bool) -> Non
             f"left alone, as something would be lost: {', '.join(left)}; start the brokers that "
             "are not there, or name the topics with --topic"
         )
-    if executes and names:
+    if executes and discards:
+        confirm(env, "cluster recover", f"delete all logs of {', '.join(names)}?")
+        for name in names:
+            request = DeleteReplicatedTopicRequest(name)
+            ask_controller(brokers, connect, request, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
+    elif executes and names:
         confirm(env, "cluster recover", f"restore {', '.join(names)}?")
         _, restored = for_each(
             env,
@@ -193,7 +204,8 @@ def recover(env: Environment, topics: Collection[str], *, executes: bool) -> Non
         raise_failures(env, done, restored)
         env.note("restored; the other replicas copy what they lack: pylogctl cluster health")
     elif names:
-        env.note("nothing changed; --execute restores them")
+        verb = "deletes their logs" if discards else "restores them"
+        env.note(f"nothing changed; --execute {verb}")
     raise_failures(env, done)
     if executes and left:
         raise CliError(ExitStatus.PARTIAL, f"{len(left)} topics are not restored")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from broker.errors import (
     StorageError,
     UnknownTopicError,
 )
+from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
@@ -47,9 +49,16 @@ _LONG_POLL_S = 0.4
 _FETCH_TIMEOUT_S = 1.5
 _REQUEST_TIMEOUT_S = 1.5
 _RETRY_S = 0.4
+_RECORD_S = 0.3
 _MAX_FETCH = 4
 MESSAGE_BYTES = 16 << 10
 """What a message, which is one offset, counts for the throttle."""
+
+
+def _recorded(info: ReplicatedPartition) -> ReplicaRecord:
+    return ReplicaRecord(
+        info.partition, info.creation_id, info.replicas, info.state, info.version, {}
+    )
 
 
 class Fetched(NamedTuple):
@@ -136,6 +145,8 @@ class Broker(Process):
         self.options = options
         self.peers: dict[int, Broker] = {}
         self.logs: dict[TopicPartition, tuple[str, SimulatedLog]] = {}
+        self.records: dict[TopicPartition, ReplicaRecord] = {}
+        """What is kept beside the logs."""
         self.is_clean = True
         self.is_slow = False
         self.is_full = False
@@ -152,6 +163,7 @@ class Broker(Process):
         self.throttle = Throttle()
         self.session: Session | None = None
         self.broker_epoch = -1
+        self._registry_id = 0
         self.controller: Controller | None = None
         self.controller_id: int | None = None
         self._parked: list[_ParkedFetch] = []
@@ -277,9 +289,10 @@ class Broker(Process):
                 self.session = None
                 self.session = self.registry.connect(self)
             epoch = self.registry.register(self.session, is_clean=self._was_clean)
-            if epoch is not None and epoch != self.broker_epoch:
-                self.broker_epoch = epoch
-                self.replicas.registered(epoch)
+            registry_id = self.registry.id
+            if epoch is not None and (epoch, registry_id) != (self.broker_epoch, self._registry_id):
+                self.broker_epoch, self._registry_id = epoch, registry_id
+                self.replicas.registered(epoch, registry_id)
                 self.scheduler.note("broker {} registers as {}", self.id, epoch)
             if self._is_known and not self._was_clean:
                 self._was_clean = True
@@ -401,10 +414,15 @@ class Broker(Process):
                 return
             if isinstance(response, StaleControllerEpochError):
                 self._resign()
+                if self.session is not None:
+                    with suppress(RegistryUnreachableError):
+                        self.registry.raise_epoch(self.session, controller.epoch)
                 return
             if queue and queue[0] is push:
                 queue.pop(0)
-            if response == "done":
+            if isinstance(response, list):
+                if response:
+                    self._control(lambda c: c.told_unknown(id, push.broker_epoch, response))
                 self._control(lambda c: c.delivered(id, push))
             self._send_pushes(controller, id)
 
@@ -447,7 +465,49 @@ class Broker(Process):
         if applied.failures:  # the disk refused: the controller sends again
             self.scheduler.counts["orders that the disk refused"] += 1
             return
-        respond("done")
+        self._delete_unopened(push)
+        self.later(_RECORD_S, self._record, [*push.partitions])
+        respond(self.unknown() if push.is_full else [])
+
+    def _delete_unopened(self, push: Push) -> None:
+        """Delete logs that no order has opened since the start, and that are to go."""
+        stopped = {(one.partition, one.creation_id) for one in push.stopped if one.deletes_log}
+        present = {one.partition.topic: one.creation_id for one in push.partitions}
+        for partition, (creation_id, _) in list(self.logs.items()):
+            known = self.replicas.known.get(partition)
+            is_unused = known is None or self.id not in known.replicas
+            is_former = present.get(partition.topic, creation_id) != creation_id
+            if self.replicas.get(partition) is None and (
+                is_former or ((partition, creation_id) in stopped and is_unused)
+            ):
+                del self.logs[partition]
+                del self.checker.logs[self.id, Created(partition, creation_id)]
+
+    def _record(self, partitions: list[ReplicatedPartition]) -> None:
+        """Write what is known of partitions beside their logs."""
+        for info in partitions:
+            if self.logs.get(info.partition, ("", None))[0] == info.creation_id:
+                self.records[info.partition] = _recorded(info)
+
+    def unknown(self) -> list[UnknownReplica]:
+        """Return the replicas that the registry does not know."""
+        found = []
+        for partition, (creation_id, log) in self.logs.items():
+            if partition in self.replicas.known:
+                continue
+            record = self.records.get(partition)
+            if record is None or record.creation_id != creation_id:
+                record = ReplicaRecord.of_bare_log(partition, creation_id)
+            info = self.replicas.unnamed.get(partition)
+            is_live = info is not None and info.creation_id == creation_id
+            if info is not None and is_live:
+                record = _recorded(info)
+            found.append(
+                UnknownReplica(
+                    record, is_live, log.epochs.last_epoch, log.start, log.log_end_offset
+                )
+            )
+        return found
 
     def _changed(self, replica: Replica, change: RoleChange) -> None:
         if change is RoleChange.FOLLOWS and isinstance(replica.role, Follower):

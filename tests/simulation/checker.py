@@ -54,6 +54,8 @@ class Checker:
         self.states: dict[Created, StoredState] = {}
         self.deleted: set[str] = set()
         """Creation ids of topics that are to be deleted: their logs may go."""
+        self.forgotten: set[Created] = set()
+        """Partitions whose states the registry has lost: those that follow have no order."""
         self.logs: dict[tuple[int, Created], SimulatedLog] = {}
         self.writers: dict[tuple[Created, int], tuple[int, int]] = {}
         self.controllers: dict[int, tuple[int, int]] = {}
@@ -138,11 +140,21 @@ class Checker:
 
     # The registry.
 
+    def registry_lost(self) -> None:
+        """Note that the registry has lost its data, and counts all epochs anew."""
+        self.forgotten |= self.states.keys()
+        self.controllers.clear()
+        self.controller_epoch = 0
+
     def state_written(
         self, partition: Created, stored: StoredState, replicas: tuple[int, ...]
     ) -> None:
         """Note a new state, and check it against the one before it (I13, I15, I17)."""
         before, state = self.states.get(partition), stored.state
+        if partition in self.forgotten:  # also by the registry
+            self.forgotten.discard(partition)
+            self.counts["partitions restored"] += 1
+            before = None
         self.states[partition] = stored
         committed_count = len(self.committed.get(partition, ()))
         self.begins.setdefault((partition, state.leader_epoch), committed_count)
@@ -231,6 +243,8 @@ class Checker:
             by_partition.setdefault(log.created, []).append(log)
         for partition, found in by_partition.items():
             self._check_agree(found)
+            if partition.creation_id in self.deleted:  # restored: the deletion was forgotten
+                continue
             leader = next(one for one in found if one.owner == leaders[partition])
             self._check_content(partition, leader)
 

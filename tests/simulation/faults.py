@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.cluster_state import NO_EPOCH, IsrChange, ReplicatedPartition
+from broker.replica_records import UnknownReplica
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
 from broker.replication.positions import FetchAnswer, FetchPosition
@@ -16,7 +17,7 @@ from tests.simulation.broker import Broker, Options
 from tests.simulation.registry import Registry
 
 Prepare = Callable[[Options, Registry], Options]
-Patch = tuple[type, str, Callable[..., Any]]
+Patch = tuple[type, str, Callable[..., Any] | property]
 
 
 def _as_they_are(options: Options, registry: Registry) -> Options:
@@ -157,6 +158,13 @@ def _always_clean(self: Broker) -> None:
 
 _start = Broker.start
 
+
+def _position_backwards(self: UnknownReplica) -> tuple[int, int]:
+    return -self.last_epoch, -self.log_end_offset
+
+
+_shortest = property(_position_backwards)
+
 FAULTS = {
     "truncation-to-high-watermark": Fault(
         "a follower cuts its log to its high watermark, and compares no epochs (0.8)",
@@ -228,5 +236,9 @@ FAULTS = {
         "fetches that mean a former topic of the name count as progress",
         ((Leader, "answer", _any_creation),),
         frequent="_delete_or_create",
+    ),
+    "shortest-copy-is-restored": Fault(
+        "a topic that the registry has lost is made again over the shortest copy",
+        ((UnknownReplica, "last_position", _shortest),),
     ),
 }

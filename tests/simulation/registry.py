@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.cluster_state import LiveBroker, Reassignment, StateResult, StateWrite, TopicAssignment
+from broker.cluster_state import (
+    LiveBroker,
+    PartitionState,
+    Reassignment,
+    StateResult,
+    StateWrite,
+    TopicAssignment,
+)
 from broker.errors import ControllerFencedError, RegistryUnreachableError
 from broker.topic import TopicPartition
 from tests.simulation.checker import Checker, Created
@@ -50,6 +57,8 @@ class Registry(ModelRegistry):
         self.lost_answers = 0.0
         self.listeners: list[Callable[[], None]] = []
         self.is_fencing = True
+        self.id = 0
+        """Another one once it has lost its data."""
         scheduler.after(_CHECK_S, self._expire)
 
     def live_brokers(self) -> list[LiveBroker]:
@@ -131,6 +140,25 @@ class Registry(ModelRegistry):
             self.controller = None
         self._changed()
 
+    def lose_data(self) -> None:
+        """Become empty: sessions end, and all epochs and versions begin again."""
+        for session in list(self.sessions):
+            self.expire(session)
+        self.id += 1
+        self.zxid = 1
+        self.controller_epoch = 0
+        self.topics, self.states, self.settings = {}, {}, {}
+        self.reassignments, self.throttle_bytes_per_s = {}, 0
+        self.deletions, self.deleted = set(), {}
+        self.checker.registry_lost()
+
+    def raise_epoch(self, session: Session, epoch: int) -> None:
+        """Give a controller a later epoch, if it is in office in the given one."""
+        self.use(session)
+        if self.controller is session and self.controller_epoch == epoch:
+            self.controller_epoch = 2 * epoch + 1
+            self.scheduler.counts["epochs of controllers raised"] += 1
+
     def _expire(self) -> None:
         now = self.scheduler.now
         if self.is_down:  # nobody counts the time then
@@ -158,12 +186,15 @@ class SimulatedStore(ModelStore):
         self.registry = registry
         self.nodes = registry
         self.session = session
+        self.registry_id = registry.id
         self.epoch = epoch
 
     def _check(self) -> None:
         """Raise as ZooKeeper would. A client may have a new session before its program knows."""
         nodes = self.nodes
         nodes.reach(self.session.process)
+        if self.registry_id != nodes.id:
+            raise RegistryUnreachableError("the session is lost")
         if self.session.is_expired and nodes.scheduler.random.random() < 0.5:
             raise RegistryUnreachableError("the session is lost")
         if self.nodes.is_fencing and self.nodes.controller_epoch != self.epoch:
@@ -207,6 +238,25 @@ class SimulatedStore(ModelStore):
     def create_topic(self, assignment: TopicAssignment, settings: Mapping[str, str]) -> None:
         super().create_topic(assignment, settings)
         self.nodes.lose_answer()
+
+    def restore_partitions(
+        self,
+        assignment: TopicAssignment,
+        settings: Mapping[str, str],
+        states: Mapping[TopicPartition, PartitionState],
+    ) -> TopicAssignment:
+        written = super().restore_partitions(assignment, settings, states)
+        for partition in states:
+            self.nodes.checker.state_written(
+                Created(partition, assignment.creation_id),
+                self.nodes.states[partition],
+                assignment.replicas[partition],
+            )
+            self.nodes.scheduler.note(
+                "state of {}: restored {} version {}", partition, *self.nodes.states[partition]
+            )
+        self.nodes.lose_answer()
+        return written
 
     def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
         written = super().write_assignment(assignment)

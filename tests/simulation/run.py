@@ -11,6 +11,7 @@ from unittest.mock import patch
 from broker.cluster_state import NO_LEADER
 from broker.controller.controller import Controller, ControllerSettings
 from broker.topic import TopicPartition
+from pylogctl.cluster.recover import Lost, plan
 from tests.simulation.broker import MESSAGE_BYTES, Broker, Options
 from tests.simulation.checker import Checker, Created
 from tests.simulation.clients import Consumer, Producer
@@ -39,6 +40,7 @@ class Simulation:
         random = self.random = scheduler.random
         # of their own: the seeds of known failures stay what they are
         self._throttles, self._disks = Random(seed), Random(seed)
+        self._losses = Random(seed + 1)
         self.is_unclean = random.random() < 0.15
         self.loses_power = random.random() < 0.7
         if fault is not None and fault.is_unclean is not None:
@@ -109,6 +111,8 @@ class Simulation:
         if self._disks.random() < 0.3:
             emptied = self._disks.choice(list(self.brokers.values()))
             self.scheduler.after(self._disks.uniform(2, _CHAOS_S), partial(self._empty, emptied))
+        if self._losses.random() < 0.2:
+            self.scheduler.after(self._losses.random() * _CHAOS_S, self._lose_registry)
         self._advance(self._end_of_chaos_s)
         self._heal()
         self._converge()
@@ -159,7 +163,7 @@ class Simulation:
         return (
             topic is not None
             and topic.creation_id == created.creation_id
-            and owner in topic.replicas[created.partition]
+            and owner in topic.replicas.get(created.partition, ())
         )
 
     def _leader(self) -> Broker | None:
@@ -361,6 +365,36 @@ class Simulation:
         else:
             self._order_topic(self.random.choice((1, 1, 2)))
 
+    def _lose_registry(self) -> None:
+        self.scheduler.note("ZooKeeper loses its data")
+        self.scheduler.counts["losses of the registry's data"] += 1
+        self.registry.lose_data()
+        self._for_a_while(8.0, lambda: self._recover(gives_up=False))
+
+    def _recover(self, *, gives_up: bool) -> None:
+        """Make lost partitions again, as `pylogctl cluster recover` does.
+
+        Args:
+            gives_up: also where something may be lost; what was deleted is discarded then.
+        """
+        found = [one for one in self._lost() if gives_up or not one.doubts]
+        if any(one.doubts and one.record.creation_id in self.checker.deleted for one in found):
+            self._administer(lambda c: c.delete_topic(TOPIC))
+            self.scheduler.counts["remains of deleted topics discarded"] += 1
+        elif lost := [one.record for one in found]:
+            restored = self._administer(lambda c: c.restore(lost))
+            self.scheduler.counts["topics recovered"] += isinstance(restored, list)
+
+    def _lost(self) -> list[Lost]:
+        """Return the partitions that can be restored, as far as live brokers know."""
+        live = [one for one in self.brokers.values() if one.is_alive and not one.is_paused]
+        topic = self.registry.topics.get(TOPIC)
+        return [
+            one
+            for one in plan({broker.id: broker.unknown() for broker in live if broker._is_known})
+            if not one.is_former and (topic is None or topic.creation_id == one.record.creation_id)
+        ]
+
     def _add_partition(self, broker: Broker) -> None:
         if len(self.registry.states) < 3:
             start = self.random.randint(0, 2)
@@ -395,6 +429,7 @@ class Simulation:
             for broker in self.brokers.values():
                 if not broker.is_alive:
                     broker.start()
+            self._recover(gives_up=True)
             if TOPIC not in self.registry.topics:
                 self._order_topic(1)
             self._advance(self.scheduler.now + 0.5)
@@ -423,6 +458,8 @@ class Simulation:
             for broker in self.brokers.values():
                 if broker.leader_of(partition) != (state.leader, state.leader_epoch):
                     return f"broker {broker.id} does not know who leads {partition}"
+        if lost := self._lost():
+            return f"partitions are lost: {lost}"
         if self.registry.reassignments:
             return f"reassignments are under way: {self.registry.reassignments}"
         return None
