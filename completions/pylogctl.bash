@@ -57,7 +57,7 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl cluster recover')
         commands='' words=''
-        options='--topic --execute --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--topic --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'

@@ -380,6 +380,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-color -d '
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l topic -d 'Only this topic, also if something of it would be lost' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l discard -d 'Delete the logs of live brokers instead, as of a topic that was deleted'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l execute -d 'Do it; without this only the plan is shown'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l columns -d 'Choose and order columns; `help` lists them' -r

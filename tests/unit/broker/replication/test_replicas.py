@@ -308,3 +308,30 @@ def test_news_when_a_full_push_does_not_name_a_partition_then_it_is_unknown() ->
     broker.push(controller_epoch=2, is_full=True)
 
     assert broker.replicas.known == {}
+
+
+def test_orders_when_the_registry_lost_its_epochs_then_only_later_controllers_count() -> None:
+    broker = Broker()
+    broker.push(info_of(0, 3), controller_epoch=7)
+
+    broker.replicas.registered(2, registry_id=1)
+
+    with pytest.raises(StaleControllerEpochError):
+        broker.push(controller_epoch=7, broker_epoch=2, is_full=True)
+    broker.push(controller_epoch=8, broker_epoch=2, is_full=True)
+    assert broker.replicas.unnamed == {PARTITION: info_of(0, 3)}
+
+
+def test_partition_when_unnamed_then_is_remembered_until_it_is_told_again_or_deleted() -> None:
+    broker = Broker()
+    broker.push(info_of(0, 3))
+    broker.push(is_full=True)
+    assert broker.replicas.unnamed == {PARTITION: info_of(0, 3)}
+
+    broker.push(info_of(0, 4))
+    assert broker.replicas.unnamed == {}
+    broker.push(controller_epoch=2, is_full=True)
+    broker.push(stopped=(StoppedReplica(PARTITION, "a", LAST_EPOCH, True),), controller_epoch=2)
+
+    assert broker.replicas.unnamed == {}
+    assert broker.deleted == ["a"]

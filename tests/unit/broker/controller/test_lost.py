@@ -1,0 +1,129 @@
+"""Partitions that the registry has lost, and brokers have logs of."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.cluster_state import LAST_EPOCH, PartitionState, StoppedReplica
+from broker.errors import InvalidRequestError, TopicExistsError
+from broker.replica_records import ReplicaRecord, UnknownReplica
+from broker.topic import TopicPartition
+from tests.unit.broker.controller.cluster import Cluster, P
+
+
+def record(epoch: int = 5, leader: int = 1, *, created: str = "id") -> ReplicaRecord:
+    state = PartitionState(leader, epoch, (1, 2), 1)
+    return ReplicaRecord(P, created, (0, 1, 2), state, 7, {"min.insync.replicas": "2"})
+
+
+def replica(one: ReplicaRecord, *, is_live: bool = True, last_epoch: int = 5) -> UnknownReplica:
+    return UnknownReplica(one, is_live, last_epoch, 0, 100)
+
+
+def emptied() -> Cluster:
+    """A cluster whose registry has no topics any more."""
+    cluster = Cluster()
+    cluster.registry.topics.clear()
+    cluster.registry.states.clear()
+    cluster.elect()
+    cluster.pushes()
+    return cluster
+
+
+def tell(cluster: Cluster, broker_id: int, *found: UnknownReplica) -> None:
+    cluster.controller.told_unknown(broker_id, cluster.epoch_of(broker_id), found)
+
+
+def test_lost_when_all_replicas_are_live_then_written_back_in_the_next_epoch() -> None:
+    cluster = emptied()
+    tell(cluster, 0, replica(record(epoch=4)))
+    tell(cluster, 1, replica(record()))
+    assert P not in cluster.registry.states
+
+    tell(cluster, 2, replica(record(epoch=4)))
+
+    assert cluster.state == (1, 6, (1, 2))
+    assert cluster.registry.topics["t"].creation_id == "id"
+    assert cluster.registry.settings["t"] == {"min.insync.replicas": "2"}
+    (told,) = cluster.pushes()[0].partitions
+    assert (told.state.leader_epoch, told.replicas, told.min_isr) == (6, (0, 1, 2), 2)
+
+
+def test_lost_when_a_replica_was_started_since_then_waits_for_an_operator() -> None:
+    cluster = emptied()
+    tell(cluster, 0, replica(record()))
+    tell(cluster, 1, replica(record()))
+    tell(cluster, 2, replica(record(), is_live=False))
+    assert cluster.registry.topics == {}
+
+    wanted = record()._replace(state=PartitionState(2, 6, (2,), 0))
+    cluster.controller.restore([wanted])
+
+    assert cluster.state == (2, 6, (2,))
+    assert cluster.registry.states[P].state.controller_epoch == cluster.controller.epoch
+
+
+def test_lost_when_a_replica_has_no_log_then_is_not_written_back() -> None:
+    cluster = emptied()
+    tell(cluster, 0, replica(record()))
+    tell(cluster, 1, replica(record()))
+    tell(cluster, 2)
+
+    assert cluster.registry.topics == {}
+
+
+def test_lost_when_its_broker_has_registered_again_then_what_it_told_is_void() -> None:
+    cluster = emptied()
+    tell(cluster, 0, replica(record()))
+    tell(cluster, 1, replica(record()))
+    cluster.start(0)
+
+    tell(cluster, 2, replica(record()))
+
+    assert cluster.registry.topics == {}
+
+
+def test_lost_when_another_topic_of_the_name_is_to_be_created_then_is_refused() -> None:
+    cluster = emptied()
+    tell(cluster, 0, replica(record()))
+
+    with pytest.raises(TopicExistsError, match="cluster recover"):
+        cluster.controller.create_topic("t", 1, 3, {}, creation_id="new", start=0)
+
+
+def test_lost_when_only_some_partitions_are_told_then_the_others_join_the_topic_later() -> None:
+    cluster = emptied()
+    other = TopicPartition("t", 1, 0)
+    for broker_id in range(3):
+        tell(cluster, broker_id, replica(record()))
+    for broker_id in range(3):
+        tell(cluster, broker_id, replica(record()._replace(partition=other)))
+
+    assert cluster.registry.topics["t"].replicas.keys() == {P, other}
+    assert cluster.registry.states.keys() == {P, other}
+
+
+def test_restore_when_the_leader_has_told_of_no_log_then_is_refused() -> None:
+    cluster = emptied()
+    tell(cluster, 0, replica(record()))
+
+    with pytest.raises(InvalidRequestError, match="broker 1 is to lead"):
+        cluster.controller.restore([record()])
+
+
+def test_restore_when_the_name_is_taken_then_is_refused() -> None:
+    cluster = Cluster()
+    tell(cluster, 1, replica(record(created="former")))
+
+    with pytest.raises(TopicExistsError, match="another topic"):
+        cluster.controller.restore([record(created="former")])
+
+
+def test_deletion_when_only_logs_are_left_then_live_brokers_delete_them() -> None:
+    cluster = emptied()
+    tell(cluster, 2, replica(record(), is_live=False))
+
+    cluster.controller.delete_topic("t")
+
+    assert cluster.pushes()[2].stopped == (StoppedReplica(P, "id", LAST_EPOCH, True),)
+    cluster.controller.create_topic("t", 1, 3, {}, creation_id="new", start=0)
