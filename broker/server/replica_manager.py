@@ -435,10 +435,13 @@ class ReplicaManager:
     def unknown_replicas(self) -> list[UnknownReplica]:
         """Return the replicas that have logs here and that the controller does not know.
 
-        None are, before it has told this broker of all there are.
+        Raises:
+            LeaderNotAvailableError: it has not told this run of the broker of all there are.
         """
-        if not self._has_full_orders:
-            return []
+        if not self._has_full_orders and self._logs.has_replicas:
+            raise LeaderNotAvailableError(
+                f"the controller has not yet told broker {self._me} of all partitions; try again"
+            )
         return self.records.find_unknown(self._replicas.known, self._replicas.unnamed)
 
     def is_unknown(self, partition: TopicPartition) -> bool:

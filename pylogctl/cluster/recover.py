@@ -8,6 +8,7 @@ from typing import NamedTuple
 from broker.client.cluster import Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.cluster_state import PartitionState
+from broker.errors import BrokerError
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.recovery_requests import (
     ListUnknownReplicasRequest,
@@ -138,9 +139,14 @@ def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[Unk
 def lost_check(env: Environment, brokers: Sequence[BrokerAddress]) -> Check:
     """Return whether brokers have logs of topics that ZooKeeper does not know."""
     connect = connector(env)
-    found, done = for_each(env, "brokers", brokers, lambda one: find_unknown(connect, one))
-    topics = sorted({one.record.partition.topic for _, unknown in found for one in unknown})
-    problems = (*topics, *map(str, done.failures))
+    topics: set[str] = set()
+    failures = []
+    for broker in brokers:
+        try:
+            topics |= {one.record.partition.topic for one in find_unknown(connect, broker)[1]}
+        except BrokerError as error:
+            failures.append(str(error))
+    problems = (*sorted(topics), *failures)
     return Check("lost by ZooKeeper", FAIL if problems else OK, problems)
 
 
@@ -188,6 +194,7 @@ def recover(
         for name in names:
             request = DeleteReplicatedTopicRequest(name)
             ask_controller(brokers, connect, request, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
+        env.note("the brokers that are there delete the logs")
     elif executes and names:
         confirm(env, "cluster recover", f"restore {', '.join(names)}?")
         _, restored = for_each(

@@ -218,3 +218,30 @@ def test_recover_when_a_broker_with_replicas_has_no_log_then_the_topic_is_left_u
     done = invoke("cluster", "recover", "--topic", "t", "--execute", "--yes", *brokers_of(cluster))
     assert done.status == ExitStatus.OK, done.stderr
     await_whole(cluster, partitions)
+
+
+def test_recover_when_told_to_discard_then_the_logs_are_gone_and_the_name_is_free(
+    cluster: LosableCluster, invoke: Invoke
+) -> None:
+    partitions = fill(cluster)
+    for broker_id in list(cluster.brokers):
+        cluster.kill(broker_id)
+    cluster.lose_registry()
+    for broker_id in range(3):
+        cluster.start(broker_id)
+    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+    unnamed = invoke("cluster", "recover", "--discard", *brokers_of(cluster))
+    assert unnamed.status == ExitStatus.USAGE
+
+    words = ("cluster", "recover", "--topic", "t", "--discard", "--execute", "--yes")
+    done = invoke(*words, *brokers_of(cluster))
+    assert done.status == ExitStatus.OK, done.stderr
+
+    wait_until(
+        lambda: (
+            not any(cluster.directory_of(id, one).exists() for id in range(3) for one in partitions)
+        ),
+        "the end of the logs",
+    )
+    assert lost_topics(invoke, cluster) == []
+    assert fill(cluster)
