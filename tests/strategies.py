@@ -347,7 +347,11 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         PushStatesRequest,
         *(INT32, INT32, INT64, st.booleans()),
         _tuples(
-            st.builds(LiveBroker, INT32, SHORT_STRING, INT32, INT64, st.booleans(), SHORT_STRING)
+            st.builds(
+                LiveBroker,
+                *(INT32, SHORT_STRING, INT32, INT64, st.booleans(), SHORT_STRING),
+                has_replicas=st.just(False),  # not told to brokers
+            )
         ),
         _tuples(REPLICATED_PARTITION),
         _tuples(st.builds(StoppedReplica, PARTITION, SHORT_STRING, INT32, st.booleans())),
