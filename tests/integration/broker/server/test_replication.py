@@ -91,6 +91,10 @@ class ScriptedCluster:
     def decide(self, leader: int, isr: tuple[int, ...], *, min_isr: int = 1) -> None:
         """Tell all brokers who leads."""
         self._epoch += 1
+        self.change_isr(leader, isr, min_isr=min_isr)
+
+    def change_isr(self, leader: int, isr: tuple[int, ...], *, min_isr: int = 1) -> None:
+        """Tell all brokers who is in sync, in the same term."""
         self._version += 1
         for broker_id in self.brokers:
             self.push(broker_id, leader, isr, min_isr=min_isr)
@@ -315,7 +319,7 @@ def test_read_when_above_the_high_watermark_of_a_new_leader_then_waits_for_more(
     position = PartitionPosition(PARTITION, len(ONE), 1 << 20)
     reader = cluster.connect(1)
     reader.send_extension(ReadRequest(60_000, 1, 1 << 20, (position,)))
-    cluster.decide(1, (1,))
+    cluster.change_isr(1, (1,))
     assert cluster.publish(1, TWO).error == 0
     (part,) = decode_read_response(reader.receive_extension())
     assert (part.error, bytes(part.message_set)) == (0, TWO)
