@@ -710,21 +710,20 @@ class Log:
         base = base_offset_of(found.file.path)
         assert base is not None
         segment = segment_of(self._segments, base)
-        error = UnreadableError(
-            f"cannot read {self.partition} at offset {base + position}: {found.file.path}: {reason}"
-        )
+        place = f"{self.partition} at offset {base + position}: {found.file.path}"
+        text = f"cannot read {place}: {reason}"
+        error = UnreadableError(text)
         known = segment.unreadable
         if segment.base_offset != base or (known and known.position <= position):
             return error  # removed by retention since; or noted by another read
         if position >= segment.size or found.file.path.parent != self.directory:
             return error  # truncated, or moved, since
         start = _start_of_entry_at(found.file, found.position, position)
-        self._mark_unreadable(segment, start, position, error)
+        self._mark_unreadable(segment, start, position, text)
         return error
 
-    def _mark_unreadable(
-        self, segment: Segment, start: int, position: int, error: StorageError
-    ) -> None:
+    def _mark_unreadable(self, segment: Segment, start: int, position: int, text: str) -> None:
+        error = UnreadableError(text)  # one that is never raised: a traceback keeps files open
         segment.unreadable = Unreadable(start, position, self._clock.monotonic_s(), error)
         self._has_bad_segments = True
         logger.error(
@@ -1074,10 +1073,11 @@ class Log:
                 raise OffsetOutOfRangeError(
                     f"{self.partition}: the segment at {segment.base_offset} was just removed"
                 ) from error
-            reason = self._unreadable(segment, error)
-            if isinstance(reason, UnreadableError) and segment.unreadable is None:
-                self._mark_unreadable(segment, 0, 0, reason)
-            raise reason from error
+            if not is_out_of_descriptors(error) and segment.unreadable is None:
+                self._mark_unreadable(segment, 0, 0, str(self._unreadable(segment, error)))
+            # in no variable: this frame and the error would keep each other, and the files of all
+            # frames above, until the next collection of garbage
+            raise self._unreadable(segment, error) from error
 
     def _unreadable(self, segment: Segment, error: OSError) -> StorageError:
         kind = OutOfDescriptorsError if is_out_of_descriptors(error) else UnreadableError

@@ -146,14 +146,20 @@ def test_broker_when_its_nodes_are_deleted_then_it_registers_them_again_and_says
     await_registered(session)
     caplog.set_level(logging.WARNING)
 
+    chroot = "/" + session.connect.partition("/")[2]
+    deletion = session._client.transaction()
     for _, path in sorted(session.walk("/brokers"), reverse=True):
-        session.delete(path)
+        deletion.delete(chroot + path)
+    assert set(deletion.commit()) == {True}
 
     wait_until(lambda: session.exists(paths.broker(0)), "the registration of the broker")
     await_registered(session)
     wait_until(lambda: is_registered(broker), "a status that says so")
-    wait_until(lambda: "were missing in ZooKeeper" in caplog.text, "a line in the log")
-    assert caplog.text.count("were missing in ZooKeeper") == 1
+    missing = (paths.broker(0), paths.topic_broker("t", 0))
+    wait_until(lambda: all(path in caplog.text for path in missing), "their names in the log")
+    lines = [r.getMessage() for r in caplog.records if "were missing in ZooKeeper" in r.msg]
+    named = [path for line in lines for path in line.partition(": ")[2].split(", ")]
+    assert sorted(named) == sorted(set(named)), "a node was registered twice"
     assert session.get(paths.topic_broker("t", 0))[0] == b"1"
 
 

@@ -18,6 +18,7 @@ from pylogctl.cli.errors import ExitStatus
 from pylogctl.mirror.errors import RouteError
 from pylogctl.mirror.plan import Mirrored, MirrorSample, make_selection, status_records
 from tests.support.command_line import Invoke, Result
+from tests.support.zookeeper import await_registered
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "plain", "markdown", "name")
 
@@ -279,6 +280,8 @@ def test_status_when_the_source_has_other_topics_then_their_bytes_are_no_lag_unl
     source = start_broker(zookeeper=zookeeper)
     fill(source, "mirrored", [b"1234567890"])
     fill(source, "other", [bytes(5000)])
+    for topic in ("mirrored", "other"):
+        await_registered(session, topic)
     session.create(paths.offset("mirror", TopicPartition("mirrored", 0, 0)), b"20")
 
     where = ("--from-zookeeper", zookeeper, "--output", "json", "--fail-above", "1kB")
