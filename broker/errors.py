@@ -319,7 +319,7 @@ class FencedEpochError(ServerError):
 
 
 class UnknownEpochError(ServerError):
-    """A request is of a leader epoch that the broker asked has not heard of yet."""
+    """A request is of an epoch of a leader, controller or broker that is not known here yet."""
 
     code = 75
     is_retriable = True

@@ -15,6 +15,8 @@ MAX_TOPIC_NAME_LENGTH = 255
 _DIRECTORY_NAME_MAX_BYTES = 255
 MAX_PARTITIONS = 10_000
 """Of a topic that is created: responses, and a node of 1 MiB in ZooKeeper, list them all."""
+MAX_CLUSTER_PARTITIONS = 200_000
+"""With replicas: the controller tells each broker of all of them in one request."""
 
 codecs.lookup("utf-16-le")  # loads a module, for which a busy process may have no descriptor later
 _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")

@@ -529,7 +529,8 @@ class Controller:
             changes: what it wants for each partition.
 
         Returns:
-            One decision for each: with an error, nothing was changed.
+            One decision for each: with an error, nothing was changed. A broker that is not
+            registered under that epoch is not told what is decided.
         """
         refusals: list[ServerError | None] = []
         accepted: dict[TopicPartition, IsrChange] = {}
@@ -555,12 +556,15 @@ class Controller:
         versions = {one.partition: one.version for one in accepted.values()}
         self._decide(accepted, changed, f"asked by leader {broker_id}", confirmed=versions)
         self._advance_reassignments()
+        is_registered = self._is_registered(broker_id, broker_epoch)
         return [
             IsrDecision(
                 change.partition,
                 refusal.code if refusal else NO_ERROR,
                 str(refusal or ""),
-                self._described(change.partition) if change.partition in self._states else None,
+                self._described(change.partition)
+                if is_registered and change.partition in self._states
+                else None,
             )
             for change, refusal in zip(changes, refusals, strict=True)
         ]
@@ -570,19 +574,14 @@ class Controller:
     ) -> ServerError | None:
         partition = change.partition
         if not self._is_registered(broker_id, broker_epoch):
-            return StaleBrokerEpochError(
-                f"broker {broker_id} is not registered with epoch {broker_epoch}"
-            )
+            return _not_registered(broker_id)
         if partition not in self._states or partition.topic in self._deletions:
             return UnknownTopicError(f"no replicated partition {partition}")
         if change.creation != creation_key(self._topics[partition.topic].creation_id):
             return UnknownTopicError(f"{partition} is of another creation of its topic")
         state, version = self._states[partition]
         if (state.leader, state.leader_epoch) != (broker_id, change.leader_epoch):
-            return FencedEpochError(
-                f"{partition} is led by broker {state.leader} in epoch {state.leader_epoch}, "
-                f"not by broker {broker_id} in epoch {change.leader_epoch}"
-            )
+            return FencedEpochError(f"broker {broker_id} does not lead {partition} in that epoch")
         if version != change.version:
             return None  # answered with the present state
         members = {member.broker_id for member in change.isr}
@@ -598,9 +597,7 @@ class Controller:
             if member.broker_id in state.isr and member.broker_epoch == UNKNOWN_BROKER_EPOCH:
                 continue
             if not self._is_registered(*member):
-                return StaleBrokerEpochError(
-                    f"broker {member.broker_id} is not registered with epoch {member.broker_epoch}"
-                )
+                return _not_registered(member.broker_id)
             if member.broker_id in self._shutting_down and member.broker_id not in state.isr:
                 return StaleBrokerEpochError(f"broker {member.broker_id} is shutting down")
         return None
@@ -618,9 +615,7 @@ class Controller:
             StaleBrokerEpochError: the broker is not registered with this epoch.
         """
         if not self._is_registered(broker_id, broker_epoch):
-            raise StaleBrokerEpochError(
-                f"broker {broker_id} is not registered with epoch {broker_epoch}"
-            )
+            raise _not_registered(broker_id)
         self._shutting_down.add(broker_id)
         eligible = self._eligible()
         hosted = [
@@ -1184,6 +1179,10 @@ class Controller:
                 assignment._replace(replicas={**assignment.replicas, partition: replicas})
             )
         self._unpushed[partition] = None
+
+
+def _not_registered(broker_id: int) -> StaleBrokerEpochError:
+    return StaleBrokerEpochError(f"broker {broker_id} has another registration than that one")
 
 
 def _led_by(state: PartitionState, leader: int, isr: tuple[int, ...]) -> PartitionState:

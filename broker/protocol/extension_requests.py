@@ -468,10 +468,8 @@ class ListSegmentsRequest:
         return cls(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
 
 
-# between brokers and the controller
-ControlRequest = (
-    PushStatesRequest
-    | ChangeIsrRequest
+ControllerRequest = (
+    ChangeIsrRequest
     | ControlledShutdownRequest
     | CreateReplicatedTopicRequest
     | DeleteReplicatedTopicRequest
@@ -501,7 +499,8 @@ ExtensionRequest = (
     | ReadChangesRequest
     | DigestLogRequest
     | ReplicaFetchRequest
-    | ControlRequest
+    | PushStatesRequest
+    | ControllerRequest
 )
 
 EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {

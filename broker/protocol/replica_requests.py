@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from sys import intern
 from typing import ClassVar, NamedTuple
 
 from broker.cluster_state import (
@@ -25,7 +26,7 @@ from broker.cluster_state import (
     StoppedReplica,
     Unmoved,
 )
-from broker.errors import NO_ERROR
+from broker.errors import NO_ERROR, ProtocolError
 from broker.protocol.cluster_requests import decode_ids, encode_ids
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.protocol.requests import (
@@ -35,7 +36,7 @@ from broker.protocol.requests import (
     read_item_count,
 )
 from broker.protocol.responses import clip
-from broker.topic import TopicPartition
+from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
 
 _FETCHER = struct.Struct(">iqiii")
 """Id and epoch of the broker that fetches; longest wait, least bytes, most bytes."""
@@ -204,7 +205,7 @@ def encode_replicated_partition(one: ReplicatedPartition) -> bytes:
 
 def decode_replicated_partition(reader: Reader) -> ReplicatedPartition:
     """Read a partition with its state."""
-    partition, creation_id = decode_partition(reader), reader.short_string()
+    partition, creation_id = decode_partition(reader), intern(reader.short_string())
     min_isr, leader, leader_epoch, controller_epoch, version = reader.fields(_STATE)
     replicas, isr, adding = decode_ids(reader), decode_ids(reader), decode_ids(reader)
     state = PartitionState(leader, leader_epoch, isr, controller_epoch)
@@ -214,6 +215,13 @@ def decode_replicated_partition(reader: Reader) -> ReplicatedPartition:
 
 
 _LEAST_REPLICATED_BYTES = _LEAST_PARTITION_BYTES + 2 * INT16.size + _STATE.size + 3 * INT32.size
+
+
+class PushEpochs(NamedTuple):
+    """Of the controller that pushes, and of the registration that it means."""
+
+    controller_epoch: int
+    broker_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +290,11 @@ class PushStatesRequest:
         brokers = tuple(_decode_live_broker(reader) for _ in range(read_item_count(reader, 21)))
         partitions = tuple(
             decode_replicated_partition(reader)
-            for _ in range(reader.count(INT32, _LEAST_REPLICATED_BYTES))
+            for _ in range(_read_partition_count(reader, _LEAST_REPLICATED_BYTES))
         )
         stopped = tuple(
-            _decode_stopped(reader) for _ in range(reader.count(INT32, _LEAST_PARTITION_BYTES + 10))
+            _decode_stopped(reader)
+            for _ in range(_read_partition_count(reader, _LEAST_PARTITION_BYTES + 10))
         )
         return cls(
             controller_id,
@@ -297,6 +306,26 @@ class PushStatesRequest:
             stopped,
             throttle_bytes_per_s,
         )
+
+
+def decode_push_epochs(body: Buffer) -> PushEpochs:
+    """Return what tells whether the body of a `PushStatesRequest` is worth decoding.
+
+    Raises:
+        ProtocolError: it is cut off.
+    """
+    _, controller_epoch, broker_epoch, _, _ = Reader(body).fields(_CONTROLLER)
+    return PushEpochs(controller_epoch, broker_epoch)
+
+
+def _read_partition_count(reader: Reader, item_bytes: int) -> int:
+    count = reader.count(INT32, item_bytes)
+    if count > MAX_CLUSTER_PARTITIONS:
+        raise ProtocolError(
+            f"{count} partitions with replicas are more than the {MAX_CLUSTER_PARTITIONS} that a "
+            "cluster can have"
+        )
+    return count
 
 
 def _decode_live_broker(reader: Reader) -> LiveBroker:

@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from sys import intern
 from typing import ClassVar, NamedTuple
 
 from broker.errors import ProtocolError
@@ -114,7 +115,7 @@ _encode_or_recall = lru_cache(maxsize=4096)(_encode_partition)
 
 def decode_partition(reader: Reader) -> TopicPartition:
     """Read a partition's topic, home and index."""
-    topic = reader.short_string()
+    topic = intern(reader.short_string())  # kept of many partitions by brokers
     home, index = reader.fields(_HOME_AND_INDEX)
     return TopicPartition(topic, home, index)
 

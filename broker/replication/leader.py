@@ -22,7 +22,6 @@ from broker.errors import (
     NotLeaderError,
     OffsetNotAvailableError,
     OffsetOutOfRangeError,
-    StaleBrokerEpochError,
     UnknownEpochError,
 )
 from broker.leader_epochs import term_of
@@ -228,14 +227,13 @@ class Leader:
 
         Args:
             replica_id: id of the follower's broker.
-            broker_epoch: of its registration.
+            broker_epoch: of its registration, which the controller has told.
             position: where it continues, and so all that it has.
 
         Returns:
             As `answer`, which raises the same errors.
 
         Raises:
-            StaleBrokerEpochError: the follower has registered again since it sent this.
             UnknownEpochError: also of a replica of which this broker will hear.
         """
         answer = self.answer(position)
@@ -243,11 +241,6 @@ class Leader:
         if follower is None:
             raise UnknownEpochError(
                 f"broker {replica_id} is not known here as a follower of {self.info.partition}"
-            )
-        if broker_epoch < follower.broker_epoch:
-            raise StaleBrokerEpochError(
-                f"broker {replica_id} fetches {self.info.partition} under broker epoch "
-                f"{broker_epoch}, and has done so under {follower.broker_epoch}"
             )
         if answer.diverging is NO_DIVERGENCE:
             follower.broker_epoch = broker_epoch
@@ -284,13 +277,10 @@ class Leader:
             )
         epoch = self.info.state.leader_epoch
         if position.leader_epoch < epoch:
-            raise FencedEpochError(
-                f"{self.info.partition} is in leader epoch {epoch}, not {position.leader_epoch}"
-            )
+            raise FencedEpochError(f"{self.info.partition} is in a later leader epoch")
         if position.leader_epoch > epoch:
             raise UnknownEpochError(
-                f"{self.info.partition}: leader epoch {position.leader_epoch} is not known here, "
-                f"the last one is {epoch}"
+                f"{self.info.partition}: a later leader epoch is not known here"
             )
         log = self.log
         start, end = log.log_start_offset, log.log_end_offset

@@ -13,6 +13,7 @@ from broker.cluster_state import (
     LAST_EPOCH,
     NO_LEADER,
     UNKNOWN_BROKER_EPOCH,
+    LiveBroker,
     ReplicatedPartition,
     StoppedReplica,
 )
@@ -22,6 +23,7 @@ from broker.errors import (
     StaleBrokerEpochError,
     StaleControllerEpochError,
     StorageError,
+    UnknownEpochError,
 )
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replica_log import ReplicaLog
@@ -67,6 +69,7 @@ class Replicas:
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.known: dict[TopicPartition, ReplicatedPartition] = {}
         self.unnamed: dict[TopicPartition, ReplicatedPartition] = {}
+        self._broker_epochs: dict[int, int] = {}  # of the last registration that was told
         self._me = me
         self._settings = settings
         self._open_log = open_log
@@ -94,8 +97,58 @@ class Replicas:
         if registry_id != self._registry_id:
             self._registry_id = registry_id
             self.controller_epoch += 1
+            self._broker_epochs.clear()
             self._deleted.clear()  # a partition may be restored in an epoch that counts as deleted
         self.broker_epoch = broker_epoch
+
+    def check_orders(self, controller_epoch: int, broker_epoch: int) -> None:
+        """Validate that the orders of a controller are not over.
+
+        The errors tell no epochs: with them anybody could give orders.
+
+        Args:
+            controller_epoch: of the controller.
+            broker_epoch: the registration of this broker that the orders are for.
+
+        Raises:
+            StaleControllerEpochError: there is a later controller.
+            StaleBrokerEpochError: the orders are not for the present registration, or this broker
+                has not registered since it started, so that they can only be for its former run. A
+                controller can know of a registration before this broker does: it tries again.
+        """
+        if controller_epoch < self.controller_epoch:
+            raise StaleControllerEpochError(
+                f"orders for broker {self._me} of a former controller: there is a later one"
+            )
+        if broker_epoch != self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
+            raise StaleBrokerEpochError(
+                f"orders for broker {self._me} that are not for its present registration"
+            )
+
+    def note_brokers(self, brokers: Iterable[LiveBroker]) -> None:
+        """Note the registrations of brokers that a controller tells.
+
+        An earlier one, of a push that was late, changes nothing.
+        """
+        for one in brokers:
+            self._broker_epochs[one.id] = max(one.epoch, self._broker_epochs.get(one.id, one.epoch))
+
+    def check_follower(self, broker_id: int, broker_epoch: int) -> None:
+        """Validate that a follower fetches under the registration that a controller has told.
+
+        Raises:
+            StaleBrokerEpochError: it has registered again since.
+            UnknownEpochError: this broker has yet to hear of that registration.
+        """
+        told_epoch = self._broker_epochs.get(broker_id)
+        if told_epoch is None or broker_epoch > told_epoch:
+            raise UnknownEpochError(
+                f"this registration of broker {broker_id}, which fetches, is not known here"
+            )
+        if broker_epoch < told_epoch:
+            raise StaleBrokerEpochError(
+                f"broker {broker_id} fetches under a registration that is over"
+            )
 
     def push(
         self,
@@ -113,7 +166,7 @@ class Replicas:
 
         Args:
             controller_epoch: of the controller.
-            broker_epoch: the registration of this broker that the orders are for.
+            broker_epoch: as for `check_orders`.
             partitions: that changed, with their states; those of other brokers are skipped.
             stopped: replicas to stop, after the others.
             is_full: all partitions of the cluster are named: a replica of any other is stopped,
@@ -121,26 +174,9 @@ class Replicas:
                 as partitions may have been made since.
 
         Raises:
-            StaleControllerEpochError: there is a later controller; nothing was done.
-            StaleBrokerEpochError: the orders are not for the present registration, or this broker
-                has not registered since it started, so that they can only be for its former run;
-                nothing was done. A controller can know of a registration before this broker does:
-                it tries again.
+            StaleControllerEpochError, StaleBrokerEpochError: they are over; nothing was done.
         """
-        if controller_epoch < self.controller_epoch:
-            raise StaleControllerEpochError(
-                f"orders of controller epoch {controller_epoch}: there is epoch "
-                f"{self.controller_epoch}"
-            )
-        if broker_epoch != self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
-            raise StaleBrokerEpochError(
-                f"orders for broker {self._me} under broker epoch {broker_epoch}: "
-                + (
-                    "it has not registered since it started"
-                    if self.broker_epoch == UNKNOWN_BROKER_EPOCH
-                    else f"it is registered under {self.broker_epoch}"
-                )
-            )
+        self.check_orders(controller_epoch, broker_epoch)
         self.controller_epoch = controller_epoch
         applied = Applied([], [])
         named = set()

@@ -302,9 +302,17 @@ class Broker:
             ControllerThread,
             LeaderBalance,
         )
+        from broker.zk.controller_election import stored_epoch  # late: kazoo
         from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo
 
         self._replicas.expect_topics(ReplicatedTopics(registry.session).topics())
+
+        def stored_controller_epoch() -> int:
+            if not self._has_session:
+                raise RegistryUnreachableError("there is no session at present")
+            return stored_epoch(registry.session)
+
+        self._replicas.stored_controller_epoch = stored_controller_epoch
         config = self.config
         balance = LeaderBalance(
             config.leader_balance_interval_ms / 1000, config.max_leader_imbalance

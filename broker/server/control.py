@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.cluster_state import ReplicatedPartition
-from broker.errors import NotControllerError, ServerError
+from broker.errors import NotControllerError, ProtocolError, ServerError
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     DeleteReplicatedTopicRequest,
@@ -21,7 +21,8 @@ from broker.protocol.cluster_requests import (
     encode_outcomes,
     encode_reassignments,
 )
-from broker.protocol.extension_requests import ControlRequest
+from broker.protocol.extension_requests import ControllerRequest
+from broker.protocol.primitives import Reader
 from broker.protocol.recovery_requests import (
     ListUnknownReplicasRequest,
     RestorePartitionsRequest,
@@ -32,12 +33,16 @@ from broker.protocol.replica_requests import (
     ControlledShutdownRequest,
     CreateReplicatedTopicRequest,
     PushStatesRequest,
+    decode_push_epochs,
     encode_change_isr_response,
     encode_controlled_shutdown_response,
     encode_partitions_response,
 )
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import encode_extension_error, encode_extension_response
+from broker.replica_records import UnknownReplica
+from broker.server.frame_receiver import RECEIVE_BYTES
+from broker.server.freed_memory import give_back_freed_memory
 from broker.server.purgatory import Response
 from broker.server.replica_manager import ReplicaManager
 
@@ -64,15 +69,36 @@ class ControlHandler:
         """End the thread that carries out orders, after the one under way."""
         self._orders.shutdown(cancel_futures=True)
 
-    def handle(self, request: ControlRequest, header: RequestHeader) -> Future[list[Response]]:
-        """Have a request carried out; return its future response.
+    def push(self, body: memoryview, header: RequestHeader) -> Future[list[Response]]:
+        """Have the orders of a controller carried out; return the future response.
+
+        They can name so many partitions that they are decoded by the thread that carries them out,
+        once their header says that they come from the controller.
+
+        Args:
+            body: of a `PushStatesRequest`; valid until this returns if no longer than a receive.
+            header: of the request.
+
+        """
+        if len(body) <= RECEIVE_BYTES:
+            body = memoryview(bytes(body))
+        carried_out = self._orders.submit(self._carry_out, body)
+        return _respond(carried_out, header, encode_unknown_replicas)
+
+    def _carry_out(self, body: memoryview) -> list[UnknownReplica]:
+        try:
+            self._replicas.check_push(decode_push_epochs(body))
+            return self._replicas.apply(PushStatesRequest.decode(Reader(body)))
+        finally:
+            if len(body) > RECEIVE_BYTES:
+                give_back_freed_memory()
+
+    def handle(self, request: ControllerRequest, header: RequestHeader) -> Future[list[Response]]:
+        """Have a request carried out by the controller; return its future response.
 
         Raises:
-            NotControllerError: it is for a controller, and this broker can never be it.
+            NotControllerError: this broker can never be it.
         """
-        if isinstance(request, PushStatesRequest):
-            carried_out = self._orders.submit(self._replicas.apply, request)
-            return _respond(carried_out, header, encode_unknown_replicas)
         if isinstance(request, ListUnknownReplicasRequest):
             found = self._orders.submit(self._replicas.unknown_replicas)
             return _respond(found, header, encode_unknown_replicas)
@@ -119,12 +145,19 @@ def _respond(
     response.set_running_or_notify_cancel()  # a client that hangs up does not stop what was begun
 
     def take(done: Future[_T]) -> None:
+        error = (
+            done.exception()
+        )  # not raised here: it would keep this frame, which keeps the future
         try:
-            frame = encode_extension_response(header.correlation_id, encode(done.result()))
-        except ServerError as error:
-            frame = encode_extension_error(header.correlation_id, error.code, str(error))
-        except Exception as error:  # a bug, which costs one connection
-            response.set_exception(error)
+            if isinstance(error, ServerError):
+                frame = encode_extension_error(header.correlation_id, error.code, str(error))
+            elif isinstance(error, ProtocolError):
+                response.set_exception(error)
+                return
+            else:
+                frame = encode_extension_response(header.correlation_id, encode(done.result()))
+        except Exception as bug:  # costs one connection
+            response.set_exception(bug)
             raise
         response.set_result([Response(frame)])
 

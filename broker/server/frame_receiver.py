@@ -15,6 +15,8 @@ from broker.protocol.framing import SIZE_BYTES, FrameSizeError, cut_frames
 from broker.protocol.primitives import Buffer
 from broker.server.quotas import FrameRoom, QueuedBytes
 
+RECEIVE_BYTES = 1 << 20
+"""The length of the buffer that connections share: a longer frame has one of its own."""
 LARGE_FRAME_BYTES = 1 << 15
 """When so much of a larger frame has arrived, it gets a buffer of its own, under the budget.
 

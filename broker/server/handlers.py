@@ -223,6 +223,8 @@ class RequestHandlers:
                 raise UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
+            if kind is PushStatesRequest:
+                return self._control.push(reader.rest, header)
             if kind in (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest):
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
@@ -232,6 +234,7 @@ class RequestHandlers:
     def _dispatch(
         self, request: ExtensionRequest, header: RequestHeader, refused: RefusedPartitions
     ) -> _Outcome | None:
+        assert not isinstance(request, PushStatesRequest)  # decoded by the control handler
         match request:
             case PublishRequest():
                 append = append_request(request, header.correlation_id)
@@ -267,8 +270,7 @@ class RequestHandlers:
             case ReplicaFetchRequest():
                 return self._replica_reads.read(request, header)
             case (
-                PushStatesRequest()
-                | ChangeIsrRequest()
+                ChangeIsrRequest()
                 | ControlledShutdownRequest()
                 | CreateReplicatedTopicRequest()
                 | DeleteReplicatedTopicRequest()

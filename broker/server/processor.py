@@ -30,6 +30,7 @@ from broker.errors import ProtocolError
 from broker.protocol.append_request import PUBLISH_TYPE
 from broker.server.connection import LingeringClient, ServerConnection
 from broker.server.end_of_streams import end_streams
+from broker.server.frame_receiver import RECEIVE_BYTES
 from broker.server.freed_memory import give_back_freed_memory
 from broker.server.handlers import CloseConnection, Offload, Outcome, RequestHandlers, YieldTurn
 from broker.server.metrics import ProcessorMetrics
@@ -38,7 +39,6 @@ from broker.server.quotas import PeerLog, QueuedBytes
 
 logger = logging.getLogger(__name__)
 
-RECEIVE_BYTES = 1 << 20
 SLICE_S = 0.01
 """How long some connections are served before it is looked whether others should come first."""
 _HANG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
@@ -387,7 +387,12 @@ class Processor:
                 self._serve(connection, partial(self._take_outcomes, done))
 
     def _take_outcomes(self, done: Future[list[Outcome]], connection: ServerConnection) -> None:
-        outcomes = done.result()
+        outcomes: list[Outcome]
+        error = done.exception()
+        if isinstance(error, ProtocolError):
+            outcomes = [CloseConnection(error, is_bad_frame=True)]
+        else:
+            outcomes = done.result()
         for outcome in outcomes:
             self._take_outcome(connection, outcome)
         if not outcomes:

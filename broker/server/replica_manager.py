@@ -33,6 +33,7 @@ from broker.config import BrokerConfig
 from broker.errors import (
     NO_ERROR,
     BrokerError,
+    CoordinationError,
     LeaderNotAvailableError,
     NotControllerError,
     NotLeaderError,
@@ -42,6 +43,7 @@ from broker.errors import (
     StaleControllerEpochError,
     StorageError,
     TopicExistsError,
+    UnknownEpochError,
     UnknownTopicError,
     WrongPartitionError,
 )
@@ -52,6 +54,7 @@ from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
+    PushEpochs,
     PushStatesRequest,
     decode_change_isr_response,
     decode_controlled_shutdown_response,
@@ -160,6 +163,8 @@ class ReplicaManager:
         """Returns another number once the registry has lost its data."""
         self.records = ReplicaRecords(logs)
         """What is kept beside the logs, for when the registry has lost its data."""
+        self.stored_controller_epoch: Callable[[], int | None] = lambda: None
+        """Returns the last epoch of a controller in ZooKeeper, None without one."""
         self.on_first_orders: Callable[[], object] = lambda: None
         """Called once a push that names all partitions has been carried out."""
         self.on_brokers: Callable[[Iterable[LiveBroker]], object] = lambda _brokers: None
@@ -409,6 +414,42 @@ class ReplicaManager:
         wait(futures)
         return [one.result() for one in futures]
 
+    def check_push(self, epochs: PushEpochs) -> None:
+        """Validate that a push comes from the controller, before it is decoded.
+
+        An epoch of a controller that is not known here is looked up in ZooKeeper.
+
+        Raises:
+            StaleControllerEpochError, StaleBrokerEpochError: it is over.
+            UnknownEpochError: there is no such controller, or ZooKeeper does not say so now.
+        """
+        self._replicas.registered(self.broker_epoch, self.registry_id())
+        try:
+            self._replicas.check_orders(*epochs)
+        except ServerError:
+            self.fenced_order_count += 1
+            raise
+        if epochs.controller_epoch <= self._replicas.controller_epoch:
+            return
+        try:
+            stored_epoch = self.stored_controller_epoch()
+        except CoordinationError as error:
+            raise UnknownEpochError(
+                f"broker {self._me} cannot look for that controller in ZooKeeper: {error}"
+            ) from error
+        if stored_epoch is not None and epochs.controller_epoch > stored_epoch:
+            raise UnknownEpochError(
+                f"broker {self._me} finds no controller of that epoch in ZooKeeper"
+            )
+
+    def check_follower(self, broker_id: int, broker_epoch: int) -> None:
+        """Validate that a follower fetches under the registration that the controller has told.
+
+        Raises:
+            StaleBrokerEpochError, UnknownEpochError: it does not.
+        """
+        self._replicas.check_follower(broker_id, broker_epoch)
+
     def apply(self, request: PushStatesRequest) -> list[UnknownReplica]:
         """Carry out what the controller orders, and remember what it tells of other brokers.
 
@@ -454,6 +495,7 @@ class ReplicaManager:
             self._push(request)
             if self._ticker.ident is None and not self._is_stopping.is_set():
                 self._ticker.start()
+            self._replicas.note_brokers(request.brokers)
             self._brokers = {one.id: one for one in request.brokers}
             self.on_brokers(request.brokers)
             self.controller_id = request.controller_id

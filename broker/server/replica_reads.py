@@ -94,7 +94,12 @@ class ReplicaReadHandler:
         """Note how far a follower is, and respond when there is something for it."""
         started_s = time.perf_counter()
         now_s = self._clock.monotonic_s()
-        asked = [self._note_progress(request, one, now_s) for one in request.positions]
+        error: ServerError | None = None
+        try:
+            self._replicas.check_follower(request.replica_id, request.broker_epoch)
+        except ServerError as refusal:
+            error = refusal
+        asked = [self._note_progress(request, one, now_s, error) for one in request.positions]
         noted_s = time.perf_counter() - started_s
         if any(one.leader is not None and one.leader.has_joining for one in asked):
             self._replicas.request_tick()
@@ -120,10 +125,17 @@ class ReplicaReadHandler:
         )
 
     def _note_progress(
-        self, request: ReplicaFetchRequest, position: ReplicaPosition, now_s: float
+        self,
+        request: ReplicaFetchRequest,
+        position: ReplicaPosition,
+        now_s: float,
+        error: ServerError | None,
     ) -> _Asked:
+        """Note how far a follower is in one partition; not if there is an error of the request."""
         hosted = leader = diverging = None
         try:
+            if error is not None:
+                raise error
             hosted = self._replicas.hosted(position.partition)
             with hosted:
                 leader = hosted.replica.leader

@@ -44,6 +44,16 @@ class Holder(NamedTuple):
     version: int
 
 
+def stored_epoch(session: Session) -> int:
+    """Return the epoch of the last controller there was.
+
+    Raises:
+        CoordinationError: the node is malformed, or there is none.
+        RegistryUnreachableError: no response came in time.
+    """
+    return _decode_epoch(session.get(paths.CONTROLLER_EPOCH)[0])
+
+
 class ControllerElection:
     """One broker's part in the election of the controller.
 

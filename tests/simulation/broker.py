@@ -448,6 +448,9 @@ class Broker(Process):
     def pushed(self, controller_id: int, epoch: int, push: Push, respond: Done) -> None:
         """Handle the orders of a controller."""
         now = self.scheduler.now
+        if epoch > self.replicas.controller_epoch and not self._is_in_office(epoch):
+            self.scheduler.counts["controllers not known to ZooKeeper"] += 1
+            return  # the controller sends again
         try:
             applied = self.replicas.push(
                 *(epoch, push.broker_epoch, push.partitions, push.stopped, now),
@@ -457,6 +460,7 @@ class Broker(Process):
             self.scheduler.counts["late orders refused"] += 1
             respond(error)
             return
+        self.replicas.note_brokers(push.brokers)
         self.controller_id = controller_id
         self.throttle.set(push.throttle_bytes_per_s, now)
         self._is_known = True
@@ -508,6 +512,14 @@ class Broker(Process):
                 )
             )
         return found
+
+    def _is_in_office(self, epoch: int) -> bool:
+        """Return whether ZooKeeper knows of a controller of an epoch."""
+        try:
+            self.registry.reach(self)
+        except RegistryUnreachableError:
+            return False
+        return epoch <= self.registry.controller_epoch
 
     def _changed(self, replica: Replica, change: RoleChange) -> None:
         if change is RoleChange.FOLLOWS and isinstance(replica.role, Follower):
@@ -600,6 +612,7 @@ class Broker(Process):
         try:
             if replica is None:
                 raise NotLeaderError("no replica")
+            self.replicas.check_follower(follower_id, broker_epoch)
             leader = replica.leader
             log = replica.log
             assert isinstance(log, SimulatedLog)

@@ -27,6 +27,7 @@ SITUATIONS = (
     "changes of replicas cancelled",
     "changes of replicas ended",
     "controllers fenced",
+    "controllers not known to ZooKeeper",
     "cuts of epochs without data",
     "disks emptied",
     "elections",

@@ -8,6 +8,7 @@ connection.
 from __future__ import annotations
 
 import random
+import re
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from broker.cluster_state import (
     ReplicatedPartition,
     StoppedReplica,
 )
+from broker.errors import StaleBrokerEpochError, StaleControllerEpochError, UnknownEpochError
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     DeleteReplicatedTopicRequest,
@@ -54,8 +56,10 @@ from broker.protocol.replica_requests import (
 )
 from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
-from tests.integration.broker.server.peer import extension_frame
+from broker.zk import paths
+from tests.integration.broker.server.peer import Peer, extension_frame
 from tests.integration.replication.replicated_cluster import ReplicatedCluster, is_alive
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
@@ -195,6 +199,20 @@ def send(cluster: ReplicatedCluster, broker_id: int, frame: bytes) -> None:
         peer.recv(65536)
 
 
+def push_frame(controller_epoch: int, broker_epoch: int, rest: bytes) -> bytes:
+    """Return a push that names no partitions, with its last two counts replaced by other bytes."""
+    request = PushStatesRequest(9, controller_epoch, broker_epoch, False, (), (), ())
+    kept = extension_frame(request)[INT32.size : -2 * INT32.size]
+    return INT32.pack(len(kept) + len(rest)) + kept + rest
+
+
+def epochs_of(cluster: ReplicatedCluster, broker_id: int) -> tuple[int, int]:
+    """Return the epochs of the controller and of a broker's registration."""
+    stat = cluster.session.exists(paths.replicated_broker(broker_id))
+    assert stat is not None
+    return int(cluster.session.get(paths.CONTROLLER_EPOCH)[0]), stat.czxid
+
+
 def publish(connection: Connection, partition: TopicPartition) -> int:
     message_set = PartitionSet(partition, encode([b"a message"]))
     request = PublishRequest(Acks.COMMITTED, 30_000, (message_set,))
@@ -231,3 +249,53 @@ def test_broker_when_invalid_requests_come_then_goes_on_and_nothing_has_changed(
         assert publish(connection, partition) == 0
         connection.close()
         cluster.await_equal_logs(partition)
+
+
+def test_push_when_not_of_the_controller_then_is_refused_by_its_header_and_tells_no_epochs(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(1)
+    (partition,) = cluster.create_topic("t", 1, 1)
+    cluster.await_full_isr([partition])
+    controller_epoch, broker_epoch = epochs_of(cluster, 0)
+    garbage = b"\xff" * (3 << 20)  # what is decoded ends the connection
+
+    with Peer(cluster.brokers[0].port) as peer:
+        for of_controller, of_broker, refusal in (
+            (controller_epoch - 1, broker_epoch, StaleControllerEpochError),
+            (controller_epoch, broker_epoch - 1, StaleBrokerEpochError),
+            (controller_epoch, broker_epoch + 1, StaleBrokerEpochError),
+            (2**31 - 1, broker_epoch, UnknownEpochError),
+        ):
+            peer.send_bytes(push_frame(of_controller, of_broker, garbage))
+            with pytest.raises(refusal) as refused:
+                peer.receive_extension()
+            assert not re.search(rf"\b({controller_epoch}|{broker_epoch})\b", str(refused.value))
+    connection = cluster.connect(0)
+    assert publish(connection, partition) == 0  # the broker takes orders as before
+    connection.close()
+    assert epochs_of(cluster, 0) == (controller_epoch, broker_epoch)
+
+
+def test_push_when_invalid_or_of_more_partitions_than_a_cluster_has_then_only_its_connection_ends(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(1)
+    (partition,) = cluster.create_topic("t", 1, 1)
+    cluster.await_full_isr([partition])
+    epochs = epochs_of(cluster, 0)
+    memory_mb = cluster.brokers[0].memory_mb("VmRSS")
+
+    for rest in (b"\xff" * 8, INT32.pack(1_150_000) + bytes(95 << 20)):
+        with Peer(cluster.brokers[0].port) as peer:
+            peer.send_bytes(push_frame(*epochs, rest))
+            assert peer.is_closed()
+
+    wait_until(
+        lambda: cluster.brokers[0].memory_mb("VmRSS") < memory_mb + MEMORY_GROWTH_MB,
+        "the end of the push in memory",
+    )
+    assert "Traceback" not in cluster.output_of(0)
+    connection = cluster.connect(0)
+    assert publish(connection, partition) == 0
+    connection.close()

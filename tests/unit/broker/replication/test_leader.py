@@ -12,7 +12,6 @@ from broker.errors import (
     NotLeaderError,
     OffsetNotAvailableError,
     OffsetOutOfRangeError,
-    StaleBrokerEpochError,
     UnknownEpochError,
 )
 from broker.replication.leader import Leader
@@ -312,14 +311,6 @@ def test_fetch_when_logs_part_then_is_no_progress() -> None:
     assert answer.diverging == EpochEnd(2, 4)
     assert leader.lag_of(1) is None
     assert leader.answer(FetchPosition(EPOCH, 4, 2, 4, CREATION)).diverging == NO_DIVERGENCE
-
-
-def test_fetch_when_of_an_earlier_registration_then_is_refused() -> None:
-    leader = leader_of(log_with(0))
-    fetch(leader, 1, 0, broker_epoch=8)
-
-    with pytest.raises(StaleBrokerEpochError):
-        fetch(leader, 1, 0, broker_epoch=7)
 
 
 def test_leader_when_stopped_then_acknowledges_nothing() -> None:

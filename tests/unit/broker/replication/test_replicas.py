@@ -7,15 +7,18 @@ import pytest
 from broker.cluster_state import (
     LAST_EPOCH,
     EpochStart,
+    LiveBroker,
     PartitionState,
     ReplicatedPartition,
     StoppedReplica,
 )
 from broker.errors import (
     NotLeaderError,
+    ServerError,
     StaleBrokerEpochError,
     StaleControllerEpochError,
     StorageError,
+    UnknownEpochError,
 )
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader
@@ -205,6 +208,33 @@ def test_orders_when_this_run_has_not_registered_then_are_for_the_former_one() -
 
     with pytest.raises(StaleBrokerEpochError):
         replicas.push(1, 10, [info_of(ME, 1)], [], 0.0, is_full=True)
+
+
+def test_fetch_when_of_a_registration_that_no_controller_told_then_is_refused() -> None:
+    replicas = Broker().replicas
+    with pytest.raises(UnknownEpochError):
+        replicas.check_follower(0, 7)
+    replicas.note_brokers([LiveBroker(0, "host", 9092, 8, is_clean=False, rack="")])
+    replicas.note_brokers(
+        [LiveBroker(0, "host", 9092, 7, is_clean=False, rack="")]
+    )  # of a push that was late
+
+    replicas.check_follower(0, 8)
+    with pytest.raises(StaleBrokerEpochError):
+        replicas.check_follower(0, 7)
+    with pytest.raises(UnknownEpochError):
+        replicas.check_follower(0, 2**62)
+
+
+def test_orders_when_refused_then_the_error_tells_no_epoch() -> None:
+    broker = Broker()
+    broker.replicas.registered(4711)
+    broker.push(controller_epoch=4712, broker_epoch=4711)
+
+    for controller_epoch, broker_epoch in ((1, 4711), (4712, 1)):
+        with pytest.raises(ServerError) as refused:
+            broker.replicas.check_orders(controller_epoch, broker_epoch)
+        assert "471" not in str(refused.value)
 
 
 def test_replica_when_stopped_then_starts_only_in_a_later_epoch() -> None:
