@@ -23,16 +23,19 @@ from broker.errors import BrokerError
 from broker.server.connection_state import Event, State, next_state
 from broker.server.frame_receiver import STALL_S, FrameReceiver, without_traceback
 from broker.server.produce import RefusedPartitions
-from broker.server.purgatory import DelayedResponse, Response, Watched
+from broker.server.purgatory import DelayedResponse, DelayKind, Response, Watched
 from broker.server.quotas import QueuedBytes
 from broker.server.response_queue import ResponseQueue
 
 MAX_WAITING_READS = 16
 """Reads of one connection that wait for messages: each is attempted whenever some arrive."""
+_READS = (DelayKind.READ, DelayKind.FOLLOWER_READ)
 _FEW_BYTES = 16 << 10
 _FEW_FRAMES = 32
 """Connections that send at most this much per read may be muted while a flush is pending."""
 _LAST_RESPONSE_TIMEOUT_S = 5.0
+_HALF_CLOSED_S = 1.0
+"""How long at least a client that has closed its half, and may have left, is waited for."""
 
 
 class LingeringClient(NamedTuple):
@@ -96,6 +99,8 @@ class ServerConnection:
         """The processor's measure of the work done for this connection."""
         self.fault: Exception | None = None
         """Why no more requests are received."""
+        self._half_closed_s: float | None = None
+        """Since when the client sends no more, by the clock; it may have left altogether."""
         self.refused: RefusedPartitions = {}
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()
@@ -161,7 +166,24 @@ class ServerConnection:
             self._last_active_s = self._clock.monotonic_s()
         if self._receiver.fault is not None:
             self.fault = self._receiver.fault
+            if isinstance(self.fault, EOFError):
+                self.note_half_closed()
         return frames
+
+    def note_half_closed(self) -> None:
+        """Note that the client sends nothing behind what the socket holds."""
+        if self._half_closed_s is None:
+            self._half_closed_s = self._clock.monotonic_s()
+
+    @property
+    def overdue_reads(self) -> list[DelayedResponse]:
+        """Return the reads that wait for messages though the client has closed its half.
+
+        It may have left altogether, which only a response can show: the socket is reset then.
+        """
+        if self._half_closed_s is None:
+            return []
+        return [one for one in self._delayed if one.kind in _READS]
 
     def fail(self, reason: Exception) -> None:
         """Handle and receive no more requests; responses to those before it are still sent."""
@@ -315,15 +337,13 @@ class ServerConnection:
     def is_finished(self) -> bool:
         """Return whether no more requests are received and no response is owed.
 
-        A client whose request was refused gets the responses to all before it. One that closed
-        its half gets those that are complete: what else it asked for, it does not wait for.
+        A client whose request was refused gets the responses to all before it, and one that closed
+        its half those to all.
         """
-        if self.fault is None:
-            return False
-        if isinstance(self.fault, BrokerError):
-            has_held = self._receiver.has_held
-            return not (self._responses or has_held or self._state is State.OFFLOADED)
-        return not (isinstance(self.fault, EOFError) and self._responses.has_unsent)
+        if not isinstance(self.fault, (BrokerError, EOFError)):
+            return self.fault is not None
+        has_held = self._receiver.has_held
+        return not (self._responses or has_held or self._state is State.OFFLOADED)
 
     def note_unanswered(self) -> None:
         """Note that the requests received last get no response, so that the client cannot know."""
@@ -349,22 +369,33 @@ class ServerConnection:
         return self._lingers
 
     @property
-    def could_be_deserted(self) -> bool:
-        """Return whether the broker does not read, and owes nothing but responses.
+    def _awaited(self) -> DelayedResponse | None:
+        """Return the response that the client waits for, if it is the next and not complete."""
+        first = self._responses.first
+        return first if isinstance(first, DelayedResponse) and first.parts is None else None
 
-        The processor then looks whether the client has left: a read would not tell. Requests that
-        the client has sent behind those without a response are lost, as REQUESTS.md says.
+    @property
+    def could_be_deserted(self) -> bool:
+        """Return whether the broker does not read, where it would be told if the client leaves.
+
+        Unless it waits for what soon comes, such as a flush.
         """
+        if self._half_closed_s is not None or self._lingers:
+            return False
         if self._state is State.OFFLOADED:
             return self._work is not None
-        first = self._responses.first
+        awaited = self._awaited
         return (
             self._state in (State.BLOCKED, State.YIELDED, State.CLOSING)
-            and isinstance(first, DelayedResponse)
-            and first.parts is None
-            and not first.awaits_flush
-            and not self._lingers
+            and awaited is not None
+            and not awaited.awaits_flush
         )
+
+    def is_deserted(self, now_s: float) -> bool:
+        """Return whether a client that has closed its half has waited long: it may have left."""
+        if self._half_closed_s is None or (self._work is None and self._awaited is None):
+            return False
+        return now_s - max(self._half_closed_s, self._last_active_s) > _HALF_CLOSED_S
 
     def reason_to_close(self, now_s: float, *, max_idle_s: float) -> str:
         """Return why the connection should be closed for inactivity; empty if it should not."""
@@ -405,6 +436,4 @@ class ServerConnection:
         """Return the client if it waits for the end of the broker, before `close`."""
         if not self._lingers or self.fault is not None:
             return None
-        first = self._responses.first
-        delayed = first if isinstance(first, DelayedResponse) and first.parts is None else None
-        return LingeringClient(self.sock.dup(), delayed)
+        return LingeringClient(self.sock.dup(), self._awaited)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import math
-import select
 import selectors
 import socket
 import threading
@@ -33,6 +32,7 @@ from broker.server.end_of_streams import end_streams
 from broker.server.frame_receiver import RECEIVE_BYTES
 from broker.server.freed_memory import give_back_freed_memory
 from broker.server.handlers import CloseConnection, Offload, Outcome, RequestHandlers, YieldTurn
+from broker.server.hang_ups import HangUps
 from broker.server.metrics import ProcessorMetrics
 from broker.server.purgatory import DelayCounts, DelayedResponse, Purgatory, Response
 from broker.server.quotas import PeerLog, QueuedBytes
@@ -41,7 +41,6 @@ logger = logging.getLogger(__name__)
 
 SLICE_S = 0.01
 """How long some connections are served before it is looked whether others should come first."""
-_HANG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 _WAKE_UP_BYTES = 4096
 _SWEEP_INTERVAL_S = 5.0
 
@@ -90,6 +89,9 @@ class Processor:
         self._wake_receiver.setblocking(False)
         self._wake_sender.setblocking(False)
         self._selector.register(self._wake_receiver, selectors.EVENT_READ)
+        self._hang_ups = HangUps()
+        if self._hang_ups.selectable is not None:
+            self._selector.register(self._hang_ups.selectable, selectors.EVENT_READ)
         self._is_woken = False
         self._connections: set[ServerConnection] = set()
         self._purgatory: Purgatory[ServerConnection] = Purgatory()
@@ -181,6 +183,7 @@ class Processor:
             self._thread.join()
         self._refuse_accepted()
         self._selector.close()
+        self._hang_ups.close()
         self._wake_receiver.close()
         self._wake_sender.close()
         return self._lingering
@@ -250,9 +253,12 @@ class Processor:
         end_s = time.perf_counter() + SLICE_S
         for key, events in ready:
             connection: ServerConnection | None = key.data
-            if connection is None:
+            if key.fileobj is self._wake_receiver:
                 with suppress(BlockingIOError):
                     self._wake_receiver.recv(_WAKE_UP_BYTES)
+                continue
+            if connection is None:
+                self._take_hang_ups()
                 continue
             if connection not in self._connections:
                 continue
@@ -499,30 +505,27 @@ class Processor:
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
             for connection in list(self._connections):
-                if reason := connection.reason_to_close(now_s, max_idle_s=self._max_idle_s):
+                if connection.is_deserted(now_s):
+                    self._close(connection)
+                elif reason := connection.reason_to_close(now_s, max_idle_s=self._max_idle_s):
                     self._peer_log.warn(connection.peer, reason)
                     self._close(connection)
-            self._close_deserted()
             if self._has_closed or self._queued_bytes.has_been_emptied():
                 self._has_closed = False
                 give_back_freed_memory()
 
-    def _close_deserted(self) -> None:
-        """Close connections whose client has left while nothing is read from them."""
-        watched = {
-            connection.sock.fileno(): connection
-            for connection in self._connections
-            if connection.could_be_deserted
-        }
-        if watched:
-            poll = select.poll()
-            for descriptor in watched:
-                poll.register(descriptor, _HANG_UP)
-            for descriptor, _ in poll.poll(0):
-                self._close(watched[descriptor])
+    def _take_hang_ups(self) -> None:
+        for connection, is_gone in self._hang_ups.take():
+            if is_gone:
+                self._close(connection)
+            else:
+                connection.note_half_closed()
+                self._serve(connection, self._advance)
 
     def _advance(self, connection: ServerConnection) -> None:
         """Send, leave held requests to the next turn, and wait for more."""
+        for delayed in connection.overdue_reads:
+            self._attempt(delayed, is_last=True, connection=connection)
         self._send(connection)
         if connection.may_take_held:
             connection.yield_turn()
@@ -533,6 +536,7 @@ class Processor:
                 self._peer_log.warn(connection.peer, connection.fault)
             self._close(connection)
             return
+        self._hang_ups.update(connection, is_watched=connection.could_be_deserted)
         events = connection.interest
         known = self._selector.get_map().get(connection.sock)
         if known is None:
@@ -551,6 +555,7 @@ class Processor:
             return
         self._connections.discard(connection)
         self._has_closed = True
+        self._hang_ups.update(connection, is_watched=False)
         if self._selector.get_map().get(connection.sock) is not None:
             self._selector.unregister(connection.sock)
         if (client := connection.linger()) is not None:

@@ -11,6 +11,7 @@ from broker.protocol.codec import encode
 from broker.protocol.primitives import INT32
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
+from broker.server.connection import MAX_WAITING_READS
 from broker.server.quotas import ConnectionCount, PeerLog
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
@@ -175,6 +176,26 @@ def test_connection_when_reset_by_client_then_forgotten_without_a_word(
     assert "closed a connection" not in caplog.text
 
 
+@pytest.mark.parametrize("read_count", [1, MAX_WAITING_READS + 1])
+def test_connection_when_its_client_leaves_with_parked_reads_then_closed_without_a_sweep(
+    read_count: int,
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With so many that wait the broker does not read from the socket, where it would be told."""
+    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 3600)
+    broker = start_broker()
+    peer = connect(broker)
+    peer.publish("events", ONE)
+    parked = read_request("events", len(ONE), max_wait_ms=600_000)
+    peer.send_bytes(extension_frame(parked) * read_count)
+    wait_until(lambda: waiting_count(broker) == read_count, "the reads")
+    peer.close()
+    wait_until(lambda: connection_count(broker) == 0, "the end of the connection")
+    assert waiting_count(broker) == 0
+
+
 def test_connections_when_there_are_too_many_then_refused_until_one_leaves(
     start_broker: BrokerFactory, connect: PeerFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -210,6 +231,10 @@ def test_connections_when_many_come_and_go_then_the_count_is_right(
             if number % 3 == 1:
                 peer.publish("events", ONE)
     wait_until(lambda: connection_count(running_broker) == 0, "the end of all connections")
+
+
+def waiting_count(broker: Broker) -> int:
+    return sum(len(processor.waiting) for processor in broker._processors)
 
 
 def close_idle_from_now_on(broker: Broker, after_s: float) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import socket
 import threading
 
 import pytest
@@ -37,6 +38,7 @@ from broker.protocol.responses import (
     decode_read_response,
 )
 from broker.server.broker import Broker
+from broker.server.connection import MAX_WAITING_READS
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
     Peer,
@@ -338,6 +340,22 @@ def test_requests_when_client_closes_its_half_then_large_responses_still_come(
     peer.socket.shutdown(1)
     for _ in range(3):
         assert len(peer.receive()) == 2 + 4 * len(large)
+    assert peer.is_closed()
+
+
+@pytest.mark.parametrize("read_count", [1, 10 * MAX_WAITING_READS])
+def test_reads_when_client_closes_its_half_then_completed_at_once_with_what_there_is(
+    read_count: int, running_broker: Broker, connect: PeerFactory
+) -> None:
+    """The last of many are still in the socket when the first wait."""
+    peer = connect(running_broker)
+    peer.publish("events", ONE)
+    parked = read_request("events", len(ONE), max_wait_ms=600_000)
+    peer.send_bytes(b"".join(extension_frame(parked, number) for number in range(read_count)))
+    peer.socket.shutdown(socket.SHUT_WR)
+    for number in range(read_count):
+        (part,) = decode_read_response(peer.receive_extension(number))
+        assert (part.error, part.message_set, part.high_watermark) == (0, b"", len(ONE))
     assert peer.is_closed()
 
 

@@ -111,10 +111,10 @@ def bench() -> Iterator[Bench]:
 class QuietLog:
     """Says nothing of its flushes: the test does."""
 
-    def add_listener(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         pass
 
-    def remove_listener(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         pass
 
 
@@ -216,7 +216,16 @@ def test_delayed_response_when_it_puts_its_deadline_off_then_attempted_again_at_
     assert attempts == [False, False, True, True, True]
 
 
-def test_delayed_response_when_client_leaves_then_forgotten(bench: Bench) -> None:
+@pytest.fixture
+def quick_sweeps(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
+    monkeypatch.setattr("broker.server.connection._HALF_CLOSED_S", 0.0)
+    bench.processor._next_sweep_s = 0.0
+
+
+def test_delayed_response_when_client_leaves_then_forgotten(
+    bench: Bench, quick_sweeps: None
+) -> None:
     attempts: list[bool] = []
     waiting: list[DelayedResponse] = []
 
@@ -698,6 +707,39 @@ def test_client_when_it_leaves_during_a_flush_then_is_seen_off_after_it(bench: B
     wait_until(lambda: bench.left, "the end of the connection")
 
 
+def test_publish_when_its_client_closes_its_half_then_responds_after_the_flush(
+    bench: Bench,
+) -> None:
+    is_flushed = threading.Event()
+    waiting: list[DelayedResponse] = []
+
+    def respond(frame: bytes) -> Outcome:
+        waiting.append(
+            DelayedResponse(
+                lambda is_last: [b"flushed"] if is_flushed.is_set() else None,
+                NEVER_S,
+                [],
+                awaits_flush=True,
+                kind=DelayKind.PUBLISH,
+            )
+        )
+        return waiting[-1]
+
+    bench.start(respond)
+    client, other = bench.connect(), bench.connect("other")
+    client.sendall(encode_frame(b"publish"))
+    client.shutdown(socket.SHUT_WR)
+    wait_until(lambda: waiting, "the request")
+    other.close()
+    wait_until(lambda: bench.left == ["other"], "the end of another connection")
+
+    is_flushed.set()
+    bench.processor.wake(waiting[0])
+
+    assert receive(client, 7) == b"flushed"
+    assert client.recv(1) == b""
+
+
 def test_processor_when_it_stops_during_a_flush_then_responds_to_what_has_gathered(
     bench: Bench,
 ) -> None:
@@ -759,10 +801,8 @@ def test_requests_when_thousands_come_in_one_read_then_few_are_cut_at_a_time(
 
 
 def test_client_when_it_leaves_with_requests_behind_one_that_waits_then_is_closed(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, quick_sweeps: None
 ) -> None:
-    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
-    bench.processor._next_sweep_s = 0.0
     bench.start(
         lambda frame: delayed(lambda is_last: None) if frame == b"wait" else Response(frame)
     )
@@ -803,10 +843,8 @@ def test_reads_when_a_client_has_many_that_wait_then_few_are_attempted(bench: Be
 
 
 def test_response_of_a_worker_when_its_client_leaves_then_the_work_is_cancelled(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, quick_sweeps: None
 ) -> None:
-    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
-    bench.processor._next_sweep_s = 0.0
     work: Future[list[Outcome]] = Future()
     bench.start(lambda frame: work)
     client = bench.connect("leaver")
