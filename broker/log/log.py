@@ -79,25 +79,34 @@ class Listeners:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._counts: Counter[Callable[[], None]] = Counter()
+        self._counts: dict[int, Counter[Callable[[], None]]] = {}
+        """By the offset that an advance must reach for the callbacks to run."""
 
-    def add_listener(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Have a callback run; see `Log.add_listener`."""
         with self._lock:
-            self._counts[callback] += 1
+            self._counts.setdefault(from_offset, Counter())[callback] += 1
 
-    def remove_listener(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Undo one `add_listener`; an unknown callback is ignored."""
         with self._lock:
-            if self._counts[callback] <= 1:
-                del self._counts[callback]
+            counts = self._counts.get(from_offset, Counter())
+            if counts[callback] > 1:
+                counts[callback] -= 1
             else:
-                self._counts[callback] -= 1
+                del counts[callback]
+                if not counts:
+                    self._counts.pop(from_offset, None)
 
-    def notify(self) -> None:
-        """Run every callback."""
+    def notify(self, reached_offset: int | None = None) -> None:
+        """Run the callbacks: after an advance those that it reaches, after anything else all."""
         with self._lock:
-            callbacks = list(self._counts)
+            callbacks = [
+                callback
+                for from_offset, counts in self._counts.items()
+                if reached_offset is None or from_offset <= reached_offset
+                for callback in counts
+            ]
         for callback in callbacks:
             try:
                 callback()
@@ -487,7 +496,7 @@ class Log:
         if due_s is not None:
             self._schedule_flush(self, due_s)
         if self._told_of_appends is not None:
-            self._told_of_appends.notify()
+            self._told_of_appends.notify(self._log_end_offset)
 
     def _note_room(self) -> None:
         self._append_failure = None
@@ -542,7 +551,7 @@ class Log:
             if offset <= self._high_watermark:
                 return
             self._high_watermark = offset
-        self._listeners.notify()
+        self._listeners.notify(offset)
 
     def begin_epoch(self, epoch: int, start_offset: int) -> None:
         """Note, durably, that what is appended from an offset on is of a leader epoch.
@@ -809,23 +818,27 @@ class Log:
             if unflushed is None:
                 return
             self._sync(unflushed)
-        self._listeners.notify()
+        self._tell_of_flush()
         if self._failure is not None:
             raise self._failure
 
-    def add_listener(self, callback: Callable[[], None]) -> None:
+    def _tell_of_flush(self) -> None:
+        self._listeners.notify(self._high_watermark if self._failure is None else None)
+
+    def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Have a callback run when high watermark or flushed offset advance, on failure and close.
 
         Args:
             callback: runs on a flusher's or appender's thread with no lock held; must be quick.
                 Added twice, it runs once each time, until removed twice. Read the offsets after
                 adding it: an advance just before is not reported.
+            from_offset: advances with the high watermark below it are not reported.
         """
-        self._listeners.add_listener(callback)
+        self._listeners.add_listener(callback, from_offset)
 
-    def remove_listener(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Undo one `add_listener`; an unknown callback is ignored."""
-        self._listeners.remove_listener(callback)
+        self._listeners.remove_listener(callback, from_offset)
 
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
         """Return segment starts, and the high watermark, written at or before a time, newest first.
@@ -1063,7 +1076,7 @@ class Log:
                     self._sync(unflushed)
         finally:
             self._flush_lock.release()
-        self._listeners.notify()
+        self._tell_of_flush()
 
     def _open(self, segment: Segment) -> SegmentFile:
         try:

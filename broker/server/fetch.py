@@ -283,6 +283,7 @@ class FetchHandler:
             attempt,
             self.deadline_of(request),
             logs,
+            from_offset=_offset_to_reach(request),
             expected_bytes=expected_bytes,
             kind=DelayKind.READ,
         )
@@ -445,6 +446,13 @@ class FetchHandler:
         return _FilteredRead(self, request, header, logs)
 
 
+def _offset_to_reach(request: ReadRequest) -> int:
+    """Return the high watermark that a read waits for; 0 if advances of several logs add up."""
+    if len(request.positions) != 1:
+        return 0
+    return request.positions[0].offset + min(request.min_bytes, request.max_bytes)
+
+
 def _offsets_without_log(time_ms: int) -> list[int]:
     """Return the offsets of a partition that has no log yet."""
     return [0] if time_ms in (LATEST_TIME, EARLIEST_TIME) else []
@@ -573,6 +581,7 @@ class _FilteredRead(DelayedResponse):
             self._try,
             handler.deadline_of(read),
             logs,
+            from_offset=_offset_to_reach(read),
             # The entries found are held in memory: pipelined requests must not add them up.
             expected_bytes=min(max(0, read.max_bytes), KEPT_BYTES),
             kind=DelayKind.READ,

@@ -27,10 +27,10 @@ Owner = TypeVar("Owner")
 class Watched(Protocol):
     """What tells of its advance: a log, or the appends to one."""
 
-    def add_listener(self, callback: Callable[[], None]) -> None:
-        """Call a function at each advance, on any thread."""
+    def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
+        """Call a function at each advance to an offset or beyond it, on any thread."""
 
-    def remove_listener(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Undo one `add_listener`."""
 
 
@@ -114,6 +114,7 @@ class DelayedResponse(Response):
             the deadline has passed; it must then return parts, or move `deadline_s`.
         deadline_s: monotonic time.
         logs: whose advance of high watermark or flushed offset may complete it.
+        from_offset: what the logs must reach before it is attempted again.
         expected_bytes: an estimate of `bytes_in_memory`.
         lingers: the connection is kept until the broker is down, to send this at the end.
         awaits_flush: it waits for a flush that is under way, and for nothing else.
@@ -126,6 +127,7 @@ class DelayedResponse(Response):
         "_wakeup",
         "awaits_flush",
         "deadline_s",
+        "from_offset",
         "kept_at_s",
         "kind",
         "lingers",
@@ -139,6 +141,7 @@ class DelayedResponse(Response):
         deadline_s: float,
         logs: Sequence[Watched],
         *,
+        from_offset: int = 0,
         expected_bytes: int = 0,
         lingers: bool = False,
         awaits_flush: bool = False,
@@ -150,6 +153,7 @@ class DelayedResponse(Response):
         """When it came to the purgatory, by `time.perf_counter`."""
         self.deadline_s = deadline_s
         self.logs = logs
+        self.from_offset = from_offset
         self.lingers = lingers
         self.awaits_flush = awaits_flush
         self.number = -1
@@ -161,7 +165,7 @@ class DelayedResponse(Response):
         """Call `wake` whenever one of the logs advances, from the thread that advances it."""
         self._wakeup = lambda: wake(self)
         for log in dict.fromkeys(self.logs):  # a request may name one many times
-            log.add_listener(self._wakeup)
+            log.add_listener(self._wakeup, self.from_offset)
 
     def attempt(self, *, is_last: bool) -> bool:
         """Try to complete the response; return whether it is complete.
@@ -182,7 +186,7 @@ class DelayedResponse(Response):
         """Stop watching: the response is complete, or its connection closed."""
         if self._wakeup is not None:
             for log in dict.fromkeys(self.logs):
-                log.remove_listener(self._wakeup)
+                log.remove_listener(self._wakeup, self.from_offset)
             self._wakeup = None
         self._attempt = _attempt_nothing  # which may refer to this, or to much else
 

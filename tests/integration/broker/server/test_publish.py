@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -230,16 +231,16 @@ def test_publish_when_client_leaves_while_parked_then_no_waiter_stays(
     waiters, was_parked = 0, False
     add, remove = Log.add_listener, Log.remove_listener
 
-    def counting_add(log: Log, callback: object) -> None:
+    def counting_add(log: Log, *args: Any) -> None:
         nonlocal waiters, was_parked
         waiters += 1
         was_parked = True
-        add(log, callback)  # type: ignore[arg-type]  # passed through as it came
+        add(log, *args)
 
-    def counting_remove(log: Log, callback: object) -> None:
+    def counting_remove(log: Log, *args: Any) -> None:
         nonlocal waiters
         waiters -= 1
-        remove(log, callback)  # type: ignore[arg-type]  # passed through as it came
+        remove(log, *args)
 
     monkeypatch.setattr(Log, "add_listener", counting_add)
     monkeypatch.setattr(Log, "remove_listener", counting_remove)

@@ -24,6 +24,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import ReadPart, decode_read_response
 from broker.server.broker import Broker
+from broker.server.fetch import FetchHandler
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, partition, read_request
 from tests.support.waiting import wait_until
@@ -87,6 +88,38 @@ def test_read_when_below_min_bytes_then_waits_for_them(
     writer.publish("events", ONE)
     (part,) = decode_read_response(reader.receive_extension())
     assert part.message_set == ONE * 3
+
+
+@pytest.mark.parametrize("pattern", [None, b"message"])
+def test_read_when_appends_leave_it_below_min_bytes_then_not_attempted(
+    pattern: bytes | None,
+    running_broker: Broker,
+    connect: PeerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thousands may wait for the same log, and an append is not to pay for them."""
+    attempts: list[int] = []
+    is_enough = FetchHandler.is_enough
+
+    def counting(handler: FetchHandler, request: ReadRequest) -> bool:
+        attempts.append(request.min_bytes)
+        return is_enough(handler, request)
+
+    monkeypatch.setattr(FetchHandler, "is_enough", counting)
+    reader, writer = connect(running_broker), connect(running_broker)
+    writer.publish("events", ONE)  # of ten
+    read = read_request("events", 0, max_wait_ms=LONG_MS, min_bytes=10 * len(ONE))
+    reader.send_extension(
+        read if pattern is None else FilteredReadRequest(read, PayloadFilter(pattern))
+    )
+    wait_until(lambda: any(one.waiting for one in running_broker._processors), "the read")
+    at_first = len(attempts)
+    for _ in range(8):
+        writer.publish("events", ONE)
+    assert len(attempts) == at_first
+    writer.publish("events", ONE)
+    reader.receive_extension()
+    assert len(attempts) == at_first + 1
 
 
 def test_read_when_min_bytes_spread_over_partitions_then_counted_together(
@@ -271,7 +304,8 @@ def test_read_when_it_names_a_partition_many_times_then_watches_its_log_once(
     reader = connect(running_broker)
     reader.send_extension(ReadRequest(LONG_MS, 1, 100, (end,) * 1000))
     wait_until(lambda: len(log._listeners._counts), "the read")
-    assert list(log._listeners._counts.values()) == [1]
+    (counts,) = log._listeners._counts.values()
+    assert list(counts.values()) == [1]
     peer.publish("events", ONE)
     assert len(decode_read_response(reader.receive_extension())) == 1000
 

@@ -285,6 +285,24 @@ def test_listener_when_added_twice_and_removed_once_then_still_called(make_log: 
     assert calls == [1]
 
 
+def test_listener_when_added_from_an_offset_then_called_from_there_on_and_when_closed(
+    make_log: LogFactory,
+) -> None:
+    log = make_log()
+    seen: list[int] = []
+    listener = lambda: seen.append(log.high_watermark)  # noqa: E731 - needs one identity to remove
+    log.add_listener(listener, 24)
+    for _ in range(3):
+        log.append(TWELVE_BYTES, 1)
+        log.flush()
+    assert seen == [24, 36]
+    log.close()
+    assert seen == [24, 36, 36]
+    log.remove_listener(listener, 24)
+    log.close()
+    assert seen == [24, 36, 36]
+
+
 def test_listener_when_one_raises_then_the_others_are_called(make_log: LogFactory) -> None:
     log = make_log()
     calls: list[int] = []

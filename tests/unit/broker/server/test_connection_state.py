@@ -87,10 +87,10 @@ def new_connection(
 class Listened:
     """Stands in for a log that nothing advances."""
 
-    def add_listener(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         pass
 
-    def remove_listener(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         pass
 
 

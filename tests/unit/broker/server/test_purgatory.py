@@ -26,10 +26,10 @@ class Notified:
         self.callbacks: list[Callable[[], None]] = []
         self.woken: list[DelayedResponse] = []
 
-    def add_listener(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         self.callbacks.append(callback)
 
-    def remove_listener(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         self.callbacks.remove(callback)
 
     def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
