@@ -451,8 +451,9 @@ class Processor:
     ) -> list[DelayedResponse]:
         """Attempt delayed responses, then send those complete, once for each connection.
 
-        Requests that gathered while a connection was muted are read at once, not a turn later,
-        but after all responses are sent.
+        Publishes come before the reads that they wake, of which there may be thousands. Requests
+        that gathered while a connection was muted are read at once, not a turn later, but after all
+        responses are sent.
 
         Args:
             delayed: the responses.
@@ -462,29 +463,39 @@ class Processor:
         Returns:
             Those that are left to the next turn.
         """
-        owned = [(one, owner) for one in delayed if (owner := self._purgatory.owner_of(one))]
-        if len(owned) > 1:
-            owned.sort(key=_turn_end_of_owner)
-        attempted: set[ServerConnection] = set()
+        owned: dict[ServerConnection, list[DelayedResponse]] = {}
+        for one in delayed:
+            if (owner := self._purgatory.owner_of(one)) is not None:
+                owned.setdefault(owner, []).append(one)
+        connections = list(owned)
+        if len(connections) > 1:
+            connections.sort(key=lambda one: _rank(one, owned[one]))
+        unmuted: list[ServerConnection] = []
         left: list[DelayedResponse] = []
         end_s = time.perf_counter() + slice_s
-        for number, (one, connection) in enumerate(owned, start=1):
-            self._serve(connection, partial(self._attempt, one, is_last))
-            attempted.add(connection)
+        for number, connection in enumerate(connections, start=1):
+            self._serve(connection, partial(self._attempt_those, owned[connection], is_last))
+            if connection in self._connections:
+                if connection.unmute():
+                    unmuted.append(connection)
+                    self._serve(connection, self._send)
+                else:
+                    self._serve(connection, self._advance)
             if time.perf_counter() >= end_s:
-                left = [one for one, _ in owned[number:]]
+                left = [one for owner in connections[number:] for one in owned[owner]]
                 break
-        attempted &= self._connections
-        unmuted = {one for one in attempted if one.unmute()}
-        for connection in attempted - unmuted:
-            self._serve(connection, self._advance)
-        for connection in unmuted:
-            self._serve(connection, self._send)
         end_s = time.perf_counter() + slice_s
-        for connection in unmuted & self._connections:
-            may_read = connection.may_receive and time.perf_counter() < end_s
-            self._serve(connection, self._read if may_read else self._advance)
+        for connection in unmuted:
+            if connection in self._connections:
+                may_read = connection.may_receive and time.perf_counter() < end_s
+                self._serve(connection, self._read if may_read else self._advance)
         return left
+
+    def _attempt_those(
+        self, delayed: list[DelayedResponse], is_last: bool, connection: ServerConnection
+    ) -> None:
+        for one in delayed:
+            self._attempt(one, is_last, connection)
 
     def _attempt(
         self, delayed: DelayedResponse, is_last: bool, connection: ServerConnection
@@ -570,5 +581,5 @@ def _turn_end_of(ready: tuple[selectors.SelectorKey, int]) -> float:
     return 0.0 if connection is None else connection.turn_end_s
 
 
-def _turn_end_of_owner(owned: tuple[DelayedResponse, ServerConnection]) -> float:
-    return owned[1].turn_end_s
+def _rank(connection: ServerConnection, woken: list[DelayedResponse]) -> tuple[bool, float]:
+    return not any(one.awaits_flush for one in woken), connection.turn_end_s

@@ -842,6 +842,45 @@ def test_reads_when_a_client_has_many_that_wait_then_few_are_attempted(bench: Be
     assert receive(client, 100) == b"y" * 100
 
 
+def test_publish_when_its_flush_ends_among_many_reads_then_responds_before_them(
+    bench: Bench,
+) -> None:
+    """Its append wakes them all, and thousands may wait."""
+    may_complete = threading.Event()
+    waiting: list[DelayedResponse] = []
+    completed: list[bytes] = []
+
+    def respond(frame: bytes) -> Outcome:
+        def attempt(is_last: bool) -> list[Part] | None:
+            if not may_complete.is_set():
+                return None
+            completed.append(frame)
+            return [frame]
+
+        flushed_log = QuietLog() if frame == b"publish" else None
+        waiting.append(delayed(attempt, flushed_log=flushed_log))
+        return waiting[-1]
+
+    bench.start(respond)
+    readers = [bench.connect() for _ in range(10)]
+    publisher = bench.connect()
+    for _ in range(2):  # the publisher has had more of the processor's time than they
+        publisher.sendall(encode_frame(b"publish"))
+    for reader in readers:
+        reader.sendall(encode_frame(b"read") * 5)
+    wait_until(lambda: len(waiting) == 52, "the requests")
+
+    may_complete.set()
+    for one in waiting:
+        bench.processor._purgatory.note_woken(one)
+    bench.processor._wake_up()
+
+    assert receive(publisher, 14) == b"publish" * 2
+    for reader in readers:
+        assert receive(reader, 20) == b"read" * 5
+    assert completed == [b"publish"] * 2 + [b"read"] * 50
+
+
 def test_response_of_a_worker_when_its_client_leaves_then_the_work_is_cancelled(
     bench: Bench, quick_sweeps: None
 ) -> None:
