@@ -35,6 +35,7 @@ def test_topics_when_read_and_loaded_through_connect_then_all_messages_are_there
         | {
             "PYTHONPATH": str(REPOSITORY),
             "PYSPARK_PYTHON": sys.executable,
+            "SPARK_TESTING": "1",  # the server gets a free port
             "TMPDIR": str(tmp_path),
         },
         capture_output=True,

@@ -36,6 +36,7 @@ def run_pipeline(folder: Path) -> None:
         | {
             "PYTHONPATH": str(REPOSITORY),
             "PYSPARK_PYTHON": sys.executable,
+            "SPARK_TESTING": "1",  # the server of Spark Connect gets a free port
             "SPARK_LOCAL_IP": "127.0.0.1",
             "TMPDIR": str(folder),
         },
