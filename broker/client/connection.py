@@ -39,6 +39,8 @@ MAX_RESPONSE_BYTES = 1 << 29
 """Less than any four printable characters read as a size: a banner is never taken for a frame."""
 _MAX_HELLO_BYTES = 1 << 16
 """More than any response to a hello: other servers begin with bytes that read as a larger size."""
+_SILENCE_S = 5.0
+"""After it the end of the connection's sending half has servers of other protocols respond."""
 _READ_AHEAD_BYTES = 8 << 10
 """Room for a hundred acknowledgements, which arrive together when many sets are in flight."""
 _NOTHING = memoryview(b"")
@@ -205,12 +207,36 @@ class Connection:
     def _say_hello(self) -> HelloResponse | None:
         """Return the response to a hello; None if the broker closed the connection."""
         self.connect()
+        has_ended = False
         try:
             correlation_id = self.send_extension(HelloRequest())
+            has_ended = self._end_if_silent()
             frame = self.receive(_MAX_HELLO_BYTES)
-            return HelloResponse.decode(self.open_extension(frame, correlation_id))
-        except BrokerUnreachableError:
+            found = HelloResponse.decode(self.open_extension(frame, correlation_id))
+        except BrokerUnreachableError as error:
+            if has_ended:  # which closes the connection to a broker, whatever it knows
+                raise self._timed_out(self._silence_s, "while waiting for a response") from error
             return None
+        if has_ended:
+            self.close()
+        return found
+
+    @property
+    def _silence_s(self) -> float:
+        return min(_SILENCE_S, self.timeout_s / 2)
+
+    def _end_if_silent(self) -> bool:
+        """Send no more if nothing comes; a server that waits for a line responds then.
+
+        A broker responds too, once it can.
+        """
+        sock = self._socket
+        assert sock is not None
+        if self._poll.poll(1000 * self._silence_s):
+            return False
+        with suppress(OSError):  # lost meanwhile, as the next receive tells
+            sock.shutdown(socket.SHUT_WR)
+        return True
 
     def repeat_if_lost(self, exchange: Callable[[], _T]) -> _T:
         """Run an exchange, and once more if an open connection turns out to be lost.
@@ -391,8 +417,11 @@ class Connection:
     def _lost(self, error: OSError, when: str) -> BrokerUnreachableError | RequestTimeoutError:
         self.close()
         if isinstance(error, TimeoutError):
-            return RequestTimeoutError(f"{self.name} did nothing for {self.timeout_s:g}s {when}")
+            return self._timed_out(self.timeout_s, when)
         return BrokerUnreachableError(f"lost {self.name} {when}: {_reason(error)}")
+
+    def _timed_out(self, after_s: float, when: str) -> RequestTimeoutError:
+        return RequestTimeoutError(f"{self.name} did nothing for {after_s:g}s {when}")
 
 
 def _send_all(sock: socket.socket, parts: list[Buffer]) -> None:

@@ -136,6 +136,33 @@ def test_hello_when_broker_goes_down_meanwhile_then_not_taken_for_0_7(
     assert hello is not None
 
 
+def test_hello_when_a_broker_is_silent_for_long_then_its_late_response_counts(
+    running_broker: Broker, start_server: ServerFactory, open_connection: ConnectionFactory
+) -> None:
+    def respond_after_the_end(sock: socket.socket) -> None:
+        frame = sock.recv(1 << 16)
+        assert sock.recv(1) == b""
+        with socket.create_connection(("127.0.0.1", running_broker.port)) as upstream:
+            upstream.sendall(frame)
+            sock.sendall(upstream.recv(1 << 16))
+
+    connection = open_connection(start_server(respond_after_the_end).address, timeout_s=1.0)
+    assert connection.hello() is not None
+    assert not connection.is_open
+
+
+def test_hello_when_the_end_after_silence_closes_the_connection_then_not_taken_for_0_7(
+    start_server: ServerFactory, open_connection: ConnectionFactory
+) -> None:
+    def wait_for_the_end(sock: socket.socket) -> None:
+        while sock.recv(1 << 16):
+            pass
+
+    connection = open_connection(start_server(wait_for_the_end).address, timeout_s=1.0)
+    with pytest.raises(RequestTimeoutError, match=r"did nothing for 0\.5s while waiting"):
+        connection.hello()
+
+
 def test_hello_when_everything_is_closed_at_once_then_unreachable(
     start_server: ServerFactory, open_connection: ConnectionFactory
 ) -> None:
@@ -181,7 +208,7 @@ def test_receive_when_nothing_comes_in_time_then_timeout_and_closed(
 ) -> None:
     connection = open_connection(start_server(stay_silent).address, timeout_s=0.1)
     with pytest.raises(
-        RequestTimeoutError, match=r"did nothing for 0.1s while waiting for a response$"
+        RequestTimeoutError, match=r"did nothing for 0\.05s while waiting for a response$"
     ):
         connection.hello()
     assert not connection.is_open

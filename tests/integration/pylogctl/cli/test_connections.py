@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,20 @@ def test_connection_for_requests_when_a_server_is_silent_says_so_and_waits_as_he
         with pytest.raises(RequestTimeoutError):
             connector(limited)(broker).hello()
     assert stderr.getvalue() == f"waiting for {address}\n"
+
+
+def test_command_when_a_port_is_that_of_a_web_server_that_waits_for_a_line_shows_its_first_bytes(
+    invoke: Invoke,
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            address = f"127.0.0.1:{server.server_port}"
+            result = invoke("broker", "status", "-b", address)
+        finally:
+            server.shutdown()
+    assert result.status == ExitStatus.REMOTE
+    assert "does not speak the log protocol (first bytes: '<!DO')" in result.stderr
 
 
 @pytest.mark.parametrize(
