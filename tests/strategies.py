@@ -263,7 +263,15 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SHORT_STRING = st.text(max_size=12)
 SET_BYTES = st.binary(max_size=30)
-PARTITION = st.builds(TopicPartition, SHORT_STRING, INT32, INT32)
+TOPIC = st.text(
+    st.characters(
+        exclude_categories=("Cc", "Cs", "Co"),
+        exclude_characters="/" + "".join(map(chr, range(0xFFF0, 0x10000))),
+    ),
+    min_size=1,
+    max_size=12,
+).filter(lambda name: name not in (".", ".."))
+PARTITION = st.builds(TopicPartition, TOPIC, INT32, INT32)
 
 
 T = TypeVar("T")
@@ -296,7 +304,7 @@ READS = st.builds(ReadRequest, *_READ_FIELDS)
 _NUMBER = st.integers(0, (1 << 31) - 1)
 REPLICA_RECORDS = st.builds(
     ReplicaRecord,
-    st.builds(TopicPartition, SHORT_STRING, _NUMBER, _NUMBER),
+    st.builds(TopicPartition, TOPIC, _NUMBER, _NUMBER),
     SHORT_STRING,
     _tuples(INT32),
     st.builds(PartitionState, INT32, INT32, _tuples(INT32), INT32),
@@ -333,9 +341,11 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ListSegmentsRequest: st.builds(ListSegmentsRequest, PARTITION, INT64, INT32),
     StatusRequest: st.just(StatusRequest()),
     ShutdownRequest: st.builds(ShutdownRequest, st.booleans()),
-    CreateTopicRequest: st.builds(CreateTopicRequest, SHORT_STRING, INT32),
-    DeleteTopicRequest: st.builds(DeleteTopicRequest, SHORT_STRING),
-    MoveLogRequest: st.builds(MoveLogRequest, PARTITION, SHORT_STRING),
+    CreateTopicRequest: st.builds(CreateTopicRequest, TOPIC, INT32),
+    DeleteTopicRequest: st.builds(DeleteTopicRequest, TOPIC),
+    MoveLogRequest: st.builds(
+        MoveLogRequest, PARTITION, SHORT_STRING.filter(lambda path: "\0" not in path)
+    ),
     ReadChangesRequest: st.builds(ReadChangesRequest, INT64),
     DigestLogRequest: st.builds(DigestLogRequest, PARTITION, INT64, INT32),
     ReplicaFetchRequest: st.builds(
@@ -370,9 +380,9 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         ),
     ),
     ControlledShutdownRequest: st.builds(ControlledShutdownRequest, INT32, INT64),
-    DeleteReplicatedTopicRequest: st.builds(DeleteReplicatedTopicRequest, SHORT_STRING),
-    AddPartitionsRequest: st.builds(AddPartitionsRequest, SHORT_STRING, INT32),
-    ReplicateTopicRequest: st.builds(ReplicateTopicRequest, SHORT_STRING, INT32),
+    DeleteReplicatedTopicRequest: st.builds(DeleteReplicatedTopicRequest, TOPIC),
+    AddPartitionsRequest: st.builds(AddPartitionsRequest, TOPIC, INT32),
+    ReplicateTopicRequest: st.builds(ReplicateTopicRequest, TOPIC, INT32),
     ElectLeadersRequest: st.builds(
         ElectLeadersRequest, st.sampled_from(ElectionKind), _tuples(PARTITION)
     ),
@@ -384,7 +394,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     RestorePartitionsRequest: st.builds(RestorePartitionsRequest, _tuples(REPLICA_RECORDS)),
     CreateReplicatedTopicRequest: st.builds(
         CreateReplicatedTopicRequest,
-        *(SHORT_STRING, INT32, INT32),
+        *(TOPIC, INT32, INT32),
         _tuples(st.builds(Setting, SHORT_STRING, SHORT_STRING)),
     ),
 }

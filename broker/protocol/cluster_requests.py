@@ -15,6 +15,8 @@ from broker.protocol.primitives import INT8, INT16, INT32, INT64, Reader, encode
 from broker.protocol.requests import (
     RequestType,
     decode_partition,
+    decode_valid_partition,
+    decode_valid_topic,
     encode_partition,
     read_item_count,
 )
@@ -58,7 +60,7 @@ class AddPartitionsRequest:
     @classmethod
     def decode(cls, reader: Reader) -> AddPartitionsRequest:
         """Read the body."""
-        return cls(reader.short_string(), reader.int32())
+        return cls(decode_valid_topic(reader), reader.int32())
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class ReplicateTopicRequest:
     @classmethod
     def decode(cls, reader: Reader) -> ReplicateTopicRequest:
         """Read the body."""
-        return cls(reader.short_string(), reader.int32())
+        return cls(decode_valid_topic(reader), reader.int32())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class DeleteReplicatedTopicRequest:
     @classmethod
     def decode(cls, reader: Reader) -> DeleteReplicatedTopicRequest:
         """Read the body."""
-        return cls(reader.short_string())
+        return cls(decode_valid_topic(reader))
 
 
 class ElectionKind(IntEnum):
@@ -141,7 +143,7 @@ class ElectLeadersRequest:
         if kind not in ElectionKind.__members__.values():
             raise ProtocolError(f"{kind} is no kind of election")
         count = read_item_count(reader, _LEAST_PARTITION_BYTES)
-        return cls(ElectionKind(kind), tuple(decode_partition(reader) for _ in range(count)))
+        return cls(ElectionKind(kind), tuple(decode_valid_partition(reader) for _ in range(count)))
 
 
 class ReplicaTarget(NamedTuple):
@@ -184,7 +186,8 @@ class ReassignRequest:
         count = read_item_count(reader, _LEAST_PARTITION_BYTES + INT32.size)
         return cls(
             tuple(
-                ReplicaTarget(decode_partition(reader), decode_ids(reader)) for _ in range(count)
+                ReplicaTarget(decode_valid_partition(reader), decode_ids(reader))
+                for _ in range(count)
             ),
             throttle_bytes_per_s,
         )

@@ -13,7 +13,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
 
-from broker.errors import NO_ERROR, ProtocolError
+from broker.errors import NO_ERROR, InvalidRequestError, ProtocolError
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     DeleteReplicatedTopicRequest,
@@ -48,6 +48,8 @@ from broker.protocol.requests import (
     RequestType,
     check_item_count,
     decode_partition,
+    decode_valid_partition,
+    decode_valid_topic,
     encode_partition,
     read_item_count,
 )
@@ -156,7 +158,7 @@ class CreateTopicRequest:
     @classmethod
     def decode(cls, reader: Reader) -> CreateTopicRequest:
         """Read the body."""
-        return cls(reader.short_string(), reader.int32())
+        return cls(decode_valid_topic(reader), reader.int32())
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,10 @@ class MoveLogRequest:
     @classmethod
     def decode(cls, reader: Reader) -> MoveLogRequest:
         """Read the body."""
-        return cls(decode_partition(reader), reader.short_string())
+        partition, directory = decode_valid_partition(reader), reader.short_string()
+        if "\0" in directory:
+            raise InvalidRequestError(f"{directory!r} is no directory: a path has no NUL")
+        return cls(partition, directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +227,7 @@ class DigestLogRequest:
     @classmethod
     def decode(cls, reader: Reader) -> DigestLogRequest:
         """Read the body."""
-        return cls(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
+        return cls(decode_valid_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +246,7 @@ class DeleteTopicRequest:
     @classmethod
     def decode(cls, reader: Reader) -> DeleteTopicRequest:
         """Read the body."""
-        return cls(reader.short_string())
+        return cls(decode_valid_topic(reader))
 
 
 _WAIT_AND_BYTES = struct.Struct(">iii")
@@ -465,7 +470,7 @@ class ListSegmentsRequest:
     @classmethod
     def decode(cls, reader: Reader) -> ListSegmentsRequest:
         """Read the body."""
-        return cls(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
+        return cls(decode_valid_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
 
 
 ControllerRequest = (

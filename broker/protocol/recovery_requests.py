@@ -11,6 +11,7 @@ from broker.errors import ProtocolError
 from broker.protocol.primitives import INT32, Reader
 from broker.protocol.requests import RequestType, read_item_count
 from broker.replica_records import ReplicaRecord, UnknownReplica
+from broker.topic import validate_topic_name
 
 _UNKNOWN = struct.Struct(">biqq")
 """Is live, last leader epoch, log start offset, log end offset."""
@@ -54,7 +55,10 @@ class RestorePartitionsRequest:
     def decode(cls, reader: Reader) -> RestorePartitionsRequest:
         """Read the body."""
         count = read_item_count(reader, INT32.size)
-        return cls(tuple(_decode_record(reader) for _ in range(count)))
+        records = tuple(_decode_record(reader) for _ in range(count))
+        for record in records:
+            validate_topic_name(record.partition.topic)
+        return cls(records)
 
 
 def encode_unknown_replicas(replicas: Iterable[UnknownReplica]) -> bytes:

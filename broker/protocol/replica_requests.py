@@ -32,6 +32,8 @@ from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_shor
 from broker.protocol.requests import (
     RequestType,
     decode_partition,
+    decode_valid_partition,
+    decode_valid_topic,
     encode_partition,
     read_item_count,
 )
@@ -379,7 +381,7 @@ class ChangeIsrRequest:
 
 
 def _decode_isr_change(reader: Reader) -> IsrChange:
-    partition = decode_partition(reader)
+    partition = decode_valid_partition(reader)
     leader_epoch, version, creation = reader.fields(_ISR_CHANGE)
     isr = tuple(
         IsrMember(*reader.fields(_BROKER)) for _ in range(read_item_count(reader, _BROKER.size))
@@ -506,7 +508,8 @@ class CreateReplicatedTopicRequest:
     @classmethod
     def decode(cls, reader: Reader) -> CreateReplicatedTopicRequest:
         """Read the body."""
-        topic, partition_count, factor = reader.short_string(), reader.int32(), reader.int32()
+        topic = decode_valid_topic(reader)
+        partition_count, factor = reader.int32(), reader.int32()
         settings = tuple(
             Setting(reader.short_string(), reader.short_string())
             for _ in range(read_item_count(reader, 4))

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 from broker.errors import ProtocolError
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer, Reader, encode_short_string
-from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition
+from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition, validate_topic_name
 
 
 class RequestType(IntEnum):
@@ -118,6 +118,22 @@ def decode_partition(reader: Reader) -> TopicPartition:
     topic = intern(reader.short_string())  # kept of many partitions by brokers
     home, index = reader.fields(_HOME_AND_INDEX)
     return TopicPartition(topic, home, index)
+
+
+def decode_valid_topic(reader: Reader) -> str:
+    """Read a topic's name, before anything is looked up by it.
+
+    Raises:
+        InvalidTopicError: no topic can have it.
+    """
+    topic = reader.short_string()
+    validate_topic_name(topic)
+    return topic
+
+
+def decode_valid_partition(reader: Reader) -> TopicPartition:
+    """Read a partition, before anything is looked up by it; see `decode_valid_topic`."""
+    return TopicPartition(decode_valid_topic(reader), *reader.fields(_HOME_AND_INDEX))
 
 
 LATEST_TIME = -1

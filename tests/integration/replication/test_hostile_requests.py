@@ -25,7 +25,13 @@ from broker.cluster_state import (
     ReplicatedPartition,
     StoppedReplica,
 )
-from broker.errors import StaleBrokerEpochError, StaleControllerEpochError, UnknownEpochError
+from broker.errors import (
+    InvalidRequestError,
+    InvalidTopicError,
+    StaleBrokerEpochError,
+    StaleControllerEpochError,
+    UnknownEpochError,
+)
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     DeleteReplicatedTopicRequest,
@@ -34,12 +40,18 @@ from broker.protocol.cluster_requests import (
     ListReassignmentsRequest,
     ReassignRequest,
     ReplicaTarget,
+    ReplicateTopicRequest,
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     Acks,
     ClusterMetadataRequest,
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    DigestLogRequest,
     ExtensionRequest,
+    ListSegmentsRequest,
+    MetadataRequest,
     MoveLogRequest,
     PartitionSet,
     PublishRequest,
@@ -249,6 +261,44 @@ def test_broker_when_invalid_requests_come_then_goes_on_and_nothing_has_changed(
         assert publish(connection, partition) == 0
         connection.close()
         cluster.await_equal_logs(partition)
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../../t", "a/b", "t\n", "\0", "\ue000", "x" * 256]
+)
+def test_request_when_it_names_what_no_topic_can_be_named_then_says_so_and_looks_nothing_up(
+    start_cluster: StartCluster, name: str
+) -> None:
+    cluster = start_cluster(1)
+    (partition,) = cluster.create_topic("t", 1, 1)
+    cluster.await_full_isr([partition])
+    bad = TopicPartition(name, 0, 0)
+    requests: list[ExtensionRequest] = [
+        CreateReplicatedTopicRequest(name, 1, 1, ()),
+        CreateTopicRequest(name, 1),
+        DeleteReplicatedTopicRequest(name),
+        DeleteTopicRequest(name),
+        AddPartitionsRequest(name, 1),
+        ReplicateTopicRequest(name, 1),
+        ElectLeadersRequest(ElectionKind.PREFERRED, (partition, bad)),
+        ReassignRequest((ReplicaTarget(bad, (0,)),)),
+        ChangeIsrRequest(0, 1, (IsrChange(bad, 0, 0, (IsrMember(0, 1),), 0),)),
+        MoveLogRequest(bad, "/"),
+        DigestLogRequest(bad, 0, 1),
+        ListSegmentsRequest(bad, -1, 1),
+    ]
+    with Peer(cluster.brokers[0].port) as peer:
+        for request in requests:
+            peer.send_bytes(extension_frame(request))
+            with pytest.raises(InvalidTopicError):
+                peer.receive_extension()
+        peer.send_bytes(extension_frame(MoveLogRequest(partition, "/tmp/\0")))
+        with pytest.raises(InvalidRequestError, match="a path has no NUL"):
+            peer.receive_extension()
+        for asked in (MetadataRequest((name,)), ClusterMetadataRequest((name,))):
+            peer.send_bytes(extension_frame(asked))
+            peer.receive_extension()
+    assert "Traceback" not in cluster.output_of(0)
 
 
 def test_push_when_not_of_the_controller_then_is_refused_by_its_header_and_tells_no_epochs(
