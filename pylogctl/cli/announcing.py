@@ -1,8 +1,4 @@
-"""Connections that say what they wait for.
-
-A module of its own, imported when a connection is made: a subclass needs `Connection` when it is
-defined.
-"""
+"""Connections that announce a long wait; imported late, as this loads the client library."""
 
 from __future__ import annotations
 
@@ -15,13 +11,7 @@ from pylogctl.cli.progress import announced_wait
 
 
 class AnnouncedConnection(Connection):
-    """A `Connection` with a note on standard error if the broker does not respond to the hello.
-
-    Args:
-        env: its standard error.
-        address: of the broker.
-        options: those of `Connection`.
-    """
+    """A `Connection` with a note on standard error if the broker does not respond to the hello."""
 
     def __init__(self, env: Environment, address: BrokerAddress, **options: Any) -> None:
         super().__init__(address, **options)
@@ -29,7 +19,7 @@ class AnnouncedConnection(Connection):
         self._has_waited = False
 
     def hello(self) -> HelloResponse | None:
-        """Return the broker's response to a hello, or None if it knows only 0.7's requests."""
+        """Send a hello; announce the wait for the first response."""
         if self._has_waited:
             return super().hello()
         with announced_wait(self._env, self.name):

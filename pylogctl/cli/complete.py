@@ -30,8 +30,7 @@ class Value(NamedTuple):
 def complete(args: list[str]) -> None:
     """Print the values of a kind that start with a prefix, one a line with its description.
 
-    Args:
-        args: kind, prefix, and the words of a `--zookeeper` option in the line being typed.
+    `args` are kind, prefix, and the words of a `--zookeeper` option in the line being typed.
     """
     if len(args) < 2:
         return
@@ -56,11 +55,7 @@ def _zookeeper_of(words: list[str]) -> str:
 
 
 def _cached(key: str, read: Callable[[], list[Value]]) -> list[Value]:
-    """Return fresh values from the cache, else those of ZooKeeper, else stale ones of the cache.
-
-    Raises:
-        OSError, ValueError, struct.error: ZooKeeper failed and nothing is cached.
-    """
+    """Return fresh values from the cache, else those of ZooKeeper, else stale ones of the cache."""
     path = cache_file(key)
     try:
         age_s = time.time() - os.stat(path).st_mtime  # noqa: PTH116 - pathlib costs 5 ms

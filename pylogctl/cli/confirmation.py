@@ -1,4 +1,8 @@
-"""Questions before a change; the default answer is no."""
+"""Questions before a change; the default answer is no.
+
+Without the confirmation, or without a terminal to ask at, CliError with DECLINED is raised. Its
+message names `command`, such as `broker stop`.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,7 @@ from pylogctl.cli.escapes import printable
 
 
 def confirm(env: Environment, command: str, question: str) -> None:
-    """Ask a yes-or-no question; return if the answer is yes, or with `--yes` without asking.
-
-    Args:
-        env: its terminal.
-        command: such as `broker stop`, for the error.
-        question: without the choices.
-
-    Raises:
-        CliError: the answer was no, or there is no terminal.
-    """
+    """Ask a yes-or-no question (given without the choices), unless `--yes` answers it."""
     if env.settings.assume_yes:
         return
     if not env.can_ask:
@@ -29,14 +24,7 @@ def confirm(env: Environment, command: str, question: str) -> None:
 def confirm_name(env: Environment, command: str, name: str, given: str | None) -> None:
     """Require a name to be typed before a change that cannot be undone.
 
-    Args:
-        env: its terminal.
-        command: such as `log recover`, for the error.
-        name: must be typed.
-        given: the value of `--confirm`; replaces the question if `--yes` is given too.
-
-    Raises:
-        CliError: another name was typed or given, or there is no terminal.
+    `given` is the value of `--confirm`; it replaces the question if `--yes` is given too.
     """
     if given is not None and given != name:
         raise CliError(ExitStatus.DECLINED, f"--confirm is '{given}', but must be '{name}'")

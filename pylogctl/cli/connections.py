@@ -1,7 +1,10 @@
 """Connections of commands to ZooKeeper and brokers, by the shared options.
 
 The client libraries are imported when a connection is opened, so that help and commands on files
-start fast. Connections are context managers: leaving the block closes them.
+start fast. Connections are context managers: leaving the block closes them. Opening one raises
+RegistryUnreachableError if ZooKeeper does not respond within `--timeout`, ConfigError or
+UsageError for a malformed address, CliError for a chroot that does not exist unless `may_be_new`.
+`config` has the timeouts for ZooKeeper, which `--timeout` overrides.
 """
 
 from __future__ import annotations
@@ -36,12 +39,7 @@ _PROBE_S = 0.5
 
 @contextmanager
 def zookeeper_session(env: Environment) -> Iterator[Session]:
-    """Open a session with ZooKeeper.
-
-    Raises:
-        RegistryUnreachableError: no server responded within `--timeout`.
-        ConfigError: the address is malformed.
-    """
+    """Open a session with ZooKeeper."""
     from broker.zk.session import Session
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
@@ -74,20 +72,7 @@ def open_cluster(
     config: ProducerConfig | ConsumerConfig | None = None,
     may_be_new: bool = False,
 ) -> Iterator[Cluster]:
-    """Open a cluster: the brokers of `--broker` if there are any, else those of the registry.
-
-    Args:
-        env: its options name the cluster.
-        connect: opens connections to brokers; default `connector(env)`.
-        absence: what to do if some brokers of `--broker` cannot be reached.
-        config: has the timeouts for ZooKeeper.
-        may_be_new: accept a chroot that does not exist yet.
-
-    Raises:
-        RegistryUnreachableError: ZooKeeper did not respond within `--timeout`.
-        CliError: the chroot does not exist.
-        UsageError: a broker's address is malformed.
-    """
+    """Open a cluster: the brokers of `--broker` if there are any, else those of the registry."""
     if env.settings.brokers:
         from broker.client.connection import parse_broker_list
         from broker.client.static_cluster import StaticCluster
@@ -114,11 +99,7 @@ def open_cluster(
 
 
 def _validate_some_listen(addresses: Sequence[BrokerAddress]) -> None:
-    """Validate that not every broker refuses connections, which streams would try for seconds.
-
-    Raises:
-        BrokerUnreachableError: each does.
-    """
+    """Raise if every broker refuses connections, which streams would retry for seconds."""
     from broker.client.connection import Connection
     from broker.errors import BrokerUnreachableError
 
@@ -155,18 +136,7 @@ def open_registry(
     *,
     may_be_new: bool = False,
 ) -> Iterator[Registry]:
-    """Open the registry: the data of brokers, topics and groups in ZooKeeper.
-
-    Args:
-        env: names ZooKeeper; its `--timeout` overrides the timeouts of `config`.
-        config: has the timeouts for ZooKeeper.
-        may_be_new: accept a chroot that does not exist yet.
-
-    Raises:
-        RegistryUnreachableError: no server responded within `--timeout`.
-        ConfigError: the address is malformed.
-        CliError: the chroot does not exist.
-    """
+    """Open the registry: the data of brokers, topics and groups in ZooKeeper."""
     from broker.zk.registry import Registry
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
@@ -181,7 +151,7 @@ def open_registry(
             request_timeout_s=timeout_s,
         )
     with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
-        # Who sets the time to wait for ZooKeeper expects it to come up meanwhile.
+        # A user who sets the time to wait for ZooKeeper expects it to come up in that time.
         waits = config is not None and "zk.connectiontimeout.ms" in map(
             config.name_in_07, env.settings.properties
         )
@@ -195,11 +165,7 @@ def open_registry(
 
 
 def validate_chroot(session: Session) -> None:
-    """Validate that the chroot exists: with a misspelled one the cluster would look empty.
-
-    Raises:
-        CliError: it does not exist.
-    """
+    """Validate that the chroot exists: with a misspelled one the cluster would look empty."""
     from broker.zk.paths import parse_connect_string
 
     address = parse_connect_string(session.connect)
@@ -237,13 +203,10 @@ def connector(
 ) -> Connect:
     """Return a function that opens connections to brokers.
 
-    Args:
-        env: its `--timeout` limits connecting and each response.
-        timeout_s: limit of a response without `--timeout`.
-        connect_timeout_s: limit of connecting, also to a broker that refuses connections as it is
-            starting; a larger `--timeout` does not extend it. None: a refusal is final.
-        send_bytes: SO_SNDBUF; 0 for the system's default.
-        receive_bytes: SO_RCVBUF; 0 for the system's default.
+    `--timeout` limits connecting and each response; without it, `timeout_s` limits a response.
+    `connect_timeout_s` limits connecting, also to a broker that refuses connections as it is
+    starting; a larger `--timeout` does not extend it. None: a refusal is final. `send_bytes` and
+    `receive_bytes` are SO_SNDBUF and SO_RCVBUF, 0 for the system's default.
     """
     connect_s = CONNECT_TIMEOUT_S if connect_timeout_s is None else connect_timeout_s
     options = {
@@ -295,12 +258,7 @@ def cluster_name(env: Environment) -> str:
 def open_side(
     env: Environment, *, absence: Absence = Absence.PARTIAL, is_stream: bool = False
 ) -> Iterator[Side]:
-    """Open a cluster as `open_cluster` does, for requests or for a stream of messages.
-
-    Raises:
-        RegistryUnreachableError: ZooKeeper did not respond within `--timeout`.
-        UsageError: a broker's address is malformed.
-    """
+    """Open a cluster as `open_cluster` does, for requests or for a stream of messages."""
     connect = stream_connector(env) if is_stream else connector(env)
     with open_cluster(env, connect, absence=absence) as cluster:
         yield Side(cluster, connect)

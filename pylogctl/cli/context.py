@@ -110,11 +110,7 @@ class Environment:
         return default if self.settings.timeout_s is None else self.settings.timeout_s
 
     def write(self, data: bytes) -> None:
-        """Write bytes to standard output, as they are.
-
-        Raises:
-            OSError: standard output is closed, or the write failed.
-        """
+        """Write bytes to standard output; OSError if that is closed."""
         if self.streams.stdout is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         self.streams.stdout.write(data)
@@ -124,10 +120,7 @@ class Environment:
         self.write_styled(printable(text) if self.streams.stdout_is_tty else text)
 
     def write_styled(self, text: str) -> None:
-        """Write lines that may have control sequences of our own to standard output.
-
-        Characters that its encoding lacks are escaped.
-        """
+        """Write text with our own control sequences; characters without an encoding are escaped."""
         errors = "surrogateescape" if self.unicode_output else "backslashreplace"
         self.write((text + "\n").encode(self.streams.encoding, errors))
 
@@ -137,13 +130,8 @@ class Environment:
             self.streams.stdout.flush()
 
     def check_reader(self) -> None:
-        """Check that standard output still has a reader, without writing to it.
-
-        A stream without new messages writes nothing, so no write would fail.
-
-        Raises:
-            BrokenPipeError: standard output is a pipe whose other end is closed.
-        """
+        """Raise BrokenPipeError if standard output is a pipe without a reader; write nothing."""
+        # A stream without new messages writes nothing, so no write would fail.
         try:
             descriptor = -1 if self.streams.stdout is None else self.streams.stdout.fileno()
         except UnsupportedOperation:
@@ -225,15 +213,9 @@ class Environment:
 
 
 def xdg_dir(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
-    """Return the directory of this program in an XDG base directory.
-
-    Args:
-        environ: environment variables.
-        variable: such as `XDG_STATE_HOME`; a relative value is ignored, as XDG requires.
-        fallback: path under the home directory if the variable is not set.
-    """
+    """Return this program's directory in an XDG base directory, `fallback` below home if unset."""
     base = environ.get(variable, "")
-    if not base.startswith("/"):
+    if not base.startswith("/"):  # XDG: a relative value is ignored
         base = str(Path(environ.get("HOME") or "/") / fallback)
     return Path(base) / "pylogctl"
 
@@ -250,17 +232,12 @@ def write_diagnostic(stderr: TextIO | None, text: str) -> None:
 
 
 def parse_properties(given: list[str] | None) -> dict[str, str]:
-    """Return the properties of PYLOGCTL_X and `-X`; a later one of the same name wins.
-
-    The words `list` and `dump` are returned as names with an empty value.
-
-    Raises:
-        UsageError: an item has no `=`.
-    """
+    """Return the properties of PYLOGCTL_X and `-X`; a later one of the same name wins."""
     items = [line for line in os.environ.get("PYLOGCTL_X", "").splitlines() if line.strip()]
     properties = {}
     for item in [*items, *(given or [])]:
         key, equals, value = item.partition("=")
+        # `list` and `dump` are returned as names with an empty value.
         if not equals and item not in ASKS_FOR_PROPERTIES:
             raise UsageError(
                 f"not a property: '{item}'", hints=["valid: -X KEY=VALUE, -X list, -X dump"]

@@ -27,7 +27,6 @@ _INLINE = re.compile(r"\*\*(.+?)\*\*|\*(.+?)\*|`(.+?)`")
 
 
 def _escape_text(text: str) -> str:
-    """Return prose with the characters escaped that are special to troff."""
     escaped = "".join(_SPECIAL.get(c) or (c if c.isascii() else f"\\[u{ord(c):04X}]") for c in text)
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
@@ -66,12 +65,7 @@ def title(name: str, section: int, *, date: str, version: str) -> list[str]:
 
 
 def definition(term: str, text: str) -> list[str]:
-    """Return one entry of a list of terms.
-
-    Args:
-        term: escaped.
-        text: plain prose; empty lines separate paragraphs.
-    """
+    """Return a list entry: an escaped term, and prose with empty lines between its paragraphs."""
     first, *more = text.split("\n\n") if text else [""]
     lines = [".TP", term, inline(" ".join(first.split()))]
     for paragraph in more:
@@ -80,7 +74,6 @@ def definition(term: str, text: str) -> list[str]:
 
 
 def _example_block(lines: Iterable[str]) -> list[str]:
-    """Return lines as an indented block that keeps its layout."""
     return [".PP", ".RS 4", ".nf", *map(escape_literal, lines), ".fi", ".RE"]
 
 
@@ -167,14 +160,7 @@ class _Generated(NamedTuple):
 
 
 def generate(repository: Path = REPOSITORY) -> list[_Generated]:
-    """Return every generated file.
-
-    Args:
-        repository: where `man/src` is.
-
-    Raises:
-        OSError: a fragment of a command is missing.
-    """
+    """Return every generated file; `man/src` of the repository has a fragment for each command."""
     tree = describe(root())
     source = repository / "man" / "src"
     files = [

@@ -58,12 +58,9 @@ MEANINGS: dict[ExitStatus, str] = {
 class CliError(Exception):
     """A failure that ends the command; printed as one sentence and at most three hints.
 
-    Args:
-        status: the exit status.
-        message: one sentence with the offending value in quotes, no full stop.
-        hints: the expected form, the likely cause, the next command; a line each.
-        code: a word for programs, such as `TOPIC_NOT_FOUND`; empty for the name of the status.
-        details: values for programs.
+    `message` has the offending value in quotes and no full stop. `hints` are the expected form, the
+    likely cause, the next command, a line each. `code` (a word such as `TOPIC_NOT_FOUND`; the
+    status's name if empty) and `details` are for programs.
     """
 
     def __init__(

@@ -30,11 +30,7 @@ class Done(NamedTuple):
 
 
 def raise_failures(env: Environment, *results: Done) -> None:
-    """End the command with PARTIAL if some targets failed; the same failure is reported once.
-
-    Raises:
-        CliError: some failed.
-    """
+    """End the command with PARTIAL if some targets failed; the same failure is reported once."""
     messages = list(dict.fromkeys(str(one) for done in results for one in done.failures))
     if not messages:
         return
@@ -47,16 +43,9 @@ def raise_failures(env: Environment, *results: Done) -> None:
 def for_each(
     env: Environment, plural: str, targets: Iterable[Target], work: Callable[[Target], Result]
 ) -> tuple[list[Result], Done]:
-    """Call `work` once for every target; return the results, and which targets failed.
+    """Call `work` once for every target; a CliError or BrokerError is the failure of its target.
 
-    Args:
-        env: reports the failures if every target failed.
-        plural: names the targets, for example `topics`.
-        targets: the arguments of `work`; duplicates are dropped.
-        work: a CliError or BrokerError that it raises is the failure of its target.
-
-    Raises:
-        CliError, BrokerError: the only target failed, or all of them did.
+    If all targets fail, the last failure is raised. `plural` names the targets, such as `topics`.
     """
     results: list[Result] = []
     failures: list[Failure] = []
@@ -82,10 +71,8 @@ class OnCorrupt(Enum):
 
 
 FindBehind = Callable[[TopicPartition, int], int | None]
-"""Returns the offset of the next valid message after a corrupt one, None if it is not known.
-
-The offset of the corrupt one itself means that it is to be read again.
-"""
+"""Returns the offset of the next valid message after a corrupt one, None if it is not known; the
+corrupt one's own offset if it is to be read again."""
 
 
 class CorruptMessages:
@@ -111,15 +98,8 @@ class CorruptMessages:
     ) -> int:
         """Skip a corrupt message; return the offset at which to continue.
 
-        Args:
-            partition: its partition.
-            offset: its first byte.
-            problem: what is wrong with it.
-            find_behind: asks the broker for the next valid message.
-            next_offset: its end by its own length field, None if it has none.
-
-        Raises:
-            CliError: corrupt messages are not skipped, or the next valid one is not known.
+        It is a CliError if corrupt messages are not skipped, or no later offset is known: neither
+        from `find_behind` nor from the message's own length field (`next_offset`).
         """
         behind = None
         try:

@@ -24,7 +24,7 @@ _FIRST_WINDOW_BYTES = 1 << 18
 
 
 class OffsetSource(Protocol):
-    """Looks up offsets of a partition: on brokers, in segment files, or in a test."""
+    """Lists offsets of a partition: on brokers, in segment files, or in a test."""
 
     def earliest(self, partition: TopicPartition) -> int:
         """Return the first offset of the log."""
@@ -33,10 +33,7 @@ class OffsetSource(Protocol):
         """Return the offset after the last message that can be read."""
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Return the start of the last segment up to a time; with `rounded_up`, of the first after.
-
-        None if there is no such segment.
-        """
+        """Return where the last segment up to a time starts; with `rounded_up`, the first after."""
 
     def boundary_before(self, partition: TopicPartition, position: int) -> int:
         """Return the message boundary at or before an offset."""
@@ -58,18 +55,10 @@ def resolve(
     strict: bool = False,
     warn: Callable[[str], object] | None = None,
 ) -> ReadRange:
-    """Resolve a range on one partition.
+    """Resolve a range on one partition; without a start it begins at the end of the log.
 
-    Args:
-        offsets: without a start it begins at the end of the log.
-        partition: the partition.
-        source: looks up its offsets.
-        strict: refuse offsets out of range instead of moving them to the nearest valid one.
-        warn: called with a sentence about each offset that was moved into the log.
-
-    Raises:
-        UsageError: an absolute offset is not a message boundary, or the offset is `stored`.
-        CliError: `strict` and an offset is out of range.
+    An offset out of range is moved to the nearest valid one, and `warn` gets a sentence about it;
+    with `strict` it is a CliError. An offset inside a message, or `stored`, is a UsageError.
     """
     resolver = _Resolver(partition, source, strict=strict, warn=warn)
     start = resolver.position(offsets.start or Mark.LATEST, is_end=False)
@@ -78,7 +67,7 @@ def resolve(
 
 
 class _Resolver:
-    """Resolves both sides of a range; looks up the limits of the partition once."""
+    """Resolves both sides of a range; asks for the ends of the partition once."""
 
     def __init__(
         self,
@@ -199,21 +188,7 @@ def resolve_ranges(
     strict: bool = False,
     leader_wait_s: float = 0.0,
 ) -> dict[TopicPartition, ReadRange]:
-    """Resolve the ranges of partitions.
-
-    Args:
-        env: warned of offsets that were moved.
-        side: the cluster.
-        partitions: the partitions to read.
-        span: the ranges of the command line.
-        default_start: the start of a range without one.
-        strict: refuse offsets out of range.
-        leader_wait_s: how long to wait for the next leader where the last one is lost.
-
-    Raises:
-        CliError: an offset is invalid in a partition.
-        BrokerError: a broker failed.
-    """
+    """Resolve `span` on each partition; a lost leader is awaited for `leader_wait_s`."""
     from broker.consumer.boundaries import BoundaryFinder  # late: log commands know no broker
 
     ranges = {}

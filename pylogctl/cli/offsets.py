@@ -1,7 +1,8 @@
-"""The grammar of `--offset` and of times: text to values.
+"""The grammar of `--offset` and of times: text to values; a malformed text is a UsageError.
 
 `SPEC = START [":" END]`, or `P=SPEC,..` by partition, or `file:PATH`. The offsets that a value
-means on a partition are resolved by `pylogctl.cli.offset_resolution`.
+means on a partition are resolved by `pylogctl.cli.offset_resolution`. `now_ms` is the present
+time in milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -32,15 +33,9 @@ _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,
 def parse_time_ms(text: str, *, now_ms: int, base_ms: int | None = None) -> int:
     """Return a time in milliseconds since 1970, UTC.
 
-    Args:
-        text: `now`, `-10m`, `2026-11-20`, `2026-11-20T08:00:05.250Z`, `today`, `yesterday`,
-            `08:15`, or seconds (10 digits), milliseconds (13) or microseconds (16) since 1970.
-            Local time without a zone.
-        now_ms: the present time.
-        base_ms: the base of `+1h`; None where that is not allowed.
-
-    Raises:
-        UsageError: the text is not a time.
+    `text` is `now`, `-10m`, `2026-11-20`, `2026-11-20T08:00:05.250Z`, `today`, `yesterday`,
+    `08:15`, or seconds (10 digits), milliseconds (13) or microseconds (16) since 1970; local time
+    without a zone. `base_ms` is the base of `+1h`, None where that is not allowed.
     """
     try:
         moment_ms = _parse(text, now_ms, base_ms)
@@ -183,15 +178,7 @@ _BY_PARTITION = re.compile(r"(?:\*|\d)[\d.\-*]*=")
 
 
 def parse_offset_spec(texts: Sequence[str], *, now_ms: int) -> OffsetSpec:
-    """Parse `--offset` values; a later one overrides the sides that it sets.
-
-    Args:
-        texts: in the order given.
-        now_ms: the present time, in milliseconds since 1970.
-
-    Raises:
-        UsageError: a value is malformed.
-    """
+    """Parse `--offset` values; a later one overrides the sides that it sets."""
     spec = OffsetSpec()
     for text in texts:
         if text.startswith("file:"):
@@ -216,15 +203,7 @@ def _parse_by_partition(text: str, now_ms: int) -> Iterable[tuple[PartitionPatte
 
 
 def parse_range(text: str, *, now_ms: int) -> OffsetRange:
-    """Parse `START[:END]`; of several colons the last that leaves a valid START separates.
-
-    Args:
-        text: either side may be empty.
-        now_ms: the present time, in milliseconds since 1970.
-
-    Raises:
-        UsageError: no colon separates two valid sides.
-    """
+    """Parse `[START][:END]`; of several colons the last that leaves a valid START separates."""
     if text.startswith("e@"):
         return OffsetRange(None, _parse_position(text[1:], now_ms=now_ms, base=None))
     if text.startswith("s@"):
@@ -290,15 +269,10 @@ class _FileOffset(NamedTuple):
 
 
 def parse_offset_file(lines: Iterable[str], name: str) -> list[_FileOffset]:
-    """Parse an offset file.
+    """Parse an offset file; empty lines and those that start with `#` are skipped.
 
-    Args:
-        lines: each `TOPIC PARTITION OFFSET`, or a JSON object with `topic`, `partition` (and
-            `broker`) and `offset`; empty lines and those that start with `#` are skipped.
-        name: the file's name, for errors.
-
-    Raises:
-        UsageError: a line is malformed.
+    A line is `TOPIC PARTITION OFFSET`, or a JSON object with `topic`, `partition` (and `broker`)
+    and `offset`. `name` is the file's, for errors.
     """
     offsets = []
     for number, line in enumerate(lines, start=1):
@@ -361,12 +335,7 @@ def make_span(
     from_beginning: bool,
     exit_at_end: bool,
 ) -> Span:
-    """Return the ranges to read.
-
-    Raises:
-        UsageError: an offset is malformed, here or in a file, or `--offset` and `--from-beginning`
-            are both given.
-    """
+    """Return the ranges to read; only one of `--offset` and `--from-beginning` may be given."""
     if from_beginning and offsets:
         raise UsageError("--from-beginning is --offset start; only one of them is possible")
     texts = ["start"] if from_beginning else list(offsets)
@@ -382,11 +351,7 @@ def make_span(
 
 
 def validate_order(order: str, span: Span) -> None:
-    """Validate that partitions that are read one after another have an end.
-
-    Raises:
-        UsageError: one has none.
-    """
+    """Validate that partitions that are read one after another have an end."""
     ranges = [span.spec.default, *(offsets for _, offsets in span.spec.partitions)]
     if order == "partition" and not span.exit_at_end and any(r.end is None for r in ranges):
         raise UsageError("--order partition needs an end: -e, or an offset range START:END")

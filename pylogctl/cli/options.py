@@ -54,25 +54,20 @@ class OptionalValue(NamedTuple):
 
 
 class OptionGroup(NamedTuple):
-    """Options that become one value: `parameter: Annotated[Kind, group]`.
-
-    `make` is called with the values of the options by their names; for `optional` see `Facts`.
-    """
+    """Options that become one value: `parameter: Annotated[Kind, group]`."""
 
     options: tuple[SharedOption, ...]
-    make: Callable[..., Any]
-    optional: Mapping[str, OptionalValue] = MappingProxyType({})
+    make: Callable[..., Any]  # called with the values of the options by their names
+    optional: Mapping[str, OptionalValue] = MappingProxyType({})  # as in `Facts`
 
 
 class Facts(NamedTuple):
-    """Facts of a command for man pages, completions and tests, beyond its parameters.
-
-    `optional` has the options whose value may be left out, by each of their flags.
-    """
+    """Facts of a command for man pages, completions and tests, beyond its parameters."""
 
     exits: tuple[ExitStatus, ...] = ()
     examples: tuple[str, ...] = ()
     choices: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    # Options whose value may be left out, by each of their flags.
     optional: Mapping[str, OptionalValue] = MappingProxyType({})
 
 
@@ -553,14 +548,9 @@ def accepts(
 ) -> Callable[[_CommandFunction], _CommandFunction]:
     """Add shared options to a command; its first parameter is an `Environment` with their values.
 
-    Typer sees one signature with them, the command's own options, and those of its groups.
-
-    Args:
-        options: shared options; the `GENERAL` ones are always added.
-        exits: statuses the command can end with beside OK, USAGE, BUG and signals.
-        examples: command lines for help and man page.
-        optional: the options whose value may be left out, by each of their flags.
-        dumps_properties: the command handles `-X dump` itself, as it has more sources of settings.
+    Typer sees one signature with them, the `GENERAL` options, the command's own, and those of its
+    groups. `exits` are statuses beside OK, USAGE, BUG and signals. With `dumps_properties` the
+    command handles `-X dump` itself, as it has more sources of settings.
     """
     asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
     shared = (*options, *GENERAL)
@@ -611,10 +601,7 @@ def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -
 
 
 def options_of(kind: Callable[..., Any]) -> OptionGroup:
-    """Return the options of a dataclass: its fields, annotated as the parameters of a command are.
-
-    A field can itself be an `OptionGroup`.
-    """
+    """Return the options of a dataclass; its fields are annotated as parameters of a command."""
     named = list(inspect.signature(kind, eval_str=True).parameters.values())
     groups = _groups_of(named)
     fields = [option for one in named for option in _expanded(one, groups)]
@@ -629,7 +616,6 @@ def options_of(kind: Callable[..., Any]) -> OptionGroup:
 
 
 def _groups_of(parameters: list[inspect.Parameter]) -> dict[str, OptionGroup]:
-    """Return the parameters that have a group in their annotation."""
     return {
         parameter.name: note
         for parameter in parameters
@@ -679,11 +665,7 @@ def _choices_of(parameters: list[inspect.Parameter]) -> dict[str, tuple[str, ...
 
 
 def settings_of(values: Mapping[str, Any]) -> SharedOptions:
-    """Return the shared options as one value; a command has the values of some of them only.
-
-    Raises:
-        UsageError: a duration or property is malformed.
-    """
+    """Return the shared options as one value; a command has the values of some of them only."""
     timeout = values.get("timeout")
     return SharedOptions(
         zookeeper=values.get("zookeeper"),

@@ -1,8 +1,7 @@
 """The process of a command that runs for long: signals that stop it, and its memory.
 
-A short command is simply interrupted: `pylogctl.__main__` turns SIGINT and SIGTERM into exceptions.
-A stream or a service asks a `StopRequest` between its steps instead, so that a step it has begun is
-completed.
+A short command is interrupted: `pylogctl.__main__` turns SIGINT and SIGTERM into exceptions. A
+stream or a service asks a `StopRequest` between its steps, so that it completes the current one.
 """
 
 from __future__ import annotations
@@ -68,23 +67,17 @@ def graceful_stop() -> Iterator[StopRequest]:
 
 
 def freeze_garbage() -> None:
-    """Exclude all objects that exist now from later garbage collections.
-
-    The objects of the start-up stay until the end; scanning them stops every thread for 10 ms.
-    """
+    """Exclude all objects that exist now from later garbage collections."""
+    # The objects of the start-up stay until the end; scanning them stops every thread for 10 ms.
     gc.collect()
     gc.freeze()
 
 
 def keep_freed_memory() -> None:
-    """Keep large blocks in the process when they are freed; does nothing without glibc.
-
-    By default glibc returns blocks of a megabyte to the kernel. A consumer allocates several for
-    each response: the kernel would map, clear and unmap their pages a thousand times a second,
-    which costs as much as everything else.
-
-    Source: mallopt(3).
-    """
+    """Keep large blocks in the process when they are freed; does nothing without glibc."""
+    # By default glibc returns blocks of a megabyte to the kernel (mallopt(3)). A consumer allocates
+    # several for each response: the kernel would map, clear and unmap their pages a thousand times
+    # a second, which costs as much as everything else.
     import ctypes  # late: only consumers need it
 
     with suppress(AttributeError):  # other C libraries have no such setting

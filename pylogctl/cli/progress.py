@@ -25,13 +25,9 @@ _ANNOUNCE_WAIT_AFTER_S = 2.0
 
 
 class Progress:
-    """Counts the work that is done, in bytes, messages or tasks, and displays it.
+    """Counts the work that is done and displays it.
 
-    Args:
-        env: its standard error.
-        label: the work, such as `verify`.
-        total: the whole amount; None if it is not known.
-        unit: the unit of all amounts.
+    `label` names the work, such as `verify`; `total` is None if it is not known.
     """
 
     def __init__(
@@ -73,7 +69,7 @@ class Progress:
             self._draw()
 
     def expect(self, total: int) -> None:
-        """Set the whole amount, when more of it is known."""
+        """Set the total, once more of it is known."""
         self._total = total
 
     def line(self) -> str:
@@ -158,13 +154,7 @@ def _make_bar(env: Environment, *, in_bytes: bool) -> Any:
 def announced_wait(
     env: Environment, what: str, *, after_s: float = _ANNOUNCE_WAIT_AFTER_S
 ) -> Iterator[None]:
-    """Write a note if a block takes longer than `after_s`.
-
-    Args:
-        env: its standard error.
-        what: the subject of the wait, such as `ZooKeeper at localhost:2181`.
-        after_s: delay in seconds.
-    """
+    """Write a note if a block takes longer; `what` is such as `ZooKeeper at localhost:2181`."""
     timer = threading.Timer(after_s, env.note, [f"waiting for {what}"])
     timer.daemon = True
     timer.start()

@@ -28,14 +28,11 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Use(NamedTuple):
-    """The properties of producer, consumer or broker that a command takes.
-
-    `refused` gives by name the reason why a property has no effect; `defaults` are the command's.
-    """
+    """The properties of producer, consumer or broker that a command takes."""
 
     scope: str
-    refused: Mapping[str, str] = _NOTHING
-    defaults: Mapping[str, str] = _NOTHING
+    refused: Mapping[str, str] = _NOTHING  # by name, the reason why it has no effect
+    defaults: Mapping[str, str] = _NOTHING  # the command's
 
 
 class Layer(NamedTuple):
@@ -137,11 +134,7 @@ def _use_of(command_path: str) -> Use | None:
 
 
 def validate_given(env: Environment, command_path: str) -> None:
-    """Validate that every given property has an effect in a command.
-
-    Raises:
-        UsageError: one has none.
-    """
+    """Raise UsageError if a given property has no effect in a command."""
     use = _use_of(command_path)
     if use is None:
         return
@@ -164,13 +157,7 @@ def given_layers(env: Environment) -> list[Layer]:
 
 
 def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
-    """Return the layers of a client's settings; a later one overrides those before it.
-
-    Args:
-        env: its `-X` and options of connection.
-        use: the command's.
-        options: properties set by the command's own options; None for one that is not given.
-    """
+    """Return the layers of a client's settings; a later one overrides those before it."""
     settings = env.settings
     given = given_layers(env)
     shared = {
@@ -191,16 +178,9 @@ def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]
 def client_settings(
     env: Environment, use: Use, kind: type[_S], options: Mapping[str, str | None]
 ) -> _S:
-    """Return the settings of a command's client; with `-X dump` print them and end the command.
-
-    The arguments are those of `_client_layers`; `kind` is the settings class of the use's scope.
-
-    Raises:
-        UsageError: a property is unknown or malformed.
-        typer.Exit: the settings are printed.
-    """
+    """Return the settings of a command's client; with `-X dump` print them and end the command."""
     layers = _client_layers(env, use, options)
-    try:
+    try:  # `kind` is the settings class of the use's scope
         found = kind.from_properties(*(layer.properties for layer in layers))
     except ConfigError as error:
         raise UsageError(f"-X: {error}", hints=["try: -X list"]) from error
@@ -241,11 +221,7 @@ _SCOPES: dict[str, type[BaseConfig]] = {
 
 
 def show_properties(env: Environment, command_path: str) -> None:
-    """Write the properties of a command such as `pylogctl perf produce`, or those of the program.
-
-    Raises:
-        ConfigError: a property given beside `dump` is unknown or malformed.
-    """
+    """Write the properties of a command such as `pylogctl perf produce`, or the program's."""
     use = _use_of(command_path)
     uses = [Use(scope) for scope in _SCOPES] if use is None else [use]
     if "list" in env.settings.properties:
@@ -263,11 +239,7 @@ def show_properties(env: Environment, command_path: str) -> None:
 
 
 def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None:
-    """Write the properties in effect, each with the layer that it comes from.
-
-    Raises:
-        ConfigError: a property is unknown or malformed.
-    """
+    """Write the properties in effect, each with the layer that it comes from."""
     render(env, DUMP, list(_in_effect(use, layers)))
 
 

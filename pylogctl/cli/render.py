@@ -66,19 +66,10 @@ def render(
     *,
     total: Record | None = None,
 ) -> None:
-    """Write records to standard output in the format of `--output`.
+    """Write records to standard output in the format of `--output`, in blocks unless sorted.
 
-    Records are written in blocks as they are produced, unless they are sorted. A missing field
-    counts as unknown.
-
-    Args:
-        env: has the options of output.
-        document: the columns.
-        records: the rows.
-        total: a last row, in the formats for people only.
-
-    Raises:
-        UsageError: `--columns` or `--sort` names a column the document lacks.
+    A missing field counts as unknown. `total` is a last row, in the formats for people only. A name
+    in `--columns` or `--sort` that is no column is a UsageError.
     """
     if env.settings.columns == ("help",):
         document, records = _column_list(document), _describe_columns(document)
@@ -100,11 +91,7 @@ def render(
 
 
 def chosen_columns(document: Document, names: Sequence[str]) -> list[Column]:
-    """Return the named columns in that order, without names those of the document.
-
-    Raises:
-        UsageError: a name is not a column.
-    """
+    """Return the named columns in that order; without names, the columns that are shown."""
     if not names or names == ("help",):
         return [column for column in document.columns if column.shown]
     return [_column(document, name) for name in names]
@@ -163,7 +150,7 @@ _DECIMAL = re.compile(r'"\\udfff([^"]*)"')
 
 
 def json_encoder(indent: int | None = None) -> Callable[[object], str]:
-    """Return a function that gives values as JSON, decimals as numbers with all their digits."""
+    """Return a function that encodes values as JSON, decimals as numbers with all their digits."""
     import json  # late: only for this format
 
     encode = json.JSONEncoder(
@@ -379,10 +366,7 @@ def _pager_command(env: Environment) -> list[str]:
 
 @contextmanager
 def paged(env: Environment) -> Iterator[Environment]:
-    """Give an environment whose standard output goes through a pager, if that is a terminal.
-
-    Leaving the pager early is not an error: the rest of the block is skipped.
-    """
+    """Give an environment whose output goes through a pager; without a terminal, `env` itself."""
     command = _pager_command(env)
     if not command:
         yield env
@@ -393,6 +377,6 @@ def paged(env: Environment) -> Iterator[Environment]:
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         stdin = cast(BinaryIO, process.stdin)
         paged_env = replace(env, streams=replace(env.streams, stdout=stdin))
-        with suppress(BrokenPipeError):
+        with suppress(BrokenPipeError):  # the user left the pager: skip the rest of the block
             yield paged_env
             stdin.close()

@@ -1,7 +1,7 @@
 """Maps an exception to exit status, code word and sentence, and prints it.
 
 Text for people, a JSON object for programs, a crash file for bugs. Imported only after a failure.
-Options are read from the words of the command line, as these may be what could not be parsed.
+Options are searched in the raw command line, since parsing it may be what failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pylogctl.cli.escapes import printable
 
 
 class Failure(NamedTuple):
-    """A failure as it is printed: as text for people, as an object for programs."""
+    """A failure as it is printed."""
 
     status: ExitStatus
     code: str

@@ -1,4 +1,7 @@
-"""Selection of topics by name and pattern, and of partitions: `0`, `2-0`, `*-0`, `0,1`, `0..3`."""
+"""Selection of topics by name and pattern, and of partitions: `0`, `2-0`, `*-0`, `0,1`, `0..3`.
+
+A malformed value is a UsageError.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class PartitionPattern(NamedTuple):
     last: int
 
     def matches(self, partition: TopicPartition) -> bool:
-        """Whether the pattern matches a partition."""
+        """Whether the pattern selects a partition."""
         home_matches = self.home is None or self.home == partition.home
         return home_matches and self.first <= partition.index <= self.last
 
@@ -46,20 +49,12 @@ class PartitionList(NamedTuple):
 
 
 def parse_partition_list(text: str) -> PartitionList:
-    """Return the patterns of a `--partition` value.
-
-    Raises:
-        UsageError: an item is malformed, or a range runs backwards.
-    """
+    """Return the patterns of a `--partition` value."""
     return PartitionList(text, tuple(parse_partition(item) for item in text.split(",")))
 
 
 def parse_partition(text: str) -> PartitionPattern:
-    """Return the pattern of one item.
-
-    Raises:
-        UsageError: the item is malformed, or its range runs backwards.
-    """
+    """Return the pattern of one item."""
     match = _ITEM.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"not a partition: '{text}'", hints=[_HINT])
@@ -76,11 +71,7 @@ _TOPIC_POLL_S = 0.1
 
 
 def compile_patterns(texts: Iterable[str], option: str) -> list[re.Pattern[str]]:
-    """Return the regular expressions of an option.
-
-    Raises:
-        UsageError: one is malformed.
-    """
+    """Return the regular expressions of an option."""
     patterns = []
     for text in texts:
         try:
@@ -91,11 +82,7 @@ def compile_patterns(texts: Iterable[str], option: str) -> list[re.Pattern[str]]
 
 
 def topic_filter(patterns: TopicPatterns) -> Callable[[str], bool]:
-    """Return whether `--include` and `--exclude` select a topic; all if no pattern includes.
-
-    Raises:
-        UsageError: a pattern is malformed.
-    """
+    """Return a test of topics by `--include` and `--exclude`; without includes all are included."""
     included = compile_patterns(patterns.include, "--include")
     excluded = compile_patterns(patterns.exclude, "--exclude")
 
@@ -114,18 +101,7 @@ def select_topics(
     include: Sequence[re.Pattern[str]] = (),
     exclude: Sequence[re.Pattern[str]] = (),
 ) -> list[str]:
-    """Return the named topics, then those that match, each once.
-
-    Args:
-        cluster: has the topics.
-        names: not validated to exist; see `select_partitions`.
-        include: adds topics whose whole name matches one.
-        exclude: leaves out included topics whose whole name matches one.
-
-    Raises:
-        InvalidTopicError: a name is not valid for a topic.
-        CliError: no topic matches.
-    """
+    """Return the named topics (which need not exist), then those whose whole name matches."""
     for name in names:
         validate_topic_name(name)
     chosen = dict.fromkeys(names)
@@ -146,17 +122,7 @@ def select_topics(
 def select_partitions(
     cluster: Cluster, topics: Sequence[str], wanted: PartitionList | None = None
 ) -> list[TopicPartition]:
-    """Return the partitions of topics, in the order of topics.
-
-    Args:
-        cluster: has the topics.
-        topics: must exist.
-        wanted: selects partitions; at least one of each topic.
-
-    Raises:
-        CliError: a topic does not exist, all of its brokers are away, or none of its partitions
-            is selected.
-    """
+    """Return the partitions of topics, by topic; each topic must exist and have a selected one."""
     selected: list[TopicPartition] = []
     for topic in topics:
         there = cluster.partitions(topic)
@@ -209,17 +175,7 @@ def wait_for_topics(
     timeout_s: float,
     should_stop: Callable[[], bool],
 ) -> None:
-    """Wait until every topic has a partition on a live broker.
-
-    Args:
-        cluster: polled.
-        topics: names of topics.
-        timeout_s: may be infinite.
-        should_stop: ends the wait early.
-
-    Raises:
-        CliError: a topic did not appear in time.
-    """
+    """Wait until every topic has a partition on a live broker; `timeout_s` may be infinite."""
     give_up_s = time.monotonic() + timeout_s
     for topic in topics:
         while not cluster.partitions(topic) and not should_stop():
@@ -231,11 +187,7 @@ def wait_for_topics(
 
 
 def validate_group_name(group: str) -> None:
-    """Validate the name of a consumer group.
-
-    Raises:
-        UsageError: it is empty, or cannot be a name in a ZooKeeper path.
-    """
+    """Validate that a consumer group's name can be part of a ZooKeeper path."""
     from broker.consumer import membership  # late: loads the ZooKeeper client
 
     try:

@@ -1,7 +1,7 @@
 """Services: the READY line, pid files, running in the background, and logging.
 
-The READY line is what scripts wait for: it is written once, as a whole, and flushed. Services log
-the library's records; other commands print its warnings as their own.
+Scripts wait for the READY line: it is written once, as a whole, and flushed. Services log the
+library's records; other commands print its warnings as their own.
 """
 
 from __future__ import annotations
@@ -38,17 +38,7 @@ def announce_ready(
     record: Mapping[str, Any],
     targets: ReadyTargets = ReadyTargets(),
 ) -> None:
-    """Write the READY line.
-
-    Args:
-        env: its standard output; `--output json` makes the line an object.
-        document: the fields, for the other formats.
-        record: the values of the fields.
-        targets: written before standard output.
-
-    Raises:
-        OSError: a target cannot be written.
-    """
+    """Write the READY line to the targets, then to standard output in the format of `--output`."""
     line = _ready_line(env, record)
     if targets.file is not None:
         temporary = targets.file.with_name(f"{targets.file.name}.{os.getpid()}")
@@ -87,17 +77,12 @@ def pid_file(path: Path | None) -> Iterator[None]:
 def go_to_background(log_file: Path | None) -> int | None:
     """Continue in a child process with a session of its own.
 
-    The child keeps the standard streams until `leave_terminal`: its READY line and its errors at
-    start-up still appear on the terminal.
-
-    Args:
-        log_file: opened once here, while an error can still be printed.
-
-    Returns:
-        None in the child; the exit status in the parent, once the child is ready or has ended.
+    The child keeps the standard streams until `leave_terminal`, so its READY line and its errors at
+    start-up still appear on the terminal. Returns None in the child, and in the parent the exit
+    status, once the child is ready or has ended.
     """
     if log_file is not None:
-        log_file.open("ab").close()
+        log_file.open("ab").close()  # here an error can still be printed
     reader, writer = os.pipe()
     sys.stdout.flush()
     child = os.fork()
@@ -120,11 +105,7 @@ _READY_FD = "PYLOGCTL_BACKGROUND_FD"
 
 
 def leave_terminal(log_file: Path | None) -> None:
-    """In the child that is ready: end the parent, and close the standard streams.
-
-    Args:
-        log_file: standard error is appended to it; None discards that.
-    """
+    """In the ready child: end the parent, close stdin and stdout, send stderr to `log_file`."""
     writer = int(os.environ.pop(_READY_FD))
     null = os.open(os.devnull, os.O_RDWR)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -139,15 +120,7 @@ _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 def set_up_logging(env: Environment, log_file: Path | None) -> None:
-    """Log to a file, or to standard error.
-
-    Args:
-        env: `-v` and `--quiet` set the level, `--log-format` the format.
-        log_file: appended to; logs INFO too without `-v`.
-
-    Raises:
-        OSError: the file cannot be opened.
-    """
+    """Log to a file (INFO even without `-v`) or to standard error, as `-v` and `--quiet` say."""
     handler: logging.Handler
     if log_file is None:
         handler = logging.StreamHandler(sys.stderr)
@@ -169,21 +142,17 @@ class _TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as below
-        """Return the record as one line; names from clients may have control characters."""
+        # Names from clients may have control characters.
         return printable(super().formatMessage(record))
 
     def formatTime(  # noqa: N802 - the name is logging's
         self, record: logging.LogRecord, datefmt: str | None = None
     ) -> str:
-        """Return the record's time in UTC."""
         return format_time(int(record.created * 1000))
 
 
 class _JsonFormatter(logging.Formatter):
-    """One object a line."""
-
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as JSON."""
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),

@@ -1,6 +1,6 @@
 """Connections that log requests and responses: a line each with `-vv`, their bytes with `-vvv`.
 
-A module of its own, imported only with `-vv`: a subclass needs `Connection` when it is defined.
+Imported only with `-vv`: defining a subclass of `Connection` loads the client library.
 """
 
 from __future__ import annotations

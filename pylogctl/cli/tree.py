@@ -1,8 +1,8 @@
 """The command tree: lazy groups, help layout, parse errors, and running a command line.
 
-The only module that relies on internals of Typer (its copy of Click is private and has changed
-between releases): its parameters become the plain values of `CommandNode`, from which help, man
-pages, completions and tests are made, and its parse errors, told apart by class name, become
+The only module that relies on internals of Typer, whose copy of Click is private and has changed
+between releases. Its parameters become the plain values of `CommandNode`, from which help, man
+pages, completions and tests are made; its parse errors, told apart by class name, become
 `UsageError`. Knows no command by name.
 """
 
@@ -109,7 +109,6 @@ def describe(root: TyperGroup) -> CommandNode:
 
 
 def _describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
-    """Return a command or group of Typer as values; `path` has the words of its full name."""
     children = []
     if isinstance(command, TyperGroup):
         for name in command.list_commands(ctx):
@@ -168,7 +167,6 @@ def _panel_of(param: Any) -> str:
 
 
 def _usage_error(error: typer.TyperException) -> CliError:
-    """Return the error for a parse error of Typer."""
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "pylogctl"
     hints = [f"try: {path} --help"]
@@ -226,7 +224,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words, after inserting the values of options given without one."""
         if any(flag == "-X" and word in ASKS_FOR_PROPERTIES for flag, word in pairwise(args)):
-            # The question stands in for the command, which then needs no topic or file.
+            # `-X list` and `-X dump` replace the command, which then needs no topic or file.
             for param in self.params:
                 param.required = False
         return super().parse_args(ctx, fill_optional(args, facts_of(self).optional))
@@ -362,15 +360,7 @@ def new_app(text: str = "") -> typer.Typer:
 
 
 def split_leading(args: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Split the words after a group's name at the command's name.
-
-    Returns:
-        Help flags of the group itself, shared options for the command, and the words from the
-        command's name on.
-
-    Raises:
-        UsageError: an option before the command is not a shared one.
-    """
+    """Split the words after a group's name: its help flags, shared options, the command's words."""
     valued = takes_value()
     own: list[str] = []
     moved: list[str] = []
@@ -403,13 +393,8 @@ def _needs_next(word: str, valued: Mapping[str, bool]) -> bool:
 
 
 def run(root: TyperGroup, args: list[str], streams: Streams) -> int:
-    """Run the command line `args`, without the program's name; return the exit status.
-
-    Typer's own `main` is not used: it turns a broken pipe into exit status 1.
-
-    Raises:
-        CliError: the command line is invalid, or the command failed.
-    """
+    """Run the command line `args`, without the program's name; return the exit status."""
+    # Typer's own `main` is not used: it turns a broken pipe into exit status 1.
     try:
         with root.make_context("pylogctl", args, obj=streams) as ctx:
             root.invoke(ctx)

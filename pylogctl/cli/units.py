@@ -1,4 +1,7 @@
-"""Durations, sizes and rates: parsed from the command line, formatted for tables, and kept to."""
+"""Durations, sizes, rates and times: parsing, formatting, and pacing to a rate.
+
+A malformed text is a UsageError.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +39,7 @@ class Rate(NamedTuple):
 
 
 def parse_duration_ms(text: str) -> int:
-    """Return a duration in milliseconds.
-
-    Args:
-        text: `250ms`, `10s`, `5m`, `2h`, `7d`, several in a row such as `1h30m`, or a bare
-            number of seconds.
-
-    Raises:
-        UsageError: the text is not a duration.
-    """
+    """Parse `250ms`, `10s`, `5m`, `2h`, `7d`, several in a row (`1h30m`), or bare seconds."""
     if _NUMBER.fullmatch(text):
         return round(float(text) * 1000)
     parts = _DURATION_PART.findall(text)
@@ -62,14 +57,7 @@ def parse_duration_s(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Return a size in bytes.
-
-    Args:
-        text: `512`, `64KiB` (1024), `2kB` (1000), and so on to `TiB` and `TB`.
-
-    Raises:
-        UsageError: the text is not a size.
-    """
+    """Return the bytes of `512`, `64KiB` (1024), `2kB` (1000), and so on to `TiB` and `TB`."""
     match = _SIZE.fullmatch(text)
     factor = _SIZE_UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
@@ -81,14 +69,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> Rate:
-    """Return a rate of messages or bytes per second.
-
-    Args:
-        text: `1000/s`, `5MiB/s`, or a bare number of messages per second.
-
-    Raises:
-        UsageError: the text is not a rate, or it is zero.
-    """
+    """Parse `1000/s`, `5MiB/s`, or a bare number of messages per second; zero is refused."""
     amount = text.removesuffix("/s")
     hints = ["valid: 1000/s, 5MiB/s, 250 (a bare number is messages per second)"]
     if _NUMBER.fullmatch(amount):
@@ -145,11 +126,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def format_time(time_ms: int) -> str:
-    """Return a time as RFC 3339 in UTC with milliseconds.
-
-    Args:
-        time_ms: milliseconds since 1970, UTC.
-    """
+    """Return milliseconds since 1970 as RFC 3339 in UTC with milliseconds."""
     moment = datetime.fromtimestamp(time_ms / 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
 
@@ -158,12 +135,9 @@ _BURSTS_PER_SECOND = 20
 
 
 class Pacer:
-    """Delays a sender so that it keeps to a rate.
+    """Delays a sender so that it keeps to a rate of messages, or of bytes of payload.
 
-    Args:
-        rate: of messages, or of bytes of payload.
-        clock: the monotonic time.
-        wait: waits for a number of seconds; may return early when the command stops.
+    `wait` takes a number of seconds; it may return early when the command stops.
     """
 
     def __init__(self, rate: Rate, clock: Clock, wait: Callable[[float], object]) -> None:
