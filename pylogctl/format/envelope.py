@@ -27,23 +27,19 @@ _PAYLOAD_FIELDS = ("payload", "payload_b64", "payload_hex")
 class PayloadEncoding(Enum):
     """The encoding of the payload; the words of `--payload-encoding`."""
 
-    AUTO = "auto"
+    AUTO = "auto"  # text if the payload is valid UTF-8, else base64
     UTF8 = "utf8"
     BASE64 = "base64"
     HEX = "hex"
 
 
 class MessageFacts(NamedTuple):
-    """A message that was read, with its position.
-
-    `offset` is that of its entry, `next_offset` that at which reading resumes after it, `inner` its
-    index in a wrapper.
-    """
+    """A message that was read, with its position."""
 
     partition: TopicPartition
-    offset: int
-    next_offset: int
-    inner: int
+    offset: int  # of its entry
+    next_offset: int  # where reading resumes after it
+    inner: int  # its index in a wrapper
     crc: int
     codec: str
     magic: int
@@ -72,15 +68,7 @@ class InputMessage(NamedTuple):
 
 
 def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
-    """Return a message as one line of ASCII JSON with a fixed order of keys.
-
-    Args:
-        message: any message.
-        encoding: `AUTO` writes text if the payload is valid UTF-8, else base64.
-
-    Raises:
-        CliError: the encoding is `UTF8` and the payload is not valid UTF-8.
-    """
+    """Return a message as one line of ASCII JSON with a fixed order of keys."""
     try:
         key, text = encode_payload(message.payload, encoding)
     except UnicodeDecodeError as error:
@@ -105,11 +93,7 @@ def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
 
 
 def encode_payload(payload: bytes, encoding: PayloadEncoding) -> tuple[str, str]:
-    """Return the name and the text of the field for a payload, from which it can be read again.
-
-    Raises:
-        UnicodeDecodeError: the encoding is `UTF8` and the payload is not.
-    """
+    """Return the name and the text of the field for a payload, from which it can be read again."""
     if encoding is PayloadEncoding.HEX:
         return "payload_hex", payload.hex()
     if encoding is not PayloadEncoding.BASE64:
@@ -122,16 +106,11 @@ def encode_payload(payload: bytes, encoding: PayloadEncoding) -> tuple[str, str]
 
 
 def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMessage:
-    """Return the message to produce of a JSON line.
+    """Return the message to produce of line `number`.
 
-    Args:
-        line: a JSON object with one of `payload`, `payload_b64`, `payload_hex` (null counts as
-            none), and optionally `partition` (and `broker`); other fields are ignored.
-        number: the line's number, for errors.
-        strict: refuse unknown fields.
-
-    Raises:
-        UsageError: the line is invalid.
+    The line is a JSON object with one of `payload`, `payload_b64`, `payload_hex` (null counts as
+    none), and optionally `partition` (and `broker`). Other fields are ignored; with `strict`,
+    unknown ones are refused.
     """
     try:
         fields = json.loads(line)

@@ -39,15 +39,10 @@ _HINT = 'valid: size>1000, offset<4096, codec==gzip, json:.level=="ERROR"'
 
 
 def parse_where(text: str) -> Filter:
-    """Return the filter of a comparison.
+    """Return the filter of `FIELD OPERATOR VALUE`.
 
-    Args:
-        text: `FIELD OPERATOR VALUE`; the value is JSON or a bare word, the field one of the
-            message or `json:.a.b`, a path in a JSON payload. A missing value is unequal to every
-            value, and neither smaller nor larger.
-
-    Raises:
-        UsageError: the text is not a comparison, or the field does not exist.
+    The value is JSON or a bare word, the field one of the message or `json:.a.b`, a path in a JSON
+    payload. A missing value is unequal to every value, and neither smaller nor larger.
     """
     match = _EXPRESSION.fullmatch(text)
     if match is None or not match[3]:
@@ -89,11 +84,7 @@ def grep(pattern: re.Pattern[bytes], *, invert: bool) -> Filter:
 
 
 def compile_grep(text: str, *, ignore_case: bool) -> re.Pattern[bytes]:
-    """Return the pattern of `--grep`.
-
-    Raises:
-        UsageError: it is not a regular expression.
-    """
+    """Return the pattern of `--grep`."""
     try:
         return re.compile(text.encode("utf-8", "surrogateescape"), re.I if ignore_case else 0)
     except re.error as error:
@@ -117,11 +108,7 @@ class SampleFilter:
 
 
 def parse_sample(text: str) -> tuple[int, int]:
-    """Return the numbers of a `--sample` value such as `1/100`.
-
-    Raises:
-        UsageError: it is not a fraction from 0/1 to 1/1.
-    """
+    """Return the numbers of a `--sample` value such as `1/100`, from 0/1 to 1/1."""
     take, slash, of = text.partition("/")
     if not slash or not take.isdecimal() or not of.isdecimal() or not int(take) <= int(of) != 0:
         raise UsageError(f"not a sample: '{text}'", hints=["valid: 1/100, 3/10"])

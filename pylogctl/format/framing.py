@@ -33,14 +33,7 @@ _ESCAPED = [_NAMES.get(byte) or (chr(byte) if byte in _PRINTABLE else f"\\x{byte
 
 
 def unescape(text: str) -> bytes:
-    r"""Return the bytes of a text with the escapes `\n \r \t \0 \\ \e \xNN \uNNNN`.
-
-    Args:
-        text: `\xNN` stands for one byte, everything else for its UTF-8 encoding.
-
-    Raises:
-        UsageError: an escape is unknown.
-    """
+    r"""Return text as UTF-8, with the escapes `\n \r \t \0 \\ \e \uNNNN`, and `\xNN` for a byte."""
     parts = []
     position = 0
     for match in _ESCAPE.finditer(text):
@@ -65,7 +58,7 @@ def _unescape_one(match: re.Match[str]) -> bytes:
 
 
 def _encode(text: str) -> bytes:
-    # Bytes of the command line that are no UTF-8 come as surrogates and leave as they were.
+    # Bytes of the command line that are not UTF-8 arrive as surrogates and become bytes again.
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -138,16 +131,7 @@ NO_FRAMING = FramingChoice()
 
 
 def choose_framing(choice: FramingChoice, *, jsonl: bool = False, whole: bool = False) -> Framing:
-    """Return the framing by the options; newline by default.
-
-    Args:
-        choice: the options that all commands with a framing have.
-        jsonl: `--jsonl` is given.
-        whole: `--whole` or `--raw` is given: no delimiter.
-
-    Raises:
-        UsageError: more than one is given, or the delimiter has an unknown escape.
-    """
+    """Return the framing by the options, newline by default; more than one is a UsageError."""
     chosen = choice.names + ["--jsonl"] * jsonl + ["--whole or --raw"] * whole
     if len(chosen) > 1:
         raise UsageError(f"only one framing is possible: {' and '.join(chosen)}")
@@ -165,12 +149,7 @@ def choose_framing(choice: FramingChoice, *, jsonl: bool = False, whole: bool = 
 
 
 def encode_length(length: int, code: LengthCode) -> bytes:
-    """Return a length prefix.
-
-    Args:
-        length: at least 0; below 2^32 for the 32-bit codes.
-        code: its format.
-    """
+    """Return a length prefix; `length` must be below 2^32 for the 32-bit codes."""
     if code is not LengthCode.VARINT:
         return FIXED_LENGTHS[code].pack(length)
     out = bytearray()
@@ -182,12 +161,10 @@ def encode_length(length: int, code: LengthCode) -> bytes:
 
 
 def write_message(payload: bytes, framing: Framing, *, for_terminal: bool = False) -> bytes:
-    """Return a payload in its framing, delimiter included.
+    """Return a payload in its framing; `envelope` writes JSON lines.
 
-    Args:
-        payload: a delimiter in it is not escaped.
-        framing: not JSON lines, which need more than the payload; see `envelope`.
-        for_terminal: write control characters of the payload, other than tabs, as escapes.
+    A delimiter in the payload is not escaped. `for_terminal` writes control characters of the
+    payload, other than tabs, as escapes.
     """
     if framing.shape is Shape.LENGTH:
         framed = encode_length(len(payload), framing.length_code) + payload

@@ -30,15 +30,12 @@ class ChunkReader(Protocol):
 
 
 class Framed(NamedTuple):
-    """A message of an input: its number from 1, byte offset, bytes with framing, and payload.
+    """A message of an input."""
 
-    The `payload` of JSON lines is the line, which `pylogctl.format.envelope` reads.
-    """
-
-    number: int
-    position: int
-    raw: bytes
-    payload: bytes
+    number: int  # from 1
+    position: int  # byte offset in the input
+    raw: bytes  # with its framing
+    payload: bytes  # of JSON lines the line, which `pylogctl.format.envelope` reads
 
 
 Refuse = Callable[[int, UsageError], None]
@@ -51,14 +48,7 @@ def refuse_all(number: int, error: UsageError) -> None:
 
 
 def too_large(number: int, position: int, size: int, limit: int) -> UsageError:
-    """Return the error for a message above the limit.
-
-    Args:
-        number: of the message in the input, from 1.
-        position: byte offset in the input.
-        size: bytes, as far as they were read.
-        limit: the largest size allowed.
-    """
+    """Return the error for a message above the limit; `size` is what was read of it, in bytes."""
     more_than = "more than " if size > limit + COUNTED_BYTES_MAX else ""
     return UsageError(
         f"message {number} (input byte {position}) has {more_than}{size} bytes; "
@@ -75,16 +65,9 @@ def read_messages(
 ) -> Iterator[Framed]:
     """Yield the messages of a stream, as soon as each is complete.
 
-    Args:
-        stream: read in large chunks until its end.
-        framing: separates the messages.
-        max_message_bytes: limit of a framed message: a wrong length prefix or a missing delimiter
-            must not use up the memory.
-        refuse: called for a message above the limit, and for a line that is not hexadecimal or
-            base64.
-
-    Raises:
-        CliError: the input ends inside a message.
+    `max_message_bytes` limits a framed message: a wrong length prefix or a missing delimiter must
+    not use up the memory. `refuse` is called for a message above the limit, and for a line that is
+    not hexadecimal or base64. An input that ends inside a message is a CliError.
     """
     limit = max_message_bytes
     if framing.shape is Shape.WHOLE:
@@ -103,14 +86,10 @@ def read_messages(
 
 
 class TextBuffer:
-    """A buffer of delimited text: a list of chunks, so that long lines are copied only once.
-
-    Args:
-        delimiter: at least one byte.
-    """
+    """A buffer of delimited text: a list of chunks, so that long lines are copied only once."""
 
     def __init__(self, delimiter: bytes) -> None:
-        self._delimiter = delimiter
+        self._delimiter = delimiter  # at least one byte
         self._overlap = len(delimiter) - 1
         self._chunks: list[bytes] = []
         self._tail = b""
@@ -149,12 +128,9 @@ class TextBuffer:
     def skip_line(self, stream: ChunkReader, counted_bytes_max: int | None) -> tuple[int, bool]:
         """Drop the incomplete line in the buffer with the rest of it in the stream.
 
-        Args:
-            stream: has the rest; bytes after the line stay in the buffer.
-            counted_bytes_max: stop when more bytes were dropped; None to continue to the end.
-
-        Returns:
-            The number of bytes dropped, without the delimiter, and whether the line has ended.
+        Stops after more than `counted_bytes_max` bytes, if given; bytes after the line stay in the
+        buffer. Returns the number of bytes dropped, without the delimiter, and whether the line has
+        ended.
         """
         size = self.size
         tail = self._tail
@@ -184,11 +160,8 @@ def drop_oversize_line(
 ) -> int:
     """Report a line above the limit, and drop it; return its size without the delimiter.
 
-    Args:
-        buffer: has the start of the line and nothing else.
-        stream: has the rest.
-        limit: the largest size allowed.
-        refuse: called with the size as far as it was counted; raises to stop reading.
+    The buffer has the start of the line and nothing else. `refuse` gets the size, as counted up to
+    `COUNTED_BYTES_MAX` above the limit.
     """
     size, is_complete = buffer.skip_line(stream, limit + COUNTED_BYTES_MAX)
     refuse(size)
@@ -200,14 +173,7 @@ def drop_oversize_line(
 def read_delimited(
     stream: ChunkReader, delimiter: bytes, limit: int, refuse: Refuse = refuse_all
 ) -> Iterator[Framed]:
-    """Yield the messages between delimiters; a last one without delimiter unless it is empty.
-
-    Args:
-        stream: read until its end.
-        delimiter: at least one byte.
-        limit: the largest message in bytes; a larger one is not kept in memory.
-        refuse: called for a larger message; see `read_messages`.
-    """
+    """Yield the messages between delimiters; a last one without delimiter unless it is empty."""
     buffer = TextBuffer(delimiter)
     number = position = 0
     while chunk := stream.read1(CHUNK_BYTES):
@@ -312,7 +278,7 @@ def _read_length(buffer: bytearray, code: LengthCode) -> tuple[int, int] | None:
 
 
 class _BadDigitError(Exception):
-    """A line has a character that is not a digit of its encoding."""
+    """A line has a wrong character, or digits that do not make whole bytes."""
 
 
 def _decode_lines(

@@ -85,15 +85,9 @@ def compile_format(
 ) -> Render:
     """Return a function that writes a message in this format; no newline is added.
 
-    Args:
-        text: tokens `%x`, each optionally with a modifier in braces, and escapes; or a preset.
-        presets: formats by name; names start with `@`.
-        for_terminal: write control characters of a message, other than tabs and line feeds, as
-            escapes; those of the format itself are kept.
-
-    Raises:
-        UsageError: a token, modifier, preset or escape is unknown.
-        CliError: a token is for keys, headers or timestamps, which this log format does not store.
+    `text` has tokens `%x`, each optionally with a modifier in braces, and escapes; or it is a
+    preset, `@name`. `for_terminal` writes control characters of a message, other than tabs and line
+    feeds, as escapes; those of the format itself are kept.
     """
     if text.startswith("@"):
         if text not in presets:

@@ -86,11 +86,7 @@ def man(
 
 
 def _show_page(env: Environment, words: list[str]) -> None:
-    """Write the manual page of a command or topic, through the pager on a terminal.
-
-    Raises:
-        CliError: there is no such page.
-    """
+    """Write the manual page of a command or topic, through the pager on a terminal."""
     from pylogctl.help.manual import find_page, render_page
 
     source = find_page(words).read_text(encoding="utf-8")

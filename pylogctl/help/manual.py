@@ -25,14 +25,7 @@ TOPICS = {
 
 
 def find_page(words: Sequence[str]) -> Path:
-    """Return the page that explains a command or topic.
-
-    Args:
-        words: a command such as `log verify`, or one of `TOPICS`; none for the program itself.
-
-    Raises:
-        CliError: there is no such page, or the pages are not installed.
-    """
+    """Return the page of a command such as `log verify`, of one of `TOPICS`, or of the program."""
     wanted = [word for word in words if word != "pylogctl"]
     name = TOPICS.get(wanted[0]) if len(wanted) == 1 else None
     name = name or "-".join(["pylogctl", *wanted[:1]]) + ".1"
@@ -82,13 +75,7 @@ _INDENT = 7
 
 
 def render_page(source: str, *, width: int, styled: bool) -> str:
-    """Return a page as text.
-
-    Args:
-        source: troff source of one of our pages.
-        width: columns to fill, at least 40.
-        styled: mark bold and italic with terminal codes.
-    """
+    """Return the troff source of one of our pages as text; `width` is in columns."""
     layout = _Layout(max(width, 40), styled=styled)
     for line in source.splitlines():
         layout.feed(line)
@@ -131,7 +118,6 @@ class _Layout:
             self._indent = _INDENT
 
     def flush(self) -> None:
-        """Write the paragraph collected."""
         if self._hanging is not None:
             self._write_hanging(self._hanging)
         elif self._words:
