@@ -53,7 +53,7 @@ def zookeeper_session(env: Environment) -> Iterator[Session]:
 
 
 class Absence(Enum):
-    """What a command does if one of several brokers of `--broker` cannot be reached."""
+    """The reaction of a command to one of several brokers of `--broker` that cannot be reached."""
 
     PARTIAL = "partial"
     """Report an error, continue with the others, end with PARTIAL."""
@@ -235,7 +235,7 @@ def stream_connector(env: Environment) -> Connect:
 
 
 class Side(NamedTuple):
-    """An open cluster, and what opens connections to its brokers."""
+    """An open cluster, and the function that opens connections to its brokers."""
 
     cluster: Cluster
     connect: Connect

@@ -1,7 +1,7 @@
 """Escapes for text of unknown origin: names and values of the registry, messages, file names.
 
-Such text could otherwise move the cursor, change colours, answer for the user, or swap the order
-of what is shown.
+Such text could otherwise move the cursor, change colours, make the terminal send input in the
+user's place, or reorder the text shown.
 """
 
 from __future__ import annotations

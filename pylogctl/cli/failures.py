@@ -63,7 +63,7 @@ def for_each(
 
 
 class OnCorrupt(Enum):
-    """What to do about a corrupt message; the words of `--on-corrupt`."""
+    """The treatment of a corrupt message; the words of `--on-corrupt`."""
 
     STOP = "stop"
     SKIP = "skip"

@@ -24,7 +24,7 @@ from pylogctl.cli.escapes import printable
 
 
 class Failure(NamedTuple):
-    """A failure as it is printed."""
+    """The printed parts of a failure."""
 
     status: ExitStatus
     code: str

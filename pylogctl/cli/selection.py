@@ -141,7 +141,7 @@ def select_partitions(
 
 
 def _topic_without_partitions(cluster: Cluster, topic: str) -> CliError:
-    """Return the error for a topic that no live broker has: its brokers are away, or unknown."""
+    """Return the error for a topic without partitions: its brokers are down, or it is unknown."""
     from broker.client.cluster import absence_of  # late: loads the client
 
     if absence := absence_of(cluster, topic):
