@@ -1,1 +1,1 @@
-"""How messages look in a pipe: framings, envelopes, format strings, filters."""
+"""The forms of messages in a pipe: framings, envelopes, format strings, filters."""

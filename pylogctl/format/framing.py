@@ -1,7 +1,7 @@
 """Framings of messages in a pipe: the options that choose one, escapes, and writing.
 
-`pylogctl.format.framing_reader` reads what is written here. Length prefixes, hex, base64 and JSON
-lines are safe for any bytes; a delimiter only for payloads without it.
+`pylogctl.format.framing_reader` reads them. Length prefixes, hex, base64 and JSON lines are safe
+for any bytes; a delimiter only for payloads without it.
 """
 
 from __future__ import annotations
