@@ -68,16 +68,7 @@ def reset(
     force: bool,
     wait_s: float | None,
 ) -> None:
-    """Move offsets of a group to `to`; only render the plan without `execute`.
-
-    Args:
-        topics: existing topics; all of the group's if empty.
-        wait_s: how long to wait for the group to have no members; None not to wait.
-
-    Raises:
-        CliError: see `_carry_out`, or a topic or partition does not exist.
-        BrokerError: a broker or ZooKeeper does not respond.
-    """
+    """Move offsets of a group to `to`; only render the plan without `execute`."""
     with open_observer(env, group) as observer:
         _await_inactive(env, observer.session, [group], wait_s)
         target = find_target(env, observer, to)
@@ -113,11 +104,7 @@ def import_offsets(
 
 
 def clone(env: Environment, source: str, target: str) -> None:
-    """Create a group with the offsets of another one.
-
-    Raises:
-        CliError: the new group has offsets or members, or some offsets are no numbers.
-    """
+    """Create a group with the offsets of another one."""
     validate_group_name(target)
     with open_observer(env, source) as observer:
         snapshot = observer.snapshot(source)
@@ -151,11 +138,7 @@ def clone(env: Environment, source: str, target: str) -> None:
 
 
 def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bool) -> None:
-    """Delete all nodes of a group after its name is confirmed; its offsets are saved.
-
-    Raises:
-        CliError: the group does not exist, has members, or was deleted in part.
-    """
+    """Delete all nodes of a group after its name is confirmed; its offsets are saved."""
     validate_group_name(group)
     with open_observer(env) as observer:
         session = observer.session
@@ -181,14 +164,7 @@ def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bo
 
 
 def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> None:
-    """Make the members of a group rebalance, and render owners before and after.
-
-    Args:
-        wait: the timeout as the user gave it.
-
-    Raises:
-        CliError: the group has no members, or there are problems when the timeout passes.
-    """
+    """Make the members of a group rebalance, and render owners before and after."""
     problems: Sequence[GroupProblem] = ()
     with open_observer(env, group) as observer:
 
@@ -248,7 +224,7 @@ def _await_inactive(
     wait_s: float | None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until groups have no members; raise CliError if the timeout of one passes."""
+    """Wait until groups have no members, for `wait_s` each; do not wait if it is None."""
     if wait_s is None:
         return
     for group in groups:
@@ -282,17 +258,7 @@ def _carry_out(
     execute: bool,
     force: bool,
 ) -> None:
-    """Render a plan; with `execute`, first confirm it, save the old offsets and write the new ones.
-
-    Args:
-        command: such as `group reset`, for the question.
-        changes: the plan, of one or more groups.
-        force: also change groups that have members.
-
-    Raises:
-        CliError: a group has members, the plan was not confirmed, an offset was changed since it
-            was read, or some offsets cannot be changed.
-    """
+    """Render a plan; with `execute`, first confirm it, save the old offsets, write the new ones."""
     groups = list(dict.fromkeys(one.group for one in changes))
     document = RESET if len(groups) < 2 else RESET_OF_GROUPS
     records = [change_record(one) for one in changes]
@@ -341,16 +307,13 @@ def _write(env: Environment, session: Session, changes: Sequence[Change], *, for
 
 
 def _save(env: Environment, changes: Sequence[Change]) -> None:
-    """Save the offsets of a group that changes are about to replace.
-
-    The file has JSON lines, with null where there is no offset. Prints the command that restores
-    them.
-    """
+    """Save the offsets of a group that changes replace; print the command that restores them."""
     directory = env.state_dir / "undo"
     directory.mkdir(parents=True, exist_ok=True)
     group, time_ms = changes[0].group, env.clock.time_ms()
     moment = datetime.fromtimestamp(time_ms / 1000, UTC)
     path = directory / f"{group}-{moment:%Y%m%dT%H%M%S}{time_ms % 1000:03d}.jsonl"
+    # JSON lines, with null where there is no offset.
     lines = [
         json.dumps(
             {
@@ -371,14 +334,7 @@ def _save(env: Environment, changes: Sequence[Change]) -> None:
 
 
 def _apply(session: Session, changes: Iterable[Change], *, force: bool = False) -> list[Change]:
-    """Write planned offsets; return those that changed since they were read and are not written.
-
-    Args:
-        force: also write offsets that changed since they were read.
-
-    Raises:
-        CliError: the connection to ZooKeeper was lost; any of the offsets may have been written.
-    """
+    """Write planned offsets; return those that changed since they were read and are not written."""
     needed = {paths.offset(one.group, one.partition): one for one in changes if one.is_needed}
     try:
         done = _replace(session, needed, force=force) | _create(session, needed)
@@ -457,12 +413,9 @@ def _conflict(changes: Sequence[Change]) -> CliError:
 
 
 def _nodes_of(session: Session, group: str) -> list[str]:
-    """Return the paths of a group's nodes in an order in which they can be deleted.
-
-    The `ids` node comes first: if a member joins meanwhile, it cannot be deleted, and no other
-    node is.
-    """
+    """Return the paths of a group's nodes in an order in which they can be deleted."""
     found = [path for _, path in session.walk(paths.group(group))][::-1]
+    # `ids` comes first: if a member joins meanwhile, it cannot be deleted, and no other node is.
     ids = paths.consumer_ids(group)
     return sorted(found, key=lambda path: not (path == ids or path.startswith(f"{ids}/")))
 

@@ -1,7 +1,7 @@
 """The lag of a group: its committed offsets compared with the ends of the logs.
 
-A partition is judged by samples over a window of time. The status of a group is the worst status
-of its partitions.
+A partition is judged by samples over a window of time, oldest first. The status of a group is the
+worst status of its partitions. `allowed_lag` bytes of lag count as none.
 """
 
 from __future__ import annotations
@@ -76,15 +76,12 @@ _BADNESS = {status: index for index, status in enumerate(Status)}
 
 
 class LagSample(NamedTuple):
-    """A partition at one moment; times are milliseconds since 1970.
+    """A partition at one moment."""
 
-    `offset` was committed at `commit_ms`; `end` is the offset after the last readable message.
-    """
-
-    time_ms: int
+    time_ms: int  # since 1970
     offset: int
-    end: int
-    commit_ms: int
+    end: int  # after the last readable message
+    commit_ms: int  # when `offset` was committed
 
     @property
     def lag_bytes(self) -> int:
@@ -95,19 +92,13 @@ class LagSample(NamedTuple):
 def window_status(
     samples: Sequence[LagSample], *, allowed_lag: int = 0, window_ms: int = 0
 ) -> Status:
-    """Return the status of a partition over a window.
-
-    Args:
-        samples: at least one, oldest first.
-        allowed_lag: bytes of lag that count as none.
-        window_ms: wanted length; trends are judged only if the samples cover half of it.
-    """
+    """Return the status of a partition by samples (at least one) of a window."""
     last = samples[-1]
     if last.lag_bytes <= allowed_lag:
         return Status.OK
     covered_ms = last.time_ms - samples[0].time_ms
     if len(samples) < _MIN_SAMPLES or 2 * covered_ms < window_ms:
-        return Status.LAG
+        return Status.LAG  # no trend can be judged, as less than half of the window is covered
     was_at_end = any(one.lag_bytes <= allowed_lag for one in samples)
     if last.time_ms - last.commit_ms > covered_ms and not was_at_end:
         return Status.STOP
@@ -123,11 +114,7 @@ def window_status(
 
 
 def within_window(samples: Sequence[LagSample], window_ms: int) -> Sequence[LagSample]:
-    """Return the samples that cover the last `window_ms`; only the last sample for 0.
-
-    Args:
-        samples: at least one, oldest first.
-    """
+    """Return the samples (of at least one) that cover the last `window_ms`; the last one for 0."""
     start_ms = samples[-1].time_ms - window_ms
     first = max((index for index, one in enumerate(samples) if one.time_ms <= start_ms), default=0)
     return samples[first:]
@@ -139,11 +126,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def consume_rate(samples: Sequence[LagSample]) -> float | None:
-    """Return the bytes a second by which the committed offset moved, oldest sample first.
-
-    Returns:
-        None with fewer than two samples; below zero if the offset went back.
-    """
+    """Return the bytes a second by which the committed offset moved; negative if it went back."""
     if len(samples) < _MIN_SAMPLES or samples[-1].time_ms <= samples[0].time_ms:
         return None
     elapsed_s = (samples[-1].time_ms - samples[0].time_ms) / 1000
@@ -151,25 +134,16 @@ def consume_rate(samples: Sequence[LagSample]) -> float | None:
 
 
 def eta_s(lag_bytes: int, rate: float | None) -> float | None:
-    """Return the seconds until the lag is consumed at a rate if nothing is produced.
-
-    Returns:
-        None if the rate is unknown or not above zero.
-    """
+    """Return the seconds until the lag is consumed at a rate if nothing is produced."""
     if lag_bytes == 0:
         return 0.0
     return lag_bytes / rate if rate is not None and rate > 0 else None
 
 
 def age_s(samples: Sequence[LagSample]) -> float | None:
-    """Return the age in seconds of the oldest message that is not consumed.
-
-    That is the time since the log's end was at the committed offset, interpolated between two
-    samples (oldest first).
-
-    Returns:
-        0 without lag, None if the end was past the offset in all samples.
-    """
+    """Return the age in seconds of the oldest message that is not consumed, None if unknown."""
+    # That is the time since the log's end was at the committed offset, interpolated between two
+    # samples; unknown if the end was past the offset in all of them.
     if not samples:
         return None
     last = samples[-1]
@@ -185,29 +159,21 @@ def age_s(samples: Sequence[LagSample]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """The lag of a group in one partition.
-
-    `is_live` is whether the partition is on a live broker; `ends` is None if it is not, or if the
-    broker does not respond. `samples` cover the window of `window_ms`, oldest first.
-    `lag_messages` is None unless messages were counted.
-    """
+    """The lag of a group in one partition."""
 
     partition: TopicPartition
     owner: Owner | None
     stored: StoredOffset | None
-    is_live: bool
-    ends: Ends | None
-    samples: tuple[LagSample, ...] = ()
+    is_live: bool  # on a live broker
+    ends: Ends | None  # None if not live, or if the broker does not respond
+    samples: tuple[LagSample, ...] = ()  # of the last `window_ms`
     window_ms: int = 0
-    lag_messages: int | None = None
+    lag_messages: int | None = None  # None unless messages were counted
     is_misaligned: bool = False
 
     @property
     def lag_bytes(self) -> int | None:
-        """Return the bytes not yet consumed; None if unknown.
-
-        Bytes that retention has deleted do not count.
-        """
+        """Return the bytes not yet consumed, without those retention deleted; None if unknown."""
         offset = None if self.stored is None else self.stored.offset
         if offset is None or self.ends is None or offset > self.ends.end:
             return None
@@ -229,7 +195,7 @@ class PartitionLag:
         return None if self.lag_bytes is None else age_s(self.samples)
 
     def status(self, *, allowed_lag: int = 0) -> Status:
-        """Return the status; `allowed_lag` bytes of lag count as none."""
+        """Return the status."""
         if not self.is_live:
             return Status.GONE
         if self.stored is None:
@@ -247,15 +213,12 @@ class PartitionLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """The lag of a group in all its partitions at `time_ms` (milliseconds since 1970).
-
-    `failures` are the errors of the brokers that did not respond.
-    """
+    """The lag of a group in all its partitions."""
 
     snapshot: GroupSnapshot
     partitions: Sequence[PartitionLag]
-    time_ms: int
-    failures: Sequence[BrokerError] = ()
+    time_ms: int  # since 1970
+    failures: Sequence[BrokerError] = ()  # of brokers that did not respond
 
     @property
     def lag_bytes(self) -> int | None:
@@ -274,7 +237,7 @@ class GroupLag:
         return [one for one in self.snapshot.members if one.consumer_id not in busy]
 
     def status(self, *, allowed_lag: int = 0) -> Status:
-        """Return the worst status; `allowed_lag` bytes of lag of a partition count as none."""
+        """Return the worst status of a partition."""
         return worst(one.status(allowed_lag=allowed_lag) for one in self.partitions)
 
 
@@ -291,17 +254,12 @@ def consumer_of(thread_id: str) -> str:
 
 @dataclass(slots=True)
 class GroupObserver:
-    """Reads groups and their lag, and keeps the samples of each partition.
+    """Reads groups and their lag, and keeps the samples of each partition."""
 
-    Args:
-        registry: ZooKeeper registry, started.
-        window_ms: how long samples are kept; 0 for the last one only.
-    """
-
-    registry: Registry
+    registry: Registry  # started
     connect: Connect
     clock: Clock
-    window_ms: int = 0
+    window_ms: int = 0  # for which samples are kept; 0 for the last one only
     _history: dict[tuple[str, TopicPartition], tuple[LagSample, ...]] = field(default_factory=dict)
 
     @property
@@ -310,21 +268,12 @@ class GroupObserver:
         return self.registry.session
 
     def snapshot(self, group: str) -> GroupSnapshot:
-        """Read a group from ZooKeeper, without asking brokers.
-
-        Raises:
-            CoordinationError: ZooKeeper does not respond.
-        """
+        """Read a group from ZooKeeper, without asking brokers."""
         return read_group(self.session, group, all_topics=self.registry.topics())
 
     def live_partitions(self, snapshot: GroupSnapshot) -> dict[str, list[TopicPartition]]:
-        """Return the partitions of each of a group's topics that its members split.
-
-        Those on live home brokers, and those that have replicas, as far as the members know them.
-
-        Raises:
-            CoordinationError: ZooKeeper does not respond, or a node is malformed.
-        """
+        """Return the partitions that members split, by topic: those live or with replicas."""
+        # Read as members do, so that the partitions are those that members know.
         subscription = StaticSubscription(dict.fromkeys(snapshot.topics, 1))
         view = GroupView(self.session, snapshot.name, subscription, lambda: None)
         return view.read().partitions
@@ -335,18 +284,7 @@ class GroupObserver:
         topics: Sequence[str] = (),
         count: Callable[[int], None] | None = None,
     ) -> list[GroupLag]:
-        """Return the lag of groups now.
-
-        Args:
-            groups: names of groups.
-            topics: only these topics; all of a group's topics if empty.
-            count: also count the messages not yet consumed; called with the number of bytes of
-                each chunk that was read.
-
-        Raises:
-            CoordinationError: ZooKeeper does not respond.
-            CliError: a message is corrupt, with `count`.
-        """
+        """Return the lag of groups now, in `topics` only if any are named."""
         cluster = RegistryCluster(self.registry)
         live: dict[str, list[TopicPartition]] = {}
         found = []
@@ -362,7 +300,7 @@ class GroupObserver:
                     for one in partitions_of(snapshot, live)
                     if not topics or one.topic in topics
                 ]
-                if count is not None:
+                if count is not None:  # called with the bytes of each chunk that was read
                     lags = [_counted(one, facts, count) for one in lags]
                 found.append(GroupLag(snapshot, lags, self.clock.time_ms(), facts.failures))
         return found
@@ -392,12 +330,7 @@ class GroupObserver:
 
 @contextmanager
 def open_observer(env: Environment, *groups: str, window_ms: int = 0) -> Iterator[GroupObserver]:
-    """Connect to ZooKeeper and validate that groups exist.
-
-    Raises:
-        CliError: a group does not exist.
-        RegistryUnreachableError: ZooKeeper does not respond.
-    """
+    """Connect to ZooKeeper and validate that groups exist."""
     connect = connector(env)
     with open_registry(env) as registry:
         for group in groups:
@@ -408,11 +341,7 @@ def open_observer(env: Environment, *groups: str, window_ms: int = 0) -> Iterato
 def partitions_of(
     snapshot: GroupSnapshot, live: Mapping[str, Sequence[TopicPartition]]
 ) -> list[TopicPartition]:
-    """Return the partitions of a group's offsets and owners, and all of its topics, by name.
-
-    Args:
-        live: the partitions of each of its topics on live brokers.
-    """
+    """Return the partitions of a group's offsets and owners, and the live ones of its topics."""
     found = {*snapshot.offsets, *snapshot.owners}
     for topic in snapshot.topics:
         found.update(live.get(topic, ()))
@@ -420,7 +349,7 @@ def partitions_of(
 
 
 def _counted(lag: PartitionLag, facts: TopicFacts, advance: Callable[[int], None]) -> PartitionLag:
-    """Return the lag with its number of messages."""
+    """Return the lag with its number of messages, or as misaligned."""
     stored, ends = lag.stored, lag.ends
     if lag.lag_bytes is None or stored is None or stored.offset is None or ends is None:
         return lag

@@ -29,18 +29,14 @@ _SHOWN_NUMBERS = 20
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
-    """One offset of a file.
+    """One offset of a file."""
 
-    `group` is None if the file has none; `offset` is None if the offset is to be deleted. With
-    `checks_current` (in a saved plan) the committed offset must still be `current`, None for none.
-    """
-
-    group: str | None
+    group: str | None  # None if the file names none
     topic: str
     pattern: PartitionPattern
-    offset: int | None
+    offset: int | None  # None to delete it
     line: int
-    checks_current: bool = False
+    checks_current: bool = False  # in a saved plan: the committed offset must still be `current`
     current: int | None = None
 
     def matches(self, partition: TopicPartition) -> bool:
@@ -58,14 +54,7 @@ def zk07_line(group: str, partition: TopicPartition, text: str) -> str:
 
 
 def parse_entries(text: str, name: str) -> list[OffsetRecord]:
-    """Return the offsets in the text of a file; skip empty lines and those that start with `#`.
-
-    Args:
-        name: of the file, for errors.
-
-    Raises:
-        UsageError: lines are malformed; the error lists their numbers.
-    """
+    """Return the offsets in a file's text; skip empty lines and those that start with `#`."""
     if (document := _document(text)) is not None:
         parse: Callable[[str, int], OffsetRecord] = _parse_record_text
         lines = [(number, json.dumps(one)) for number, one in enumerate(document, start=1)]

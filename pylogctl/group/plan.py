@@ -1,7 +1,7 @@
 """Plans of offset changes, made from the options of `group reset` and `group import`.
 
-A new offset is always in the log and on a message boundary: other offsets are moved there, and
-the plan notes it. `changes` applies plans.
+A new offset is always in the log and on a message boundary: other offsets are moved there, and the
+plan notes it. `changes` applies plans. A malformed option or file is a UsageError.
 """
 
 from __future__ import annotations
@@ -42,20 +42,15 @@ _GONE = "the partition is on no live broker"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The planned change of a group's offset in one partition.
-
-    `current` is the node as it was read, None if there is none; `new` is None to delete the
-    offset. With `keeps` the offset is not changed, and `notes` say why; with `fails` that is not
-    what the user asked for.
-    """
+    """The planned change of a group's offset in one partition."""
 
     group: str
     partition: TopicPartition
-    current: StoredOffset | None
-    new: int | None
-    notes: tuple[str, ...] = ()
+    current: StoredOffset | None  # the node as it was read
+    new: int | None  # None to delete the offset
+    notes: tuple[str, ...] = ()  # how `new` was adjusted, or why the offset is kept
     keeps: bool = False
-    fails: bool = False
+    fails: bool = False  # it is kept, but the user asked for a change
 
     @property
     def current_offset(self) -> int | None:
@@ -102,11 +97,7 @@ of a file, or to those of another group."""
 
 
 def parse_shift(text: str) -> ByMessages | ByBytes:
-    """Parse `+N`, `-N`, `+SIZE` or `-SIZE`.
-
-    Raises:
-        UsageError: it is none of these.
-    """
+    """Parse `+N`, `-N`, `+SIZE` or `-SIZE`."""
     if text[:1] in ("+", "-"):
         start = parse_offset_spec([text], now_ms=0).default
         if isinstance(start.start, ByMessages | ByBytes) and start.end is None:
@@ -115,11 +106,7 @@ def parse_shift(text: str) -> ByMessages | ByBytes:
 
 
 def parse_shift_time(text: str) -> ShiftTime:
-    """Parse a duration with a sign, such as `-1h` or `+1h`.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Parse a duration with a sign, such as `-1h` or `+1h`."""
     if text[:1] not in ("+", "-"):
         raise UsageError(f"not a time to shift by: '{text}'", hints=["valid: by:-1h, by:+10m"])
     delta_ms = parse_duration_ms(text[1:])
@@ -127,11 +114,7 @@ def parse_shift_time(text: str) -> ShiftTime:
 
 
 def parse_spec(text: str, *, now_ms: int) -> OffsetSpec:
-    """Parse an offset expression without an end.
-
-    Raises:
-        UsageError: it is none, or it has an end.
-    """
+    """Parse an offset expression without an end."""
     try:
         spec = parse_offset_spec([text], now_ms=now_ms)
     except UsageError as error:
@@ -143,13 +126,7 @@ def parse_spec(text: str, *, now_ms: int) -> OffsetSpec:
 
 
 class ResetPlanner:
-    """Plans the offset changes of one group.
-
-    Args:
-        offsets: committed offsets.
-        ends: returns the ends of a partition's log.
-        source: lists offsets and finds message boundaries.
-    """
+    """Plans the offset changes of one group."""
 
     def __init__(
         self,
@@ -164,11 +141,7 @@ class ResetPlanner:
         self._source = source
 
     def plan(self, partition: TopicPartition, target: Target) -> Change:
-        """Return the change of a partition on a live broker.
-
-        Raises:
-            BrokerError: the broker does not respond.
-        """
+        """Return the change of a partition on a live broker."""
         current = self._offsets.get(partition)
         match target:
             case OffsetSpec():
@@ -258,7 +231,7 @@ class ResetPlanner:
         found = self._source.by_time(partition, time_ms, rounded_up=delta_ms > 0)
         if delta_ms > 0:
             return self._to_offset(partition, max(end if found is None else found, offset))
-        # If the group is far behind, the segment written then may be after its offset.
+        # If the group is far behind, the segment written at that time may be after its offset.
         return self._to_offset(partition, min(start if found is None else found, offset))
 
 
@@ -284,12 +257,7 @@ class _LogPart:
 
 
 def read_entries(env: Environment, file: str) -> list[OffsetRecord]:
-    """Return the offsets of a file, `-` for standard input.
-
-    Raises:
-        UsageError: a line is malformed, or the file is not UTF-8.
-        OSError: it cannot be read.
-    """
+    """Return the offsets of a file, `-` for standard input."""
     try:
         if file == "-":
             stdin = env.streams.stdin
@@ -300,12 +268,7 @@ def read_entries(env: Environment, file: str) -> list[OffsetRecord]:
 
 
 def find_target(env: Environment, observer: GroupObserver, text: str) -> Target:
-    """Parse `--to`: an offset expression, or `shift:`, `by:`, `group:` or `file:` and a value.
-
-    Raises:
-        UsageError: it is none of these.
-        CliError: the other group does not exist.
-    """
+    """Parse `--to`: an offset expression, or `shift:`, `by:`, `group:` or `file:` and a value."""
     kind, colon, rest = text.partition(":")
     if colon and kind == "shift":
         return parse_shift(rest)
@@ -327,16 +290,7 @@ def plan_reset(
     topics: Sequence[str],
     wanted: PartitionList | None,
 ) -> list[Change]:
-    """Plan the changes of a group's offsets.
-
-    Args:
-        topics: existing topics; all of the group's if empty.
-        wanted: partitions of these topics; all if None.
-
-    Raises:
-        CliError: a topic or partition does not exist, or the group has no topics.
-        BrokerError: a broker does not respond.
-    """
+    """Plan the changes of a group's offsets in existing topics, or in all topics of the group."""
     cluster = RegistryCluster(observer.registry)
     with TopicFacts(cluster, observer.connect) as facts:
         planner = ResetPlanner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
@@ -361,16 +315,7 @@ def plan_reset(
 def plan_import(
     observer: GroupObserver, snapshot: GroupSnapshot, entries: Sequence[OffsetRecord]
 ) -> list[Change]:
-    """Plan the changes of a group's offsets to those of a file.
-
-    Args:
-        snapshot: the group, which need not exist.
-        entries: offsets for this group; of several for a partition the last one is taken.
-
-    Raises:
-        CliError: the file is a saved plan, and an offset changed since the plan was made.
-        BrokerError: a broker does not respond.
-    """
+    """Plan changes to the offsets of a file, the last of each partition; the group may be new."""
     cluster = RegistryCluster(observer.registry)
     is_live: dict[TopicPartition, bool] = dict.fromkeys(snapshot.offsets, False)
     for topic in dict.fromkeys(entry.topic for entry in entries):
@@ -410,11 +355,7 @@ def _check_current(snapshot: GroupSnapshot, partition: TopicPartition, entry: Of
 
 
 def by_group(entries: Iterable[OffsetRecord], group: str | None) -> dict[str, list[OffsetRecord]]:
-    """Return the offsets of a file by group; all for `group` if it is given.
-
-    Raises:
-        UsageError: a line names no group, and `group` is None.
-    """
+    """Return the offsets of a file by group; all for `group` if it is given."""
     groups: dict[str, list[OffsetRecord]] = {}
     for entry in entries:
         name = group or entry.group

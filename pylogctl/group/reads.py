@@ -1,4 +1,4 @@
-"""The work of the commands of `pylogctl group` that read: they render what they find."""
+"""The commands of `pylogctl group` that only read: they render their results."""
 
 from __future__ import annotations
 
@@ -41,11 +41,7 @@ class LagLimit(NamedTuple):
 
 
 def parse_limit(text: str) -> LagLimit:
-    """Parse a size with a unit, such as `64MiB` or `100B`, or a bare number of messages.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """Parse a size with a unit, such as `64MiB` or `100B`, or a bare number of messages."""
     if re.fullmatch(r"\d+", text):
         return LagLimit(int(text), in_messages=True)
     try:
@@ -82,7 +78,7 @@ def _check_brokers(env: Environment, lags: Sequence[GroupLag]) -> None:
 
 
 def warn_of_offsets(env: Environment, group: GroupSnapshot) -> None:
-    """Warn of stored offsets that are no use, and of nodes not named after a partition."""
+    """Warn of stored offsets that cannot be used, and of nodes not named after a partition."""
     for partition, stored in group.offsets.items():
         if stored.offset is None:
             env.warn(f"{partition}: the stored offset {stored.problem}")
@@ -122,10 +118,7 @@ def _observe(
     samples: int,
     with_count: bool,
 ) -> GroupLag:
-    """Return the lag of a group, sampled over a window if there is one.
-
-    Messages are counted with the last sample only.
-    """
+    """Return the lag of a group, sampled over a window if there is one."""
     with open_observer(env, group, window_ms=window_ms) as observer:
         if window_ms:
             window_s = window_ms / 1000
@@ -141,7 +134,7 @@ def _observe(
                 raise topic_not_found(topic, known)
         if not with_count:
             return observer.lag(group, topics=topics)[0]
-        with progress(env, "count", None) as meter:
+        with progress(env, "count", None) as meter:  # with the last sample only
             return observer.lag(group, topics=topics, count=meter.advance)[0]
 
 
@@ -156,11 +149,7 @@ def show_lag(
     window_ms: int,
     with_count: bool,
 ) -> None:
-    """Render the lag of a group in partitions with at least `min_lag` bytes.
-
-    Raises:
-        CliError: the lag is above the limit, or it is unknown.
-    """
+    """Render the lag of partitions with at least `min_lag` bytes; fail above `limit`."""
     with_count = with_count or (limit is not None and limit.in_messages)
     found = _observe(env, group, topics, window_ms=window_ms, samples=10, with_count=with_count)
     warn_of_offsets(env, found.snapshot)
@@ -205,11 +194,7 @@ def show_members(env: Environment, group: str) -> None:
 
 
 def verify(env: Environment, group: str) -> None:
-    """Render the problems of a group's assignment.
-
-    Raises:
-        CliError: there are problems.
-    """
+    """Render the problems of a group's assignment; fail if there are any."""
     with open_observer(env, group) as observer:
         found = observer.snapshot(group)
         live = observer.live_partitions(found)
@@ -311,11 +296,7 @@ def _show_line(env: Environment, found: GroupLag) -> None:
 
 
 def export(env: Environment, groups: Sequence[str], output: str) -> None:
-    """Write the offsets of groups, of all if none is named.
-
-    Raises:
-        CliError: a group does not exist, or offsets are no numbers, or void, and were left out.
-    """
+    """Write the offsets of groups, of all if none is named."""
     with open_observer(env, *groups) as observer:
         names = list(dict.fromkeys(groups or snapshot.list_groups(observer.session)))
         snapshots = [observer.snapshot(name) for name in names]

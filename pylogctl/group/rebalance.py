@@ -1,15 +1,14 @@
-"""Find problems in the assignment of a group, and make its members rebalance.
+"""Finds problems in the assignment of a group, and makes its members rebalance.
 
-Members watch the children of the group's `ids` node. Creating a child and deleting it at once
-makes each of them rebalance: they read the group, find the same members, and assign the
-partitions again.
+Members watch the children of the group's `ids` node. Creating a child and deleting it at once makes
+each of them rebalance: they read the group, find the same members, and assign the partitions again.
 
-The child is ephemeral, so that it goes with this process in any case. Its value is `{  }`, a
-valid subscription to no topic for 0.7's parser as well as ours, so a member that reads the group
-while the child exists assigns nothing to it. A 0.7 member that lists the child but finds it
-deleted when it reads its value fails this attempt and retries after `rebalance.backoff.ms`, as it
-does when any member leaves. Before they assign, 0.7 members commit and revoke all partitions;
-ours keep those that stay assigned to them.
+The child is ephemeral, so that it goes with this process in any case. Its value is `{  }`, a valid
+subscription to no topic for 0.7's parser as well as ours, so a member that reads the group while
+the child exists assigns nothing to it. A 0.7 member that lists the child but finds it deleted when
+it reads its value fails this attempt and retries after `rebalance.backoff.ms`, as it does when any
+member leaves. Before they assign, 0.7 members commit and revoke all partitions; ours keep those
+that stay assigned to them.
 
 Source: Kafka 0.7 `ZookeeperConsumerConnector.ZKRebalancerListener`, `ZkUtils.getConsumersPerTopic`,
 and `VerifyConsumerRebalance`, which looks for missing and dead owners only.
@@ -61,12 +60,9 @@ class GroupProblem(NamedTuple):
 
 
 def problems_of(snapshot: GroupSnapshot, live: LivePartitions) -> list[GroupProblem]:
-    """Return the problems of a group, by partition.
-
-    Every live partition of the topics that members consume must have a live owner; without
-    members, every partition of the topics that have offsets.
-    """
+    """Return the problems of a group, by partition."""
     members = {member.consumer_id: member for member in snapshot.members}
+    # Every live partition of these topics must have a live owner.
     assigned_topics = set(snapshot.subscribed_topics if members else snapshot.topics)
     found: list[GroupProblem] = []
     for partition in partitions_of(snapshot, live):
@@ -113,11 +109,7 @@ def _owner_problems(
 
 
 def trigger_rebalance(session: Session, group: str) -> None:
-    """Create and delete a member without topics, so that all members rebalance.
-
-    Raises:
-        CoordinationError: ZooKeeper does not respond.
-    """
+    """Create and delete a member without topics, so that all members rebalance."""
     consumer_id = f"{group}_pylogctl-rebalance-{uuid.uuid4().hex[:8]}"
     path = paths.consumer(group, consumer_id)
     session.create(path, encode_subscription(StaticSubscription({})), ephemeral=True)
@@ -133,17 +125,7 @@ def await_rebalance(
     clock_s: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[GroupSnapshot, list[GroupProblem]]:
-    """Wait until every partition has had the same live owner for `quiet_s`.
-
-    Args:
-        read: reads the group, and the live partitions of its topics.
-
-    Returns:
-        The last snapshot, and its problems: none unless the timeout passed.
-
-    Raises:
-        CoordinationError: ZooKeeper does not respond.
-    """
+    """Wait until every partition has had the same live owner for `quiet_s`, or the time is up."""
     started_s = clock_s()
     before: Mapping[TopicPartition, Owner] | None = None
     since_s = started_s

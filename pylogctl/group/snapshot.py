@@ -30,18 +30,13 @@ from pylogctl.format.framing import escape
 
 
 class StoredOffset(NamedTuple):
-    """A committed offset; None if the node does not hold a number, or a void one.
+    """A committed offset."""
 
-    `text` is the node's value, escaped if it is not UTF-8; `commit_ms` is the time of the last
-    write in milliseconds since 1970; `version` counts the writes; `is_void` is whether it was
-    stored before the topic was created again.
-    """
-
-    offset: int | None
-    text: str
-    commit_ms: int
-    version: int
-    is_void: bool = False
+    offset: int | None  # None if it is void, or the node does not hold a number
+    text: str  # the node's value, escaped if it is not UTF-8
+    commit_ms: int  # time of the last write, since 1970
+    version: int  # number of writes
+    is_void: bool = False  # stored before the topic was created again
 
     @property
     def problem(self) -> str:
@@ -52,28 +47,21 @@ class StoredOffset(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """An owner node: the consumer thread, and the session of the node (0 for none).
+    """An owner node."""
 
-    `czxid` changes when the node is created again.
-    """
-
-    thread_id: str
-    session_id: int
-    czxid: int
+    thread_id: str  # of the consumer thread
+    session_id: int  # session of the node; 0 for none
+    czxid: int  # changes when the node is created again
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member node.
-
-    `text` is the node's value, `subscription` None if it cannot be decoded. `stream_counts` has
-    the topics the member consumes; filters are matched against the existing topics.
-    """
+    """A member node."""
 
     consumer_id: str
-    text: str
-    subscription: Subscription | None
-    stream_counts: Mapping[str, int]
+    text: str  # the node's value
+    subscription: Subscription | None  # None if it cannot be decoded
+    stream_counts: Mapping[str, int]  # by topic; filters are matched against the existing topics
     session_id: int
     since_ms: int
 
@@ -85,16 +73,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class GroupSnapshot:
-    """All nodes of a group.
-
-    `strays` are paths below `offsets` and `owners` that are not named after a partition.
-    """
+    """All nodes of a group."""
 
     name: str
     members: tuple[Member, ...]
     owners: Mapping[TopicPartition, Owner]
     offsets: Mapping[TopicPartition, StoredOffset]
-    strays: tuple[str, ...] = ()
+    strays: tuple[str, ...] = ()  # paths of `offsets` and `owners` not named after a partition
 
     @property
     def state(self) -> str:
@@ -126,22 +111,12 @@ class GroupSnapshot:
 
 
 def list_groups(session: Session) -> list[str]:
-    """Return the names of all groups, sorted.
-
-    Raises:
-        CoordinationError: ZooKeeper does not respond.
-    """
+    """Return the names of all groups, sorted."""
     return _children(session, paths.CONSUMERS)
 
 
 def require_group(session: Session, group: str) -> None:
-    """Validate that a group exists.
-
-    Raises:
-        UsageError: the name is not valid.
-        CliError: the group does not exist; the error lists groups with similar names.
-        CoordinationError: ZooKeeper does not respond.
-    """
+    """Validate that a group exists."""
     validate_group_name(group)
     if session.exists(paths.group(group)) is not None:
         return
@@ -157,14 +132,7 @@ def require_group(session: Session, group: str) -> None:
 
 
 def read_group(session: Session, group: str, *, all_topics: Iterable[str]) -> GroupSnapshot:
-    """Read a group; the snapshot of one that does not exist is empty.
-
-    Args:
-        all_topics: existing topics, against which the filters of members are matched.
-
-    Raises:
-        CoordinationError: ZooKeeper does not respond.
-    """
+    """Read a group; the snapshot of one that does not exist is empty."""
     strays: list[str] = []
     owners = {
         partition: Owner(_text(value), stat.ephemeral_owner, stat.czxid)
