@@ -1,4 +1,4 @@
-"""Create and delete topics: on brokers, and in ZooKeeper.
+"""Creates and deletes topics: on brokers, and in ZooKeeper.
 
 A plan is made and validated on all brokers before anything is changed.
 """
@@ -56,17 +56,13 @@ class TopicCreation(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """A step of a deletion.
-
-    It is of the logs on `broker`, of a topic with replicas on all brokers, of the offsets of
-    `group`, or of the topic's node.
-    """
+    """A step of a deletion; without broker, group and replicas it is of the topic's node."""
 
     topic: str
-    broker: BrokerAddress | None
+    broker: BrokerAddress | None  # whose logs are deleted
     partition_count: int
-    group: str | None = None
-    is_replicated: bool = False
+    group: str | None = None  # whose offsets are deleted
+    is_replicated: bool = False  # the topic is deleted on all brokers
 
 
 def create_topic(
@@ -78,13 +74,7 @@ def create_topic(
     broker_ids: Sequence[int],
     if_not_exists: bool,
 ) -> None:
-    """Create a topic and render what was done; with `--dry-run`, only the plan.
-
-    Raises:
-        InvalidTopicError: the name is not valid.
-        CliError: a broker does not exist or knows only 0.7's requests, or the topic exists.
-        BrokerError: a broker or ZooKeeper does not respond.
-    """
+    """Create a topic and render what was done; with `--dry-run`, only the plan."""
     connect = connector(env)
     plan = plan_creation(
         cluster, connect, topic, partition_count=partition_count, broker_ids=broker_ids
@@ -112,7 +102,6 @@ def create_topic(
 
 
 def _create_record(topic: str, creation: TopicCreation, action: str) -> Record:
-    """Return a row of `CREATE`."""
     return {
         "topic": topic,
         "broker": creation.broker.id,
@@ -130,13 +119,7 @@ def plan_creation(
     partition_count: int,
     broker_ids: Sequence[int] = (),
 ) -> list[TopicCreation]:
-    """Return a step for each broker of `broker_ids`, or for each live one if empty.
-
-    Raises:
-        InvalidTopicError: the name is not valid.
-        CliError: a broker does not exist, or knows only 0.7's requests.
-        BrokerError: a broker or ZooKeeper does not respond.
-    """
+    """Return a step for each broker of `broker_ids`, or for each live one if empty."""
     validate_topic_name(topic)
     live = {broker.id: broker for broker in cluster.brokers()}
     if not live:
@@ -203,11 +186,7 @@ def _create_on(connect: Connect, topic: str, creation: TopicCreation) -> bool:
 
 
 def await_topic(cluster: Cluster, topic: str, homes: set[int], *, timeout_s: float) -> None:
-    """Wait until the brokers in `homes` have registered a topic that they have just created.
-
-    Raises:
-        CliError: the timeout passed.
-    """
+    """Wait until the brokers in `homes` have registered a topic that they have just created."""
     give_up_s = time.monotonic() + timeout_s
     while missing := homes - {partition.home for partition in cluster.partitions(topic)}:
         if time.monotonic() >= give_up_s:
@@ -223,15 +202,7 @@ def await_topic(cluster: Cluster, topic: str, homes: set[int], *, timeout_s: flo
 def set_partition_count(
     env: Environment, cluster: Cluster, session: Session, topic: str, partition_count: int
 ) -> None:
-    """Have each broker add partitions to a topic without replicas, and render what was done.
-
-    It is a setting of the topic, which a broker that is away, or gets the topic later, takes too.
-
-    Raises:
-        CliError: the topic has more on some broker, or so many on all; or a broker does not add
-            them in time.
-        BrokerError: ZooKeeper does not respond.
-    """
+    """Have each broker add partitions to a topic without replicas, and render what was done."""
     from broker.zk.settings import SettingsRegistry, node_of_topic  # late: kazoo
 
     counts = Counter(one.home for one in cluster.partitions(topic))
@@ -255,6 +226,7 @@ def set_partition_count(
         show("add")
         env.note("nothing changed; this was a dry run")
         return
+    # A setting of the topic: a broker that is down, or gets the topic later, applies it too.
     SettingsRegistry(session).change(
         node_of_topic(topic), lambda before: {**before, _PARTITION_COUNT: str(partition_count)}
     )
@@ -280,7 +252,7 @@ def _counts_on(cluster: Cluster, topic: str, plan: Sequence[TopicCreation]) -> l
 def delete_topics(
     env: Environment,
     cluster: Cluster,
-    session: Session | None,
+    session: Session | None,  # None if brokers are given by address
     topics: Iterable[str],
     *,
     with_data: bool,
@@ -288,17 +260,7 @@ def delete_topics(
     if_exists: bool,
     confirmed: Sequence[str],
 ) -> None:
-    """Delete topics after each name is confirmed; with `--dry-run`, only render the plan.
-
-    Says which groups have offsets of them, unless `with_offsets` deletes those too.
-
-    Args:
-        session: ZooKeeper session; None if brokers are given by address.
-        confirmed: values of `--confirm`.
-
-    Raises:
-        CliError: a deletion was not confirmed, or some topics could not be deleted.
-    """
+    """Delete topics after each name is confirmed; with `--dry-run`, only render the plan."""
     connect = connector(env)
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
 
@@ -339,7 +301,6 @@ def delete_topics(
 
 
 def _delete_record(deletion: Deletion, action: str) -> Record:
-    """Return a row of `DELETE`."""
     broker = deletion.broker
     return {
         "topic": deletion.topic,
@@ -400,7 +361,7 @@ def _plan_replicated(
     cluster: Cluster, connect: Connect, session: Session | None, topic: str
 ) -> Deletion | None:
     """Return the step that deletes a topic with replicas, None for any other topic."""
-    brokers = cluster.brokers()  # not below: that one of them is away may forbid the deletion
+    brokers = cluster.brokers()  # outside `try`: an absent broker may forbid the deletion
     try:
         metadata = cluster_metadata(brokers, connect, (topic,))
         partitions = [one for found in metadata.topics for one in found.partitions]
@@ -417,11 +378,7 @@ def _plan_replicated(
 def _delete_replicated(
     cluster: Cluster, connect: Connect, session: Session | None, topic: str, timeout_s: float
 ) -> None:
-    """Have the controller delete a topic, and wait until it is gone.
-
-    Raises:
-        CliError: it is not gone in time; the controller goes on.
-    """
+    """Have the controller delete a topic, and wait until it is gone."""
     give_up_s = time.monotonic() + timeout_s
     with suppress(UnknownTopicError):  # it is being deleted
         request = DeleteReplicatedTopicRequest(topic)
@@ -485,22 +442,15 @@ def _groups_with_offsets(session: Session, topic: str) -> dict[str, int]:
 
 
 def _delete_offsets(session: Session, group: str, topic: str) -> None:
-    """Delete the offsets of a topic that a group has stored.
-
-    Raises:
-        CoordinationError: ZooKeeper does not respond, or a member has stored another one meanwhile.
-    """
+    """Delete the offsets of a topic that a group has stored."""
     root = paths.offsets(group, topic)
     with suppress(RegistryNodeNotFoundError):
         session.delete_many(f"{root}/{name}" for name in session.children(root))
-        session.delete(root)
+        session.delete(root)  # fails if a member has stored an offset meanwhile
 
 
 def _delete_node(session: Session, topic: str, timeout_s: float) -> None:
-    """Delete a topic's ZooKeeper node once all brokers have removed their nodes below it.
-
-    Its settings go with it: they are not meant for a later topic of the name.
-    """
+    """Delete a topic's ZooKeeper node once all brokers have removed their nodes below it."""
     from broker.zk.settings import SettingsRegistry, node_of_topic  # late: kazoo
 
     path = paths.topic(topic)
@@ -510,6 +460,7 @@ def _delete_node(session: Session, topic: str, timeout_s: float) -> None:
             holders = session.children(path)
             if not holders:
                 session.delete(path)
+                # Its settings are not meant for a later topic of the name.
                 SettingsRegistry(session).delete(node_of_topic(topic))
                 return
         except RegistryNodeNotFoundError:

@@ -223,7 +223,7 @@ def describe_record(facts: PartitionFacts) -> Record:
 
 
 def describe_replicated_record(facts: PartitionFacts) -> Record:
-    """Return a row of `DESCRIBE_REPLICATED`; of a topic without replicas, too."""
+    """Return a row of `DESCRIBE_REPLICATED`, also for a topic without replicas."""
     leader, home = facts.leader, facts.partition.home
     found = facts.replicas or ReplicaFacts(0, (home,), (home,), 1, {}, None)
     followers = [id for id in found.replicas if leader is None or id != leader.id]

@@ -60,44 +60,27 @@ class TopicSummary(NamedTuple):
 
 
 class ReplicaFacts(NamedTuple):
-    """How a partition is replicated.
+    """How a partition is replicated."""
 
-    Attributes:
-        leader_epoch: one higher with each decision who leads.
-        replicas: broker ids, the preferred leader first.
-        isr: those of them that are in sync.
-        min_isr: the fewest in-sync replicas with which messages are committed.
-        lags: by how many bytes each follower is behind the end of the leader's log; None of one
-            that has not fetched since the leader leads. Nothing if the leader did not respond.
-        settings: of the topic, where they are not those of the brokers; None if unknown.
-    """
-
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    min_isr: int
+    leader_epoch: int  # one higher with each decision who leads
+    replicas: tuple[int, ...]  # broker ids, the preferred leader first
+    isr: tuple[int, ...]  # those in sync
+    min_isr: int  # fewest in-sync replicas with which messages are committed
+    # Bytes by which each follower is behind the end of the leader's log; None if it has not fetched
+    # since the leader leads. Empty if the leader did not respond.
     lags: Mapping[int, int | None]
-    settings: Mapping[str, str] | None
+    settings: Mapping[str, str] | None  # the topic's, where not those of brokers; None if unknown
 
 
 class PartitionFacts(NamedTuple):
-    """Facts about a partition; None where unknown, everywhere if its broker did not respond.
-
-    Attributes:
-        partition: which one.
-        leader: the broker that serves it; None if it has no leader.
-        ends: of what can be read.
-        segment_count: number of segment files.
-        last_append_ms: time of the last write, in milliseconds since 1970.
-        replicas: None for a partition without replicas.
-    """
+    """Facts about a partition; None where unknown, everywhere if its broker did not respond."""
 
     partition: TopicPartition
-    leader: BrokerAddress | None
-    ends: Ends | None = None
+    leader: BrokerAddress | None  # the broker that serves it; None if it has no leader
+    ends: Ends | None = None  # of its readable part
     segment_count: int | None = None
-    last_append_ms: int | None = None
-    replicas: ReplicaFacts | None = None
+    last_append_ms: int | None = None  # since 1970
+    replicas: ReplicaFacts | None = None  # None for a partition without replicas
 
 
 class TopicFacts:
@@ -109,7 +92,7 @@ class TopicFacts:
         self._closing = ExitStack()
         self.positions = self._closing.enter_context(BoundaryFinder(cluster, connect))
         self._silent: dict[int, BrokerError] = {}  # brokers that did not respond
-        self._failures: dict[int, BrokerError] = {}  # those of them that facts are missing from
+        self._failures: dict[int, BrokerError] = {}  # those of them whose facts are missing
         self._unreadable: dict[TopicPartition, BrokerError] = {}
         self._statuses: dict[int, dict[str, Any] | None] = {}
 
@@ -126,7 +109,7 @@ class TopicFacts:
 
     @property
     def unreadable(self) -> list[BrokerError]:
-        """Return an error for each partition whose log no broker can read, or serves at present."""
+        """Return an error for each partition without a leader, or whose log cannot be read."""
         return list(self._unreadable.values())
 
     def brokers_of(self, partitions: Iterable[TopicPartition]) -> set[int]:
@@ -140,10 +123,7 @@ class TopicFacts:
             raise self._failures[min(brokers)]
 
     def replicated(self, topics: Iterable[str]) -> dict[str, list[PartitionMetadata]]:
-        """Return the partitions of those topics that have replicas, by home and index.
-
-        None have where no broker responds or knows of the others: `describe` tells of both.
-        """
+        """Return the partitions of those topics that have replicas, by home and index."""
         for broker in self._cluster.brokers():
             try:
                 metadata = cluster_metadata([broker], self._connect, tuple(topics))
@@ -157,10 +137,10 @@ class TopicFacts:
                     for topic in metadata.topics
                     if any(one.is_replicated for one in topic.partitions)
                 }
-        return {}
+        return {}  # no broker responds, or a 0.7 broker knows no replicas: `describe` reports both
 
     def describe_replicated(self, known: PartitionMetadata) -> PartitionFacts:
-        """Return the facts about a partition with replicas; its leader tells most of them."""
+        """Return the facts about a partition with replicas, most of them from its leader."""
         partition = known.partition
         self._cluster.note_leader(partition, known.leader)
         replicas = ReplicaFacts(
@@ -187,12 +167,7 @@ class TopicFacts:
         )
 
     def _leader_of(self, known: PartitionMetadata) -> BrokerAddress:
-        """Return the address of the leader.
-
-        Raises:
-            LeaderNotAvailableError: there is none.
-            BrokerUnreachableError: it is not among the live brokers.
-        """
+        """Return the address of the leader; raise if there is none, or it is not live."""
         if known.leader == NO_LEADER:
             which = " or ".join(map(str, known.isr))
             raise LeaderNotAvailableError(
@@ -201,12 +176,7 @@ class TopicFacts:
         return self._cluster.address(known.leader)
 
     def _replica_record(self, leader: BrokerAddress, partition: TopicPartition) -> dict[str, Any]:
-        """Return what the leader says of a partition in its status.
-
-        Raises:
-            NotLeaderError: it does not lead it.
-            BrokerUnreachableError, RequestTimeoutError: it does not respond.
-        """
+        """Return the record of a partition in the status of its leader."""
         for record in (self._status(leader) or {}).get("replicas", ()):
             if (record["topic"], record["partition"]) == (partition.topic, partition.name):
                 if record["role"] == "leader":
@@ -217,7 +187,7 @@ class TopicFacts:
         )
 
     def _settings_of(self, topic: str) -> dict[str, str] | None:
-        """Return the settings of a topic, as a broker that responds has them in effect."""
+        """Return the settings of a topic in effect on the first broker that responds."""
         for status in self._statuses.values():
             if status is not None:
                 return dict(status["topic_settings"].get(topic, {}))
@@ -231,11 +201,7 @@ class TopicFacts:
         return None
 
     def _status(self, broker: BrokerAddress) -> dict[str, Any] | None:
-        """Return the status of a broker, which is asked once; None for a 0.7 broker.
-
-        Raises:
-            BrokerUnreachableError, RequestTimeoutError: it does not respond.
-        """
+        """Return the status of a broker, which is asked once; None for a 0.7 broker."""
         if broker.id in self._silent:
             raise self._silent[broker.id]
         if broker.id not in self._statuses:
@@ -252,12 +218,7 @@ class TopicFacts:
         return self._statuses[broker.id]
 
     def ends(self, partition: TopicPartition) -> Ends:
-        """Return the first offset and the end of a partition.
-
-        Raises:
-            BrokerError: its broker does not respond, or did not respond earlier, or cannot read
-                its log.
-        """
+        """Return the first offset and the end of a partition."""
 
         def ask() -> Ends:
             return Ends(self.positions.earliest(partition), self.positions.latest(partition))
@@ -274,14 +235,7 @@ class TopicFacts:
         return TopicSummary(topic, partitions, ends)
 
     def describe(self, partition: TopicPartition, *, now_ms: int) -> PartitionFacts:
-        """Return the facts about an existing partition.
-
-        Args:
-            now_ms: current time in milliseconds since 1970.
-
-        Raises:
-            BrokerUnreachableError: its broker is not registered any more.
-        """
+        """Return the facts about an existing partition; `now_ms` is since 1970."""
         leader = self._cluster.leader(partition)
 
         def ask() -> PartitionFacts:
@@ -309,16 +263,7 @@ class TopicFacts:
     def count_messages(
         self, ends: Mapping[TopicPartition, Ends], advance: Callable[[int], None]
     ) -> int:
-        """Return the number of messages between the ends, by reading all of them.
-
-        Args:
-            ends: offsets to count between, on message boundaries.
-            advance: called with the number of bytes of each chunk that was read.
-
-        Raises:
-            CliError: a message is corrupt.
-            BrokerError: a broker is unreachable for longer than retries last.
-        """
+        """Count the messages between ends on message boundaries, as the function of this name."""
         ranges = {
             partition: ReadRange(MessagePosition(start), MessagePosition(end))
             for partition, (start, end) in ends.items()
@@ -341,13 +286,11 @@ class TopicFacts:
             raise
 
     def _segment_count(self, partition: TopicPartition, starts: Sequence[int]) -> int:
-        """Return the number of segments.
-
-        A 0.7 broker lists segment starts only, in which an empty last segment and the end of the
-        log look the same; there an empty last segment is not counted.
-        """
+        """Return the number of segments."""
         status = self._status(self._cluster.leader(partition))
         if status is None:
+            # A 0.7 broker lists segment starts only, in which an empty last segment and the end of
+            # the log look the same: an empty last segment is not counted.
             return max(1, len(starts) - 1)
         attributes = status["metrics"].get(f"logs.{partition.topic}-{partition.index}")
         return 0 if attributes is None else int(attributes["NumberOfSegments"])
@@ -355,11 +298,7 @@ class TopicFacts:
     def _last_append_ms(
         self, partition: TopicPartition, starts: Sequence[int], now_ms: int
     ) -> int | None:
-        """Return the modification time of the last segment file.
-
-        No request returns it. An offsets request for a time returns the segments modified before
-        it, so the time is found by bisection.
-        """
+        """Return the modification time of the last segment file."""
         if starts[0] == starts[-1]:
             return None
         last_start = starts[-2]
@@ -368,16 +307,14 @@ class TopicFacts:
             found = self.positions.by_time(partition, time_ms, rounded_up=False)
             return found is not None and found >= last_start
 
+        # No request returns the time. An offsets request for a time returns the segments modified
+        # before it, so the time is found by bisection.
         time_ms = bisect_left(range(now_ms), True, key=is_written)
         return time_ms if time_ms < now_ms else None
 
 
 def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:
-    """Return the brokers that know only 0.7's requests and so cannot list their topics.
-
-    Raises:
-        BrokerError: a broker does not respond.
-    """
+    """Return the brokers that know only 0.7's requests and so cannot list their topics."""
     found = []
     for broker in cluster.brokers():
         connection = connect(broker)
@@ -393,22 +330,9 @@ def count_messages(
     cluster: Cluster,
     connect: Connect,
     ranges: Mapping[TopicPartition, ReadRange],
-    advance: Callable[[int], None],
+    advance: Callable[[int], None],  # called with the bytes of each chunk that was read
 ) -> dict[TopicPartition, int]:
-    """Return the number of messages in some ranges, by reading all of them.
-
-    Messages inside compressed sets are counted one by one.
-
-    Args:
-        cluster: tells which broker has which partition.
-        connect: makes connections.
-        ranges: each with an end.
-        advance: called with the number of bytes of each chunk that was read.
-
-    Raises:
-        InvalidMessageError: a message is corrupt.
-        BrokerError: a broker is unreachable for longer than retries last.
-    """
+    """Count messages by reading the ranges, which have ends; those in wrappers one by one."""
     counts = dict.fromkeys(ranges, 0)
     with ClusterReader(cluster, connect, ranges) as cluster_reader:
         for readers in cluster_reader.polls():

@@ -1,4 +1,4 @@
-"""The work of the commands of `pylogctl topic` that read: they ask brokers and render."""
+"""The commands of `pylogctl topic` that only read: they ask brokers and render."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
 
 
 def describe(env: Environment, topics: Iterable[str]) -> None:
-    """Render the partitions of topics, and of which settings those with replicas have."""
+    """Render the partitions of topics, and the settings of topics with replicas."""
     now_ms = env.clock.time_ms()
     with _open_facts(env) as (cluster, facts):
         topics = list(topics)
@@ -118,7 +118,7 @@ def describe(env: Environment, topics: Iterable[str]) -> None:
 
 
 def _note_settings(env: Environment, described: Iterable[PartitionFacts]) -> None:
-    """Tell people of the settings of topics; programs have them in each record."""
+    """Write a note of the settings of topics; documents for programs have them in each record."""
     settings = {one.partition.topic: one.replicas.settings for one in described if one.replicas}
     for topic, of_topic in settings.items():
         if of_topic:

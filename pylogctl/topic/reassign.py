@@ -1,6 +1,8 @@
 """Moving partitions to other brokers: plans, their execution, progress and end.
 
-A plan can be edited before it is executed; the controller checks all of it before it begins.
+A plan can be edited before it is executed; the controller validates all of it before it begins.
+`throttle` is in bytes per second that each broker may copy, 0 for no limit. If no controller
+responds, or it refuses, that is a BrokerError.
 """
 
 from __future__ import annotations
@@ -47,24 +49,12 @@ def make_plan(
 ) -> Plan:
     """Return the replicas that partitions would get, where these change.
 
-    Of a partition whose replicas are being changed, the target of that counts.
-
-    Args:
-        env: of the command.
-        cluster: says who has them now.
-        topics: those with replicas; all if empty.
-        broker_ids: which brokers may have replicas; all live ones if empty.
-        without: brokers that may have none.
-        replication_factor: of all partitions; None to keep that of each.
-
-    Raises:
-        CliError: a topic does not exist or has no replicas, or a broker is not live.
-        InvalidReplicationFactorError: there are fewer brokers than replicas.
-        BrokerError: no broker or no controller responds.
+    Brokers in `broker_ids` may have replicas (all live ones if empty), those in `without` none. A
+    `replication_factor` of None keeps that of each partition.
     """
     known = {one: found.replicas for one, found in replicas_of(env, cluster, topics).items()}
     for partition, change in list_reassignments(env, cluster).changes:
-        if partition in known:  # for the time being it has those before the change, too
+        if partition in known:  # until the change ends, it has the original replicas, too
             known[partition] = change.target
     metadata = cluster_metadata(cluster.brokers(), connector(env), ())
     live = {one.id for one in metadata.brokers}
@@ -85,7 +75,7 @@ def make_plan(
 def show_plan(
     env: Environment, plan: Plan, known: Mapping[TopicPartition, PartitionMetadata]
 ) -> None:
-    """Render a plan; `--output json` is what `read_plan` reads."""
+    """Render a plan; `read_plan` reads its `--output json`."""
     records = [
         {
             "topic": one.topic,
@@ -99,16 +89,7 @@ def show_plan(
 
 
 def read_plan(env: Environment, path: Path) -> Plan:
-    """Read a plan that `topic reassign plan --output json` has written.
-
-    Args:
-        env: its standard input stands for `-`.
-        path: of the file.
-
-    Raises:
-        UsageError: it is no plan.
-        OSError: the file cannot be read.
-    """
+    """Read a plan that `topic reassign plan --output json` has written; `-` is standard input."""
     if str(path) == "-":
         text = env.streams.stdin.read() if env.streams.stdin is not None else b""
     else:
@@ -131,18 +112,7 @@ def read_plan(env: Environment, path: Path) -> Plan:
 def execute(
     env: Environment, cluster: Cluster, plan: Plan, *, throttle: int = THROTTLE_STAYS
 ) -> None:
-    """Have the controller begin to move partitions, and render what became of each.
-
-    Args:
-        env: of the command.
-        cluster: has the controller.
-        plan: where partitions are to go.
-        throttle: bytes per second that each broker may copy, 0 for no limit.
-
-    Raises:
-        CliError: the plan was refused.
-        BrokerError: no controller responds.
-    """
+    """Have the controller begin to move partitions, and render the outcome for each."""
     if env.settings.dry_run:
         _validate(env, cluster, plan)
         env.note(f"{len(plan)} partitions would get other replicas; nothing changed")
@@ -153,14 +123,7 @@ def execute(
 def request(
     env: Environment, cluster: Cluster, plan: Plan, *, throttle: int = THROTTLE_STAYS
 ) -> list[PartitionOutcome]:
-    """Have the controller begin to move partitions; return what became of each.
-
-    Args:
-        env, cluster, plan, throttle: as for `execute`.
-
-    Raises:
-        BrokerError: no controller responds, or it refuses the whole plan.
-    """
+    """Have the controller begin to move partitions; return the outcome for each."""
     targets = tuple(ReplicaTarget(one, plan[one]) for one in sorted(plan))
     body = ask_controller(
         cluster.brokers(),
@@ -172,12 +135,7 @@ def request(
 
 
 def _validate(env: Environment, cluster: Cluster, plan: Plan) -> None:
-    """Refuse what the controller would refuse, for a dry run.
-
-    Raises:
-        CliError: a partition does not exist, or cannot have the replicas that it is to get.
-        BrokerError: no broker responds.
-    """
+    """Validate a plan as the controller would, for a dry run."""
     metadata = cluster_metadata(cluster.brokers(), connector(env), ())
     live = {one.id for one in metadata.brokers}
     known = replicas_of(env, cluster, sorted({one.topic for one in plan}))
@@ -195,11 +153,7 @@ def _validate(env: Environment, cluster: Cluster, plan: Plan) -> None:
 
 
 def list_reassignments(env: Environment, cluster: Cluster) -> Reassignments:
-    """Return the changes of replicas that are under way, and their throttle.
-
-    Raises:
-        BrokerError: no controller responds.
-    """
+    """Return the reassignments that are under way, and their throttle."""
     body = ask_controller(
         cluster.brokers(),
         connector(env),
@@ -210,16 +164,7 @@ def list_reassignments(env: Environment, cluster: Cluster) -> Reassignments:
 
 
 def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:
-    """Change the throttle of the changes of replicas that are under way, and render these.
-
-    Args:
-        env: of the command.
-        cluster: has the controller.
-        throttle: bytes per second that each broker may copy, 0 for no limit.
-
-    Raises:
-        BrokerError: no controller responds.
-    """
+    """Change the throttle of the reassignments that are under way, and render these."""
     changes = list_reassignments(env, cluster).changes
     limit = format_throttle(throttle)
     if not changes:
@@ -235,11 +180,7 @@ def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:
 
 
 def parse_throttle(text: str) -> int:
-    """Return the value of `--throttle` in bytes per second, 0 for `none`.
-
-    Raises:
-        UsageError: it is no rate of bytes.
-    """
+    """Return the value of `--throttle` in bytes per second, 0 for `none`."""
     if text == "none":
         return 0
     rate = parse_rate(text)
@@ -256,12 +197,7 @@ def format_throttle(bytes_per_s: int) -> str:
 
 
 def cancel(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
-    """Cancel the changes of replicas of some topics, or all that are under way.
-
-    Raises:
-        CliError: some were refused.
-        BrokerError: no controller responds.
-    """
+    """Cancel the reassignments of some topics, or all that are under way."""
     plan: Plan = {
         one.partition: ()
         for one in list_reassignments(env, cluster).changes

@@ -1,4 +1,4 @@
-"""How far changes of replicas are, and whether their throttle lets them come to an end."""
+"""Progress of replica reassignments, and whether their throttle lets them finish."""
 
 from __future__ import annotations
 
@@ -20,21 +20,13 @@ from pylogctl.topic.reassign import format_throttle, list_reassignments
 from pylogctl.topic.replication import replicas_of
 
 _SAMPLE_S = 1.0
-"""For how long it is looked at how fast messages arrive."""
+"""The time over which the rate of arriving messages is measured."""
 
 _Facts = Mapping[TopicPartition, PartitionFacts]
 
 
 def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
-    """Render the changes of replicas of some topics, or all that are under way.
-
-    With each is what is still to be copied. Warns of brokers that may copy no faster than messages
-    arrive. A leader that does not respond leaves gaps.
-
-    Raises:
-        CliError: a topic does not exist, or has no replicas.
-        BrokerError: no controller responds.
-    """
+    """Render the reassignments under way, of `topics` or all, with the bytes left to copy."""
     throttle, changes = list_reassignments(env, cluster)
     known = replicas_of(env, cluster, topics or sorted({one.partition.topic for one in changes}))
     changes = tuple(sorted(one for one in changes if one.partition in known))
@@ -48,6 +40,7 @@ def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> No
     copied = {one.partition: ids for one in changes if (ids := _added(one, known[one.partition]))}
     if not throttle or not copied:
         return
+    # Warn of brokers that may copy no faster than messages arrive.
     env.flush()
     time.sleep(_SAMPLE_S)
     later = _facts(env, cluster, [known[one] for one in copied], reports=False)
@@ -70,7 +63,7 @@ def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> No
 def _facts(
     env: Environment, cluster: Cluster, known: Sequence[PartitionMetadata], *, reports: bool
 ) -> _Facts:
-    """Return what leaders tell of partitions; report the leaders that do not respond."""
+    """Return what leaders report; with `reports`, leaders that do not respond are errors."""
     with TopicFacts(cluster, connector(env)) as source:
         found = {one.partition: source.describe_replicated(one) for one in known}
         if reports:
@@ -91,7 +84,6 @@ def _record(
     facts: PartitionFacts,
     throttle: int,
 ) -> Record:
-    """Return a row of `REASSIGN_STATUS`."""
     original, target = change.reassignment
     missing = [one for one in target if one not in known.isr]
     left, size = _left(missing, facts)
@@ -108,11 +100,11 @@ def _record(
 
 
 def _left(missing: Sequence[int], facts: PartitionFacts) -> tuple[int | None, int]:
-    """Return how much the replica that is furthest behind lacks, None if unknown; and of what."""
+    """Return the bytes that the replica furthest behind lacks (None if unknown), of how many."""
     if facts.ends is None or facts.replicas is None:
         return None, 0
     size = facts.ends.end - facts.ends.start
     lags = [facts.replicas.lags.get(one) for one in missing]
-    # one that has not fetched yet has nothing, as far as its leader knows
+    # The leader knows no lag of a replica that has not fetched yet: it counts as empty.
     left = max((size if lag is None else lag for lag in lags), default=0)
     return left, max(size, left)

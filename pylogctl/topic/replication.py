@@ -1,4 +1,7 @@
-"""Topics with replicas: what the controller is asked for, and what it decided."""
+"""Topics with replicas: requests to the controller, and its decisions.
+
+If no controller responds, or it refuses, that is a BrokerError.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +47,7 @@ def create_replicated_topic(
     settings: Sequence[Setting],
     if_not_exists: bool,
 ) -> None:
-    """Have the controller create a topic, and render its partitions.
-
-    Raises:
-        InvalidTopicError: the name is not valid.
-        CliError: the topic exists, or the brokers are not enough.
-        BrokerError: no controller responds, or it refuses.
-    """
+    """Have the controller create a topic, and render its partitions."""
     validate_topic_name(topic)
     brokers = cluster.brokers()
     if replication_factor > len(brokers):
@@ -80,11 +77,7 @@ def create_replicated_topic(
 
 
 def parse_settings(texts: Sequence[str]) -> list[Setting]:
-    """Parse values of `--set`.
-
-    Raises:
-        UsageError: one is not NAME=VALUE, or its name is unknown or its value out of range.
-    """
+    """Parse values of `--set`."""
     given = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -112,12 +105,7 @@ def _record(one: ReplicatedPartition) -> Record:
 def replicate_topic(
     env: Environment, cluster: Cluster, topic: str, replication_factor: int
 ) -> None:
-    """Have the controller give replicas to a topic without, after a question; render them.
-
-    Raises:
-        CliError: it was not confirmed.
-        BrokerError: no controller responds, or it refuses.
-    """
+    """Have the controller add replicas to a topic without any, if confirmed; render them."""
     if env.settings.dry_run:
         count = len(cluster.partitions(topic))
         env.note(f"{count} partitions would get {replication_factor} replicas; nothing changed")
@@ -132,12 +120,7 @@ def replicate_topic(
 
 
 def has_replicas(env: Environment, cluster: Cluster, topic: str) -> bool:
-    """Return whether a topic has replicas.
-
-    Raises:
-        CliError: it does not exist.
-        BrokerError: no broker responds.
-    """
+    """Return whether a topic, which must exist, has replicas."""
     try:
         replicas_of(env, cluster, [topic])
     except CliError as error:
@@ -148,12 +131,7 @@ def has_replicas(env: Environment, cluster: Cluster, topic: str) -> bool:
 
 
 def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_count: int) -> None:
-    """Have the controller add partitions to a topic until it has so many, and render the new ones.
-
-    Raises:
-        CliError: the topic has as many or more.
-        BrokerError: no controller responds, or it refuses.
-    """
+    """Have the controller add partitions up to `partition_count`, and render the new ones."""
     present = len(replicas_of(env, cluster, [topic]))
     if present >= partition_count:
         raise CliError(
@@ -171,12 +149,7 @@ def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_cou
 def replicas_of(
     env: Environment, cluster: Cluster, topics: Sequence[str]
 ) -> dict[TopicPartition, PartitionMetadata]:
-    """Return the partitions of topics with replicas, of all such topics if none is named.
-
-    Raises:
-        CliError: a topic does not exist, or has no replicas.
-        BrokerError: no broker responds.
-    """
+    """Return the partitions of topics with replicas, of all such topics if none is named."""
     metadata = cluster_metadata(cluster.brokers(), connector(env), tuple(topics) or None)
     found = {
         one.partition: one
@@ -209,16 +182,9 @@ def elect_leaders(
     *,
     confirmed: str | None,
 ) -> None:
-    """Have the controller elect leaders, and render what became of each partition.
-
-    An unclean election is asked for only where there is no leader, and confirmed by name.
-
-    Raises:
-        CliError: it was not confirmed, or some partitions were refused; or an unclean election is
-            asked for, and all partitions have leaders.
-        BrokerError: no controller responds.
-    """
+    """Have the controller elect leaders, and render the outcome for each partition."""
     known = replicas_of(env, cluster, topics)
+    # An unclean election can lose messages: only without a leader, and confirmed by name.
     if kind is ElectionKind.UNCLEAN:
         (topic,) = topics
         wanted = [one for one, found in known.items() if found.leader == NO_LEADER]
@@ -243,11 +209,7 @@ def elect_leaders(
 
 
 def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:
-    """Render what became of a request for each partition.
-
-    Raises:
-        CliError: some were refused.
-    """
+    """Render the outcome of a request for each partition; fail if some were refused."""
     refused = [one for one in outcomes if one.error != NO_ERROR]
     render(
         env,

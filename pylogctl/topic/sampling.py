@@ -1,4 +1,4 @@
-"""Sample messages of a partition, evenly spaced or at random."""
+"""Sampling messages of a partition, evenly spaced or at random."""
 
 from __future__ import annotations
 
@@ -16,14 +16,10 @@ _WHOLE_BYTES = 1 << 20
 
 
 class Sampler:
-    """Chooses messages of one partition.
+    """Chooses messages of one partition: with `random`, or evenly spaced from the first.
 
-    Args:
-        positions: asks its broker.
-        partition: the partition.
-        random: chooses messages; None to space them evenly, starting with the first.
-        whole_bytes: a range up to this size is read whole and messages are chosen by number.
-            In a larger range positions are chosen, and only the messages at them are read.
+    A range up to `whole_bytes` is read whole, and messages are chosen by number. In a larger range
+    offsets are chosen, and only the messages at them are read.
     """
 
     def __init__(
@@ -40,12 +36,7 @@ class Sampler:
         self._whole_bytes = whole_bytes
 
     def sample(self, wanted: ReadRange, count: int) -> list[MessageFacts]:
-        """Return up to `count` different messages of a range that has an end, by offset.
-
-        Raises:
-            InvalidMessageError: a message is corrupt.
-            BrokerError: the broker does not respond.
-        """
+        """Return up to `count` different messages of a range that has an end, by offset."""
         start, end = wanted.start, wanted.end
         assert end is not None, "a range to sample has an end"
         is_small = end.offset - start.offset <= self._whole_bytes
