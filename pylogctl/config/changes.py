@@ -1,4 +1,4 @@
-"""Set and unset settings in ZooKeeper: validated first, written by version, then awaited."""
+"""Sets and unsets settings in ZooKeeper: validated first, written by version, then awaited."""
 
 from __future__ import annotations
 
@@ -36,12 +36,7 @@ _Edit = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 def parse_assignments(target: Target, items: Sequence[str]) -> dict[str, str]:
-    """Return the settings in texts of the form NAME=VALUE, under the names that are stored.
-
-    Raises:
-        UsageError: a text has another form; a name is unknown, or needs a restart; a value is out
-            of range; two texts set the same.
-    """
+    """Parse texts of the form NAME=VALUE; return the settings under the names that are stored."""
     found: dict[str, str] = {}
     given: dict[str, str] = {}
     for item in items:
@@ -62,24 +57,11 @@ def set_settings(
     env: Environment,
     registry: Registry,
     target: Target,
-    texts: Mapping[str, str],
+    texts: Mapping[str, str],  # from `parse_assignments`
     *,
     may_be_absent: bool,
 ) -> None:
-    """Set settings of a topic or broker, and render what has changed.
-
-    Args:
-        env: its options of output, `--dry-run` and `--timeout`.
-        registry: started.
-        target: the topic or broker.
-        texts: as from `parse_assignments`.
-        may_be_absent: accept a topic or broker that does not exist now.
-
-    Raises:
-        CliError: there is no such topic or broker; the node has settings that are not valid; or
-            the topic cannot have what is set.
-        BrokerError: ZooKeeper failed, or the node is malformed.
-    """
+    """Set settings of a topic or broker, and render what has changed."""
     if not may_be_absent:
         try:
             validate_exists(registry, target)
@@ -115,23 +97,12 @@ def set_settings(
 def unset_settings(
     env: Environment, registry: Registry, target: Target, names: Sequence[str]
 ) -> None:
-    """Remove settings of a topic or broker, and render what has changed.
-
-    Args:
-        env: as for `set_settings`.
-        registry: started.
-        target: the topic or broker.
-        names: of the settings, also such as are not valid and were written by hand.
-
-    Raises:
-        UsageError: a name is unknown and not set.
-        BrokerError: ZooKeeper failed, or the node is malformed.
-    """
+    """Remove settings of a topic or broker, and render what has changed."""
 
     def edit(before: Mapping[str, str]) -> dict[str, str]:
         after = dict(before)
         for name in names:
-            if name in before:
+            if name in before:  # also an invalid setting that was written by hand
                 after.pop(name, None)
                 continue
             key = _key(target, _stored_name(target, name))
@@ -144,11 +115,7 @@ def unset_settings(
 
 
 def unset_all(env: Environment, registry: Registry, target: Target) -> None:
-    """Remove all settings of a topic or broker, and render what has changed.
-
-    Raises:
-        BrokerError: ZooKeeper failed.
-    """
+    """Remove all settings of a topic or broker, and render what has changed."""
     settings = SettingsRegistry(registry.session)
     try:
         before = settings.read(target.node)
@@ -178,11 +145,7 @@ def _normalize(target: Target, texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _stored_name(target: Target, name: str) -> str:
-    """Return the name under which a setting is stored.
-
-    Raises:
-        UsageError: it is unknown, or needs a restart.
-    """
+    """Return the name under which a setting is stored; UsageError if it cannot be set."""
     try:
         if target.topic is None:
             return BrokerConfig.dynamic_property(name).name
@@ -200,22 +163,17 @@ def _is_valid(target: Target, name: str) -> bool:
 
 
 def _key(target: Target, stored_name: str) -> str:
-    """Return what is the same for the names of one setting in several units."""
+    """Return the identity of a setting, which its names in several units share."""
     return BrokerConfig.property_of(stored_name).field if target.topic is None else stored_name
 
 
 def _validate_for_replicas(registry: Registry, topic: str, texts: Mapping[str, str]) -> None:
-    """Validate settings against the replicas that a topic has.
-
-    Raises:
-        UsageError: more replicas are to be in sync than there are, or the number of partitions is
-            to be set, which a replicated topic has by its assignment.
-    """
+    """Validate settings of a topic against its replicas, if it has any."""
     try:
         value, stat = registry.session.get(paths.replicated_topic(topic))
     except RegistryNodeNotFoundError:
         return
-    if PARTITION_COUNT in texts:
+    if PARTITION_COUNT in texts:  # a replicated topic has the partitions of its assignment
         raise UsageError(
             f"topic '{topic}' is replicated: {PARTITION_COUNT} does not say how many partitions "
             "it has",
@@ -230,7 +188,7 @@ def _validate_for_replicas(registry: Registry, topic: str, texts: Mapping[str, s
 
 
 def _change(env: Environment, registry: Registry, target: Target, edit: _Edit) -> None:
-    """Change the node of a target, or only show how, and wait until brokers have applied it."""
+    """Change the node of a target, or with `--dry-run` only show how; wait until it is applied."""
     settings = SettingsRegistry(registry.session)
     if env.settings.dry_run:
         before = settings.read(target.node)
@@ -258,10 +216,7 @@ def _report(env: Environment, registry: Registry, target: Target, change: Settin
 def _await_applied(
     env: Environment, registry: Registry, target: Target, wanted: Mapping[str, str]
 ) -> None:
-    """Wait until the live brokers have applied settings; warn of those that have not.
-
-    What they do not apply in time they apply later: it is stored.
-    """
+    """Wait until live brokers have applied settings; warn of those that will apply them later."""
     give_up_s = time.monotonic() + env.timeout_s(_APPLIED_WITHIN_S)
     connect = connector(env)
     for broker in registry.brokers():

@@ -201,12 +201,7 @@ def _validate_one(topic: str | None, broker: str | None) -> None:
 def _target(
     env: Environment, topic: str | None, broker: str | None
 ) -> Iterator[tuple[Registry, Target]]:
-    """Yield the registry and what `--topic` or `--broker` names.
-
-    Raises:
-        UsageError: none or both are given.
-        CliError: the broker at an address cannot be reached, or has no ZooKeeper.
-    """
+    """Yield the registry and the target that `--topic` or `--broker` names; one must be given."""
     from pylogctl.config.targets import target_of_broker, target_of_topic
 
     _validate_one(topic, broker)
@@ -236,7 +231,7 @@ def _existing(registry: Registry, topic: str) -> str:
 
 
 def _live(env: Environment, registry: Registry) -> Sequence[BrokerSettings]:
-    """Return the settings of the live brokers; those that do not tell them are reported."""
+    """Return the settings of the live brokers; those that do not report them are errors."""
     from broker.client.registry_cluster import RegistryCluster
     from pylogctl.config.targets import read_settings
 

@@ -1,4 +1,4 @@
-"""Show settings: what is in ZooKeeper, what is in effect, and how it differs."""
+"""Shows settings: those in ZooKeeper, those in effect, and differences."""
 
 from __future__ import annotations
 

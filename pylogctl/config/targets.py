@@ -1,4 +1,4 @@
-"""The topic or broker that a command is about, and what brokers tell of their settings."""
+"""The topic or broker that a command is about, and the settings that brokers report."""
 
 from __future__ import annotations
 
@@ -37,11 +37,7 @@ class Target(NamedTuple):
         return f"--broker {self.broker_id}" if self.topic is None else f"--topic {self.topic}"
 
     def normalize(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """Return settings under the names that are stored.
-
-        Raises:
-            ConfigError: one is unknown, out of range or, of a broker, needs a restart.
-        """
+        """Return settings under the names that are stored; ConfigError if one cannot be set."""
         return BrokerConfig.normalize_overrides(texts) if self.topic is None else normalize(texts)
 
     def record(self, **fields: Any) -> Record:
@@ -55,11 +51,7 @@ class Target(NamedTuple):
 
 
 def target_of_topic(topic: str) -> Target:
-    """Return a topic as a target.
-
-    Raises:
-        UsageError: its name is not valid.
-    """
+    """Return a topic as a target; an invalid name is a UsageError."""
     try:
         return Target(topic, None, node_of_topic(topic))
     except InvalidTopicError as error:
@@ -72,11 +64,7 @@ def target_of_broker(broker_id: int) -> Target:
 
 
 def validate_exists(registry: Registry, target: Target) -> None:
-    """Validate that there is such a topic, or that such a broker is registered.
-
-    Raises:
-        CliError: there is none.
-    """
+    """Validate that there is such a topic, or that such a broker is registered."""
     if target.topic is not None:
         known = registry.topics()
         is_replicated = registry.session.exists(paths.replicated_topic(target.topic)) is not None
@@ -94,25 +82,15 @@ def validate_exists(registry: Registry, target: Target) -> None:
 
 
 class BrokerSettings(NamedTuple):
-    """What a broker tells of its settings.
-
-    Attributes:
-        id: of the broker.
-        now: those in effect.
-        start: those of its start, from file and options.
-        overridden: fields that are set in ZooKeeper.
-        topics: overrides of topics in effect, by topic and name.
-        problems: why nodes in ZooKeeper are not used, by path.
-        has_zookeeper: whether it follows settings there.
-    """
+    """The settings that a broker reports."""
 
     id: int
-    now: BrokerConfig
-    start: BrokerConfig
-    overridden: frozenset[str]
-    topics: Mapping[str, Mapping[str, str]]
-    problems: Mapping[str, str]
-    has_zookeeper: bool
+    now: BrokerConfig  # in effect
+    start: BrokerConfig  # of its start, from file and options
+    overridden: frozenset[str]  # fields that are set in ZooKeeper
+    topics: Mapping[str, Mapping[str, str]]  # overrides in effect, by topic and name
+    problems: Mapping[str, str]  # why nodes in ZooKeeper are not used, by path
+    has_zookeeper: bool  # whether it follows settings there
 
     def origin(self, field: str) -> str:
         """Return where the value of a field is from: broker, start or default."""
@@ -123,7 +101,7 @@ class BrokerSettings(NamedTuple):
 
 
 def settings_in(document: Mapping[str, Any]) -> BrokerSettings | None:
-    """Return the settings in a status document; None if the broker does not tell them."""
+    """Return the settings in a status document; None if an older broker does not report them."""
     if "settings" not in document:
         return None
     settings = document["settings"]
@@ -157,7 +135,7 @@ def _fields_of(name: str) -> tuple[str, ...]:
 
 
 def read_settings(env: Environment, addresses: Sequence[BrokerAddress]) -> Iterator[BrokerSettings]:
-    """Yield the settings of brokers; one that does not tell them is reported and left out."""
+    """Yield the settings of brokers; brokers that do not report them are left out with an error."""
     connect = connector(env)
     for address in addresses:
         response = request_status(connect, address)
@@ -185,12 +163,7 @@ def warn_of_problems(env: Environment, brokers: Sequence[BrokerSettings]) -> Non
 def read_one(
     env: Environment, registry: Registry, broker_id: int
 ) -> tuple[BrokerSettings, list[BrokerSettings]]:
-    """Return the settings of a registered broker, and those of the others.
-
-    Raises:
-        CliError: there is no such broker, or it does not tell its settings.
-        BrokerError: it cannot be reached.
-    """
+    """Return the settings of a registered broker, and those of the others."""
     addresses = RegistryCluster(registry).brokers()
     validate_exists(registry, target_of_broker(broker_id))
     own = [address for address in addresses if address.id == broker_id]
@@ -199,13 +172,7 @@ def read_one(
 
 
 def read_at_address(env: Environment, address: str) -> tuple[BrokerSettings, str | None]:
-    """Return the settings of the broker at an address, and its connect string of ZooKeeper.
-
-    Raises:
-        UsageError: the address is malformed.
-        CliError: the broker does not tell its settings.
-        BrokerError: it cannot be reached.
-    """
+    """Return the settings of the broker at an address, and its connect string of ZooKeeper."""
     try:
         (found,) = parse_broker_list(address)
     except (ProtocolError, ValueError) as error:
