@@ -28,16 +28,10 @@ Selects = Callable[[LoggedChange], bool]
 def selecting(
     topic: str | None, matches: Callable[[TopicPartition], bool] | None, since_ms: int | None
 ) -> Selects:
-    """Return whether a change is wanted; those of whole brokers and of the controller always are.
-
-    Args:
-        topic: the only one; None for all.
-        matches: whether a partition is wanted; None for all.
-        since_ms: the earliest time by the clock of the broker, None for all.
-    """
+    """Return a filter of changes; those without a partition are only selected by time."""
 
     def selects(one: LoggedChange) -> bool:
-        if since_ms is not None and one.time_ms < since_ms:
+        if since_ms is not None and one.time_ms < since_ms:  # by the clock of its broker
             return False
         if one.partition is None:
             return True
@@ -49,11 +43,7 @@ def selecting(
 
 
 def show_files(env: Environment, paths: Sequence[Path], selects: Selects) -> None:
-    """Render the changes in files, or in data directories.
-
-    Raises:
-        CliError: a path does not exist or has no state-change log, or a file cannot be read.
-    """
+    """Render the changes in files, or in data directories."""
     found, done = for_each(env, "paths", paths, lambda path: _read_path(env, path))
     _show(env, [one for changes in found for one in changes], selects)
     raise_failures(env, done)
@@ -86,14 +76,7 @@ def _decode(env: Environment, source: str, lines: Iterable[bytes]) -> list[Logge
 
 
 def show_cluster(env: Environment, selects: Selects) -> None:
-    """Render the changes that all brokers of the cluster have written down.
-
-    Brokers that are not there are found by the partitions of which they have replicas.
-
-    Raises:
-        CliError: some brokers could not be asked.
-        BrokerError: none could.
-    """
+    """Render the changes that all brokers of the cluster have logged."""
     with open_cluster(env, absence=Absence.WARN) as cluster:
         connect = connector(env)
         brokers = cluster.brokers()
@@ -112,13 +95,7 @@ def show_cluster(env: Environment, selects: Selects) -> None:
 
 
 class ChangeReader:
-    """Reads the state-change log of one broker, each time from where it ended before.
-
-    Args:
-        env: is warned of lines that are no changes.
-        connect: opens connections.
-        broker: where it listens.
-    """
+    """Reads the state-change log of one broker, each time from where it ended before."""
 
     def __init__(self, env: Environment, connect: Connect, broker: BrokerAddress) -> None:
         self.broker = broker
@@ -128,7 +105,7 @@ class ChangeReader:
         self._position = -1
 
     def move(self, broker: BrokerAddress) -> None:
-        """Go on at another address of the same broker."""
+        """Continue at another address of the same broker."""
         self.close()
         self.broker = broker
 
@@ -139,12 +116,7 @@ class ChangeReader:
             self._connection = None
 
     def read(self) -> list[LoggedChange]:
-        """Return what the broker has written down since the last call.
-
-        Raises:
-            BrokerError: it does not respond, cannot read its log, or knows no such request; what it
-                has sent before that is returned by the next call.
-        """
+        """Return what the broker has logged since the last call."""
         if self._connection is None:
             self._connection = self._connect(self.broker)
         try:
@@ -164,14 +136,15 @@ class ChangeReader:
                 break
             lines += data.splitlines()
             position = start + len(data)
-        self._position = position
+        self._position = position  # not before: after an error, the next call reads all again
         return _decode(self._env, f"broker {self.broker.id}", lines)
 
 
 def _absent_brokers(cluster: Cluster, connect: Connect) -> list[int]:
+    # Absent brokers are found by the partitions of which they have replicas.
     try:
         metadata = cluster_metadata(cluster.brokers(), connect, None)
-    except BrokerError:  # what is wrong with the brokers is told already
+    except BrokerError:  # errors of the brokers are reported already
         return []
     live = {broker.id for broker in metadata.brokers}
     partitions = [one for topic in metadata.topics for one in topic.partitions]

@@ -86,7 +86,7 @@ def health(env: Environment) -> None:
     statuses = {}
     for address in sorted(metadata.brokers):
         _, document, error = request_status(connect, address)
-        if (status := document or error) is not None:  # a broker of 0.7 tells nothing
+        if (status := document or error) is not None:  # a 0.7 broker has neither
             statuses[address.id] = status
     checks = [
         *health_checks(metadata),

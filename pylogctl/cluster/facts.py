@@ -1,4 +1,4 @@
-"""What the metadata of a cluster means for whoever runs it; no I/O."""
+"""Facts and health checks of a cluster, from its metadata; no I/O."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 _IMBALANCE = 0.1
-"""The share of partitions that brokers may lead beside the preferred ones (Kafka 0.8.2)."""
+"""Share of partitions that may be led by another than the preferred replica (Kafka 0.8.2)."""
 
 
 class BrokerFacts(NamedTuple):
-    """A broker: where it is, and how many partitions it leads and holds.
-
-    One that is not registered, but has replicas, has no address.
-    """
+    """A broker, and how many partitions it leads and holds; no address if it is not registered."""
 
     id: int
     is_live: bool
@@ -33,7 +30,7 @@ class BrokerFacts(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One question about the cluster: `found` names what speaks against it."""
+    """A check of the cluster; `found` names what fails it."""
 
     name: str
     result: str
@@ -74,13 +71,7 @@ def broker_facts(metadata: ClusterMetadataResponse) -> list[BrokerFacts]:
 
 
 def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
-    """Return the answers to what an operator asks first.
-
-    Fails: a cluster with replicas without a controller; brokers that replicas are assigned to and
-    that are not registered; partitions without a leader; those in which fewer replicas are in sync
-    than the topic requires; those with a replica that is not. Warns: partitions that one more
-    failure makes unavailable; leaders that are not the preferred ones, above a tenth.
-    """
+    """Return the checks of controller, brokers, leaders and in-sync replicas."""
     partitions = partitions_of(metadata)
     replicated = [one for one in partitions if one.is_replicated]
     gone = tuple(f"broker {one.id}" for one in broker_facts(metadata) if not one.is_live)
@@ -108,7 +99,7 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
             FAIL,
             _names(replicated, lambda one: len(one.isr) < len(one.replicas)),
         ),
-        _check(
+        _check(  # one more failure makes these unavailable
             "at min in-sync replicas",
             WARN,
             _names(replicated, lambda one: len(one.isr) == one.min_isr < len(one.replicas)),
@@ -118,11 +109,7 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
 
 
 def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Check:
-    """Return whether the disks of brokers take and give messages.
-
-    Args:
-        statuses: their status documents by id, or why there is none.
-    """
+    """Check the disks of brokers by their status; an error stands for a status that is missing."""
     found = []
     for broker_id, status in statuses.items():
         if isinstance(status, BrokerError):

@@ -1,4 +1,4 @@
-"""`pylogctl cluster changes --follow`: what brokers write down from now on, in one order."""
+"""`pylogctl cluster changes --follow`: new state changes of all brokers, in one order."""
 
 from __future__ import annotations
 
@@ -23,24 +23,13 @@ _REQUEST_TIMEOUT_S = 5.0
 """A broker that takes longer holds up the others once, and is left out for `_RETRY_S`."""
 _RETRY_S = 5.0
 _FIND_S = 5.0
-"""How often it is looked which brokers there are."""
+"""How often the brokers of the cluster are listed."""
 _AWAY_RETRY_S = 30.0
-"""The same, where a broker is not registered, or it is not known which ones are."""
+"""Pause before a broker that is not registered is asked again, and after a failed listing."""
 
 
 def follow_cluster(env: Environment, selects: Selects) -> ExitStatus:
-    """Show the changes that brokers have written down, and those that come, until interrupted.
-
-    A change is shown once every broker was asked after it was read: the decision that led to it is
-    known then, whichever broker was asked first.
-
-    Returns:
-        The exit status for the signal that has ended it.
-
-    Raises:
-        UsageError: the output cannot be written as it comes.
-        BrokerError: there is no cluster, or none of its brokers responds at the start.
-    """
+    """Show the changes that brokers have logged, and new ones, until interrupted."""
     if env.settings.output == "json":
         raise UsageError(
             "--output json is one document, which --follow would never end",
@@ -65,17 +54,16 @@ def follow_cluster(env: Environment, selects: Selects) -> ExitStatus:
 
 
 class Ordering:
-    """Holds changes back for one round, and brings them in order."""
+    """Keeps changes for one round, and returns them in order."""
 
     def __init__(self) -> None:
+        # A change is returned once every broker was asked after it was read: the decision that led
+        # to it is known then, whichever broker was asked first.
         self._held: list[LoggedChange] = []
 
     def take(self, changes: Iterable[LoggedChange]) -> list[LoggedChange]:
-        """Return the changes of earlier rounds, and those of this one that come before them.
-
-        Args:
-            changes: of this round; those of each broker in the order in which it wrote them.
-        """
+        """Return the changes of earlier rounds, and those of this one that come before them."""
+        # `changes` has those of each broker in the order in which it logged them.
         old = {id(one) for one in self._held}
         ordered = merged([*self._held, *changes])
         count = max((n for n, one in enumerate(ordered, start=1) if id(one) in old), default=0)
@@ -83,7 +71,7 @@ class Ordering:
         return ordered[:count]
 
     def take_rest(self) -> list[LoggedChange]:
-        """Return those that are held back."""
+        """Return the changes that are left."""
         held, self._held = self._held, []
         return held
 
@@ -107,22 +95,16 @@ class _Output:
 
 @dataclass(slots=True)
 class _Followed:
-    """A broker; whether the cluster lists it; and why it is not asked at present, if it is not."""
+    """A broker whose changes are read."""
 
     reader: ChangeReader
-    is_listed: bool = True
-    problem: str = ""
+    is_listed: bool = True  # by the cluster
+    problem: str = ""  # why it is not asked at present
     retry_at_s: float = 0.0
 
 
 class _Brokers:
-    """The brokers of a cluster, those that are away for now too.
-
-    Args:
-        env: is told of brokers that go and come.
-        cluster: tells which there are.
-        connect: opens connections to them.
-    """
+    """The brokers of a cluster, including those that are down; warns when one stops responding."""
 
     def __init__(self, env: Environment, cluster: Cluster, connect: Connect) -> None:
         self._env = env
@@ -133,16 +115,11 @@ class _Brokers:
         self._find_problem = ""
 
     def close(self) -> None:
-        """Close all connections."""
         for one in self._followed.values():
             one.reader.close()
 
     def read_all(self) -> list[LoggedChange]:
-        """Return the changes that there are at the start.
-
-        Raises:
-            BrokerError: it is not known which brokers there are, or none responds.
-        """
+        """Return the changes at the start; raise if brokers cannot be listed, or none responds."""
         self._find()
         changes = self._read_known()
         problems = [one.problem for one in self._followed.values()]
@@ -151,7 +128,7 @@ class _Brokers:
         return changes
 
     def read(self) -> list[LoggedChange]:
-        """Return what those that respond have written down since the last call."""
+        """Return the changes since the last call, of the brokers that respond."""
         if self._env.clock.monotonic_s() >= self._find_at_s:
             try:
                 self._find()

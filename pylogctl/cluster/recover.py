@@ -1,4 +1,4 @@
-"""Topics that ZooKeeper has lost: found by the logs that brokers have of them, and made again."""
+"""Topics that ZooKeeper has lost: found by the logs that brokers have of them, and restored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
 from pylogctl.cluster.facts import FAIL, OK, Check
 
 _BATCH = 500
-"""How many partitions are restored in one request: one step of ZooKeeper takes 1 MB."""
+"""Partitions restored by one request: a request to ZooKeeper has at most 1 MB."""
 
 RECOVER = Document(
     "cluster.recover/1",
@@ -47,30 +47,16 @@ RECOVER = Document(
 
 
 class Lost(NamedTuple):
-    """A partition that ZooKeeper has lost.
+    """A partition that ZooKeeper has lost."""
 
-    Attributes:
-        record: its state after it is restored.
-        copies: the logs of it by broker id, the longest first.
-        doubts: what would be lost, or why the topic may have been deleted.
-        is_former: there is a later topic of this name among those that are lost.
-    """
-
-    record: ReplicaRecord
-    copies: Mapping[int, UnknownReplica]
-    doubts: tuple[str, ...]
-    is_former: bool
+    record: ReplicaRecord  # its state after it is restored
+    copies: Mapping[int, UnknownReplica]  # its logs by broker id, the longest first
+    doubts: tuple[str, ...]  # what would be lost, or why the topic may have been deleted
+    is_former: bool  # among the lost topics there is a later one of this name
 
 
 def plan(found: Mapping[int, Iterable[UnknownReplica]]) -> list[Lost]:
-    """Return the lost partitions, and how each is to be led.
-
-    The copy whose last leader epoch is the latest, and among those the longest, has all that was
-    committed, if an in-sync replica is among the copies: the others follow it.
-
-    Args:
-        found: what each live broker has told.
-    """
+    """Return the lost partitions, and how each is to be led; `found` is by live broker."""
     copies: dict[tuple[TopicPartition, str], dict[int, UnknownReplica]] = {}
     for broker_id, unknown in found.items():
         for one in unknown:
@@ -92,6 +78,8 @@ def _planned(
     last = max((one.record for one in by_broker.values()), key=lambda one: one.age)
     assigned = {id: one for id, one in by_broker.items() if id in last.replicas} or by_broker
     replicas = last.replicas if assigned is not by_broker else tuple(sorted(by_broker))
+    # The copy with the latest last leader epoch, and among those the longest, has all that was
+    # committed if an in-sync replica is among the copies: the others follow it.
     ordered = dict(
         sorted(
             assigned.items(),
@@ -137,7 +125,7 @@ def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[Unk
 
 
 def lost_check(env: Environment, brokers: Sequence[BrokerAddress]) -> Check:
-    """Return whether brokers have logs of topics that ZooKeeper does not know."""
+    """Check that brokers have no logs of topics that ZooKeeper does not know."""
     connect = connector(env)
     topics: set[str] = set()
     failures = []
@@ -153,18 +141,10 @@ def lost_check(env: Environment, brokers: Sequence[BrokerAddress]) -> Check:
 def recover(
     env: Environment, topics: Collection[str], *, executes: bool, discards: bool = False
 ) -> None:
-    """Show the topics that ZooKeeper has lost, and make them again over their logs.
+    """Show the topics that ZooKeeper has lost; with `executes`, restore them over their logs.
 
-    Args:
-        env: of the command.
-        topics: the only ones, also if something of them would be lost; none for all of which
-            every replica is there.
-        executes: whether to do it, after a confirmation.
-        discards: whether to delete the logs instead; only of named topics.
-
-    Raises:
-        CliError: it was not confirmed, a topic is not lost, or some are left or were refused.
-        BrokerError: no broker responds.
+    Named `topics` are restored even if some of their data would be lost; without names, topics with
+    all replicas are. `discards` deletes the logs of named topics instead.
     """
     if discards and not topics:
         raise UsageError("--discard needs --topic")
