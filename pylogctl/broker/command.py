@@ -194,7 +194,7 @@ def status(
 
 
 def _warnings(record: Mapping[str, Any]) -> Iterator[str]:
-    """Give what is wrong with a broker; a failed directory once, not for each partition there."""
+    """Yield the problems of a broker; a failed directory once, not for each of its partitions."""
     lost = [one["error"] for one in record.get("directories", ()) if one["error"]]
     yield from lost
     for failure in record.get("failures", ()):

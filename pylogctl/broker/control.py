@@ -1,4 +1,7 @@
-"""Requests to brokers from outside: find, status, shutdown; and processes of this machine."""
+"""Requests to brokers: find, status, shutdown; registrations; and processes of this machine.
+
+`session` is a started `broker.zk.session.Session`.
+"""
 
 from __future__ import annotations
 
@@ -44,17 +47,7 @@ class ShutdownStep(NamedTuple):
 def find_broker(
     cluster: Cluster, broker_id: int | None, listed: Sequence[str] = ()
 ) -> BrokerAddress:
-    """Return the broker of an id, or the only one there is, or that was given by its address.
-
-    Args:
-        cluster: its brokers; those listed tell of others.
-        broker_id: None for the only one.
-        listed: values of `--broker`.
-
-    Raises:
-        CliError: no broker has this id, or there is none.
-        UsageError: there are several and no id was given.
-    """
+    """Return the broker of an id; without one, that of the only address listed, or the only one."""
     brokers = cluster.brokers()
     if broker_id is not None:
         for address in brokers:
@@ -100,13 +93,10 @@ def request_status(connect: Connect, address: BrokerAddress) -> StatusResponse:
 
 
 def local_pid(document: Mapping[str, Any]) -> int | None:
-    """Return the process id in a broker's status document if it is a process of this machine.
-
-    It is if that process has the broker's data directory open here. The address does not show it:
-    it may be forwarded to another machine, or into a container.
-    """
+    """Return a broker's process id if that process has the data directory open on this machine."""
     from broker.log.data_directory import holder_pid
 
+    # The address does not show it: it may be forwarded to another machine, or into a container.
     pid: int | None = document.get("pid")
     if pid is None or holder_pid(Path(document["data"])) != pid:
         return None
@@ -114,23 +104,15 @@ def local_pid(document: Mapping[str, Any]) -> int | None:
 
 
 def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
-    """Shut a broker down, wait until it closes the connection, and return the steps it took.
-
-    Args:
-        connection: its timeout limits the wait for the response.
-        force: do not wait for clients to disconnect.
-
-    Raises:
-        CliError: a 0.7 broker does not know the request.
-        RequestTimeoutError: it took too long.
-        BrokerUnreachableError: it cannot be reached, or closed the connection before the response.
-    """
+    """Shut a broker down, wait until it closes the connection, and return the steps it took."""
     if connection.hello() is None:
         raise CliError(
             ExitStatus.UNSUPPORTED,
             f"{connection.name} speaks Kafka 0.7 only and cannot be asked to stop",
             hints=["send its process SIGTERM, or name its pid file: --pid-file FILE"],
         )
+    # The connection's timeout limits the wait for this response. Without `force` the broker waits
+    # for clients that send without acknowledgements.
     steps = json.loads(decode_document(connection.call(ShutdownRequest(force))))
     try:
         connection.receive()
@@ -157,14 +139,7 @@ class RegisteredBroker(NamedTuple):
 
 
 def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
-    """Yield the registered brokers by id.
-
-    Args:
-        session: a started `broker.zk.session.Session`.
-
-    Raises:
-        CoordinationError: ZooKeeper failed, or a registration is malformed.
-    """
+    """Yield the registered brokers by id."""
     topic_counts = _topic_counts(session)
     for name in sorted(_children(session, paths.BROKER_IDS), key=int):
         try:
@@ -184,14 +159,7 @@ def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
 
 
 def registered_members(session: Any) -> dict[str, int]:
-    """Return how many members each consumer group has, groups without any left out.
-
-    Args:
-        session: a started `broker.zk.session.Session`.
-
-    Raises:
-        CoordinationError: ZooKeeper failed.
-    """
+    """Return how many members each consumer group has, without groups that have none."""
     counts = {}
     for group in _children(session, paths.CONSUMERS):
         if count := len(_children(session, paths.consumer_ids(group))):
@@ -200,7 +168,6 @@ def registered_members(session: Any) -> dict[str, int]:
 
 
 def _children(session: Any, path: str) -> list[str]:
-    """Return the names below a node, none if it does not exist."""
     try:
         return sorted(session.children(path))
     except RegistryNodeNotFoundError:
@@ -219,12 +186,7 @@ _POLL_S = 0.05
 
 
 def read_pid(path: Path) -> int:
-    """Return the process id in a pid file; the process must be running.
-
-    Raises:
-        CliError: the file has no process id, or there is no such process.
-        OSError: the file cannot be read.
-    """
+    """Return the process id in a pid file; the process must be running."""
     text = path.read_text(encoding="ascii", errors="replace").strip()
     if not text.isdecimal() or int(text) < 1:
         raise CliError(ExitStatus.CONFIG, f"'{path}' holds no process id: '{text[:40]}'")

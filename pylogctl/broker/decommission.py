@@ -1,4 +1,4 @@
-"""Takes a broker away for good: its replicas move to other brokers, and it is told what stays."""
+"""Decommissions a broker: moves its replicas to other brokers, and reports partitions that stay."""
 
 from __future__ import annotations
 
@@ -30,22 +30,11 @@ from pylogctl.topic import reassign
 
 _POLL_S = 0.5
 _PATIENCE_S = 60.0
-"""How long the cluster may not answer while replicas move, as during an election."""
+"""How long the cluster may fail to respond while replicas move, as during an election."""
 
 
 def decommission(env: Environment, broker_id: int, throttle: str | None) -> None:
-    """Move all replicas away from a broker, which may be dead, and wait until that is done.
-
-    Args:
-        env: of the command.
-        broker_id: which one.
-        throttle: the value of `--throttle`.
-
-    Raises:
-        CliError: the broker is not known, the others are too few, it was not confirmed, or not
-            done in time; or partitions without replicas stay on it.
-        BrokerError: no broker responds.
-    """
+    """Move all replicas away from a broker, which may be dead, and wait until that is done."""
     limit = THROTTLE_STAYS if throttle is None else reassign.parse_throttle(throttle)
     with open_cluster(env, absence=Absence.WARN) as cluster:
         metadata = cluster_metadata(cluster.brokers(), connector(env), None)
@@ -66,7 +55,7 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
             confirm(env, "broker decommission", f"move {count} away from broker {broker_id}?")
         began_s = time.monotonic()
         while known:
-            if plan:  # else changes under way take all away
+            if plan:  # otherwise the reassignments under way move all
                 _begin(env, cluster, plan, limit)
             for partition in sorted(known):
                 if known[partition].leader == NO_LEADER:
@@ -76,7 +65,7 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
                         f"elect {partition.topic} --unclean`"
                     )
             _wait(env, cluster, broker_id, known.keys(), began_s)
-            # a topic may have been created before the change began
+            # A topic may have been created before the change began.
             metadata = cluster_metadata(cluster.brokers(), connector(env), None)
             partitions = [one for topic in metadata.topics for one in topic.partitions]
             known = _replicas_on(broker_id, partitions)
@@ -96,7 +85,6 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
 def _replicas_on(
     broker_id: int, partitions: Collection[PartitionMetadata]
 ) -> dict[TopicPartition, PartitionMetadata]:
-    """Return the partitions that have a replica on a broker."""
     return {
         one.partition: one for one in partitions if one.is_replicated and broker_id in one.replicas
     }
@@ -121,11 +109,7 @@ def _plan(
     broker_id: int,
     known: Collection[TopicPartition],
 ) -> Plan:
-    """Return the replicas that the partitions on a broker are to have.
-
-    Raises:
-        CliError: too few other brokers are live.
-    """
+    """Return the replicas that the partitions on a broker are to have."""
     if not known:
         return {}
     topics = sorted({one.topic for one in known})
@@ -174,21 +158,9 @@ def _wait(
     cluster: Cluster,
     broker_id: int,
     moving: Set[TopicPartition],
-    began_s: float,
+    began_s: float,  # when the first of them began to move: `--timeout` counts from there
 ) -> None:
-    """Wait until none of some partitions has a replica on a broker, and their changes have ended.
-
-    Args:
-        env: of the command.
-        cluster: has the controller.
-        broker_id: which broker.
-        moving: the partitions.
-        began_s: when the first of them began to move: `--timeout` counts from there.
-
-    Raises:
-        CliError: that takes longer than `--timeout`, or a change was cancelled or replaced.
-        BrokerError: the cluster has not answered for long.
-    """
+    """Wait until no `moving` partition has a replica on a broker, and their changes have ended."""
     started_s = answered_s = time.monotonic()
     with (
         announced_wait(env, f"{len(moving)} partitions to be copied"),

@@ -50,15 +50,7 @@ READY = Document(
 
 
 def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int:
-    """Run a broker until a signal or a shutdown request; return the exit status.
-
-    Returns at once where only the settings were asked for, and in the parent of a background
-    process.
-
-    Raises:
-        BrokerError: it cannot be started.
-        CliError: a setting is wrong, or its port, or that of ZooKeeper, is in use.
-    """
+    """Run a broker until a signal or a shutdown request; return the exit status."""
     layers = _config_layers(env, options)
     if options.ephemeral:
         _tell_unused_directories(env, layers)
@@ -80,14 +72,7 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
 
 
 def _config_layers(env: Environment, options: StartOptions) -> list[Layer]:
-    """Return the layers of settings: file, PYLOGCTL_X, `-X`, options; a later one overrides.
-
-    `zk.connect` is empty for no ZooKeeper, and `embedded` if one is to be started.
-
-    Raises:
-        ConfigError: the file is wrong.
-        UsageError: options contradict each other.
-    """
+    """Return the layers of settings: file, PYLOGCTL_X, `-X`, options; a later one overrides."""
     zookeeper = _zookeeper_option(env, options)
     file = options.config_file
     return [
@@ -99,11 +84,7 @@ def _config_layers(env: Environment, options: StartOptions) -> list[Layer]:
 
 
 def _tell_unused_directories(env: Environment, layers: Sequence[Layer]) -> None:
-    """Refuse directories of `-X` with `--ephemeral`; warn of those of files.
-
-    Raises:
-        UsageError: `-X` names some.
-    """
+    """Refuse directories of `-X` with `--ephemeral`; warn of those of files."""
     for layer in layers:
         for name in layer.properties:
             if BrokerConfig.name_in_07(name) != "log.dir":
@@ -116,11 +97,6 @@ def _tell_unused_directories(env: Environment, layers: Sequence[Layer]) -> None:
 
 
 def _broker_config(layers: Sequence[Layer]) -> BrokerConfig:
-    """Return the settings of all layers.
-
-    Raises:
-        CliError: a property is unknown or malformed.
-    """
     try:
         return BrokerConfig.from_properties(*(layer.properties for layer in layers))
     except ConfigError as error:
@@ -200,7 +176,6 @@ def _serve(
 
 
 def _ready_record(broker: Broker) -> Mapping[str, Any]:
-    """Return the fields of the READY line."""
     address = broker.address()
     return {
         "broker": address.id,
@@ -223,14 +198,7 @@ def _is_directory(path: Path) -> bool:
 def _embedded_zookeeper(
     env: Environment, config: BrokerConfig, wanted_port: int | None
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the address of the data directory's own ZooKeeper, and whether it was started here.
-
-    It is started unless it runs already.
-
-    Raises:
-        CliError: the port is in use.
-        BrokerError: it cannot be started.
-    """
+    """Yield the address of the data directory's own ZooKeeper, and whether it was started here."""
     from broker.zk.embedded import EmbeddedZooKeeper
 
     candidates = [path / ZOOKEEPER_NAME for path in config.data_dirs]

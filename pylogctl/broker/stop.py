@@ -37,25 +37,13 @@ from pylogctl.cli.units import format_duration
 
 STOP_TIMEOUT_S = 30.0
 _STEPS_WITHOUT_LOGS = frozenset({"move leaderships", "deregister", "leave the registry"})
-"""Steps of which no log depends: the next start finds all logs as they are, if these fail."""
+"""Steps on which no log depends: if only these fail, the next start finds complete logs."""
 
 
 def stop_broker(
     env: Environment, broker_id: int | None, *, force: bool, kill: bool, with_zookeeper: bool
 ) -> None:
-    """Ask a broker to stop, wait until it has, and write the steps it took.
-
-    Args:
-        env: names the cluster, and has the limit of time.
-        broker_id: the broker; None for the only one.
-        force: do not wait for producers of 0.7.
-        kill: kill its process if the time is up and it runs here.
-        with_zookeeper: stop it although others use the ZooKeeper that it runs.
-
-    Raises:
-        CliError: it is not found, others use its ZooKeeper, it did not stop in time, or a step
-            failed.
-    """
+    """Ask a broker (None: the only one) to stop, wait until it has, and write the steps it took."""
     with open_cluster(env) as cluster:
         address = find_broker(cluster, broker_id, env.settings.brokers)
     name = f"broker {address.id} at {address.host}:{address.port}"
@@ -94,17 +82,7 @@ def stop_broker(
 
 
 def stop_process(env: Environment, pid_file: Path, *, kill: bool, with_zookeeper: bool) -> None:
-    """Stop the process named in a pid file by SIGTERM, and wait for its end.
-
-    Args:
-        env: has the limit of time.
-        pid_file: holds its id.
-        kill: kill it if the time is up.
-        with_zookeeper: stop it although others use the ZooKeeper that it runs.
-
-    Raises:
-        CliError: there is no such process, others use its ZooKeeper, or it did not stop in time.
-    """
+    """Stop the process named in a pid file by SIGTERM, and wait for its end."""
     pid = read_pid(pid_file)
     name = what = f"process {pid}"
     zookeeper = EmbeddedZooKeeper.run_by(pid)
@@ -132,18 +110,7 @@ def stop_process(env: Environment, pid_file: Path, *, kill: bool, with_zookeeper
 def _check_users(
     env: Environment, name: str, zookeeper: str, broker_id: int | None, is_allowed: bool
 ) -> None:
-    """Validate that no other broker or group member is registered in a broker's own ZooKeeper.
-
-    Args:
-        env: has the limit of time.
-        name: of the broker, for messages.
-        zookeeper: the address of its ZooKeeper.
-        broker_id: the broker's; None if unknown: then one registered broker is taken for it.
-        is_allowed: only warn.
-
-    Raises:
-        CliError: one is registered.
-    """
+    """Validate, or warn if not, that no other broker or member uses a broker's own ZooKeeper."""
     at = replace(env, settings=replace(env.settings, zookeeper=zookeeper))
     try:
         with zookeeper_session(at) as session:
@@ -152,6 +119,7 @@ def _check_users(
     except RegistryUnreachableError as error:
         env.warn(f"cannot tell who uses the ZooKeeper of {name}: {error}")
         return
+    # Without the broker's id, one registered broker is taken for it.
     others = ids[1:] if broker_id is None else [one for one in ids if one != broker_id]
     if broker_id is None and others:
         users = [f"brokers {', '.join(map(str, ids))}"]
@@ -200,7 +168,6 @@ def _shut_down(
 
 
 def _step_line(step: ShutdownStep) -> str:
-    """Return a step as a line of text."""
     took = format_duration(step.seconds)
     if not step.is_done:
         return f"{step.name}: failed after {took}: {step.note}"
@@ -208,11 +175,7 @@ def _step_line(step: ShutdownStep) -> str:
 
 
 def _check_steps(name: str, steps: Sequence[ShutdownStep]) -> None:
-    """Validate that every step of a shutdown succeeded.
-
-    Raises:
-        CliError: one failed.
-    """
+    """Validate that every step of a shutdown succeeded."""
     failed = [step.name for step in steps if not step.is_done]
     if failed:
         hints = ["see its log for more"]
