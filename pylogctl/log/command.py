@@ -212,11 +212,7 @@ def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
 
 
 def _expanded(env: Environment, given: list[Path], *, archives: bool = True) -> list[Path]:
-    """Return the segment files of paths; a directory that has none is reported.
-
-    Raises:
-        CliError: no path has any.
-    """
+    """Return the segment files of paths; a directory that has none is reported."""
     from broker.log.segment import expand_paths
 
     found = {path: expand_paths([path], archives=archives) for path in given}

@@ -2,7 +2,7 @@
 
 Each copy is asked for digests of the same ranges, which its broker computes; where they differ,
 ranges are halved until the first byte that differs is found. A copy counts up to its own high
-watermark: what lies above may differ, as it is not committed.
+watermark: bytes above it may differ, as they are not committed.
 """
 
 from __future__ import annotations
@@ -44,78 +44,50 @@ _READ_BYTES = 1 << 20
 
 
 class Ends(NamedTuple):
-    """The first offset of a copy, and the end of what is compared of it."""
+    """The first offset of a copy, and the end of its part that is compared."""
 
     start: int
     end: int
 
 
 class Copy(Protocol):
-    """A copy of a log."""
+    """A copy of a log; BrokerError if it cannot be read."""
 
     @property
     def name(self) -> str:
         """Return the id of the broker that has it, or its path."""
 
     def ends(self) -> Ends:
-        """Return its ends.
-
-        Raises:
-            BrokerError: it cannot be read.
-        """
+        """Return its ends."""
 
     def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
         """Return the digest of a range, and the name of the segment with its first byte.
 
-        Returns:
-            None if the copy does not have all of the range, such as after retention.
-
-        Raises:
-            BrokerError: it cannot be read.
+        None if the copy does not have all of the range, such as after retention.
         """
 
 
 class Difference(NamedTuple):
-    """The first place where copies differ.
+    """The first difference between copies."""
 
-    Attributes:
-        offset: of the first byte.
-        groups: names of the copies, those together that are equal there.
-        segments: the names of the segments with that byte, by copy.
-    """
-
-    offset: int
-    groups: tuple[tuple[str, ...], ...]
-    segments: Mapping[str, str]
+    offset: int  # of the first byte
+    groups: tuple[tuple[str, ...], ...]  # names of copies, those together that are equal there
+    segments: Mapping[str, str]  # with that byte, by copy
 
 
 class Comparison(NamedTuple):
-    """What came of comparing the copies of a log.
-
-    Attributes:
-        copies: their names.
-        start: the first offset that at least two of them have, -1 if there is none.
-        end: the end of what at least two of them have; the start if all are empty.
-        compared_bytes: how far they were compared, up to a difference.
-        difference: the first one, None if they are the same.
-        failures: of copies that could not be read.
-    """
+    """The result of comparing the copies of a log, named in `copies`."""
 
     copies: tuple[str, ...]
-    start: int
-    end: int
-    compared_bytes: int
-    difference: Difference | None
-    failures: tuple[BrokerError, ...]
+    start: int  # the first offset that at least two of them have, -1 if there is none
+    end: int  # the end of what at least two of them have; the start if all are empty
+    compared_bytes: int  # up to a difference
+    difference: Difference | None  # the first one
+    failures: tuple[BrokerError, ...]  # of copies that could not be read
 
 
 def compare(copies: Sequence[Copy], advance: Callable[[int], None] = lambda _: None) -> Comparison:
-    """Compare the copies of a log up to the first difference.
-
-    Args:
-        copies: a copy that cannot be read is left out from there on.
-        advance: called with the number of bytes of each range that was compared.
-    """
+    """Compare copies of a log up to the first difference; one that cannot be read is left out."""
     failures: list[BrokerError] = []
     ends: dict[str, Ends] = {}
     readable = {}
@@ -313,18 +285,7 @@ class _FileCopy:
 
 
 def compare_replicas(env: Environment, topics: Sequence[str], wanted: PartitionList | None) -> None:
-    """Compare the replicas of partitions on the brokers of a cluster, and render what was found.
-
-    Args:
-        env: names the cluster.
-        topics: with replicas; all such topics if none is named.
-        wanted: selects partitions.
-
-    Raises:
-        CliError: copies differ, some could not be read, or a topic does not exist or has no
-            replicas.
-        BrokerError: no broker responds.
-    """
+    """Compare the replicas of partitions, of all topics if none is named; render the result."""
     with open_cluster(env, absence=Absence.WARN) as cluster, ExitStack() as closing:
         connect = connector(env)
         brokers = cluster.brokers()
@@ -383,18 +344,11 @@ def _validate_replicated(
 def compare_paths(
     env: Environment, paths: Sequence[Path], topics: Sequence[str], wanted: PartitionList | None
 ) -> None:
-    """Compare logs in files, and render what was found.
+    """Compare logs in files, and render the result.
 
-    Args:
-        env: for the output.
-        paths: data directories of brokers, of which the logs of the same partitions are compared,
-            up to the high watermarks in them; or directories of logs, or segment files, which are
-            all compared with each other.
-        topics: of data directories; all if none is named.
-        wanted: partitions of data directories.
-
-    Raises:
-        CliError: copies differ, some could not be read, or there is nothing to compare.
+    `paths` are data directories of brokers, of which the logs of the same partitions are compared,
+    up to the high watermarks in them; or directories of logs, or segment files, which are all
+    compared with each other. `topics` and `wanted` select partitions of data directories.
     """
     for path in paths:
         if not path.exists():
@@ -479,7 +433,6 @@ def _compare_all(
 
 
 def _describe(name: str, kind: str, found: Difference) -> str:
-    """Return a sentence for an error."""
     groups = [
         f"{kind}{'s' * (len(one) > 1)} {', '.join(one)}" if kind else ", ".join(one)
         for one in found.groups

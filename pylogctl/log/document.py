@@ -118,7 +118,6 @@ def with_file_column(document: Document) -> Document:
 
 
 def _problem_record(problem: SegmentProblem) -> dict[str, Any]:
-    """Return the record of a problem."""
     return {
         "file": str(problem.file),
         "pos": problem.position,
@@ -131,7 +130,6 @@ def _problem_record(problem: SegmentProblem) -> dict[str, Any]:
 
 
 def _summary_line(summary: VerifySummary, elapsed_s: float) -> str:
-    """Return the totals of a verification that took `elapsed_s` as one line."""
     files, problems = len(summary.reports), len(summary.problems)
     messages, size = summary.message_count, summary.size_bytes
     return (
@@ -179,11 +177,7 @@ def plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
 
 
 def report_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:
-    """Write the problems and totals of a verification; return the exit status.
-
-    Raises:
-        CliError: there was no file to verify.
-    """
+    """Write the problems and totals of a verification; return the exit status."""
     if not summary.reports and not summary.unreadable:
         raise CliError(ExitStatus.NOT_FOUND, "no segment files to verify", hints=[SEGMENT_NAMES])
     render(env, VERIFY, [_problem_record(problem) for problem in summary.problems])

@@ -33,29 +33,22 @@ class Dumped(NamedTuple):
 
 
 class _FileSource:
-    """Looks up offsets in one segment file, as an `OffsetSource`.
-
-    Offsets count from the base offset in the file's name, from 0 if the name has none.
-    """
+    """An `OffsetSource` of one segment file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.base = archived_base_offset_of(path) or 0
+        self.base = archived_base_offset_of(path) or 0  # 0 if the file's name has no offset
 
     def earliest(self, partition: TopicPartition) -> int:
-        """Return the file's first offset."""
         return self.base
 
     def latest(self, partition: TopicPartition) -> int:
-        """Return the offset after the file's last byte."""
         return self.base + segment_bytes(self._path)
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Refuse: a segment file has no time."""
         raise UsageError("offsets by time need a broker; a segment file stores no time")
 
     def boundary_before(self, partition: TopicPartition, position: int) -> int:
-        """Return the entry boundary at or before an offset."""
         if self.boundary_after(partition, position) == position:
             return position
         before = self.base
@@ -66,13 +59,11 @@ class _FileSource:
         return before
 
     def boundary_after(self, partition: TopicPartition, position: int) -> int:
-        """Return the entry boundary at or after an offset."""
         return self.base + first_entry_at_or_after(self._path, position - self.base)
 
     def message_counts(
         self, partition: TopicPartition, start: int, end: int
     ) -> Sequence[tuple[int, int]]:
-        """Return offset and message count of the entries between two offsets."""
         counts = []
         for entry in iter_segment_entries(self._path, start - self.base):
             if self.base + entry.offset >= end:
@@ -108,18 +99,7 @@ def _whole_entry(entry: Entry) -> Iterator[Dumped]:
 
 
 def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Dumped]:
-    """Yield the messages of a segment file in a range.
-
-    Args:
-        path: the file.
-        offsets: a start of None is that of the file.
-        shallow: do not unfold compressed entries.
-
-    Raises:
-        LogCorruptError: bytes after the last entry are no entry.
-        UsageError: an offset of the range lies inside a message.
-        OSError: the file cannot be read.
-    """
+    """Yield the messages of a segment file in a range; with `shallow`, compressed entries whole."""
     source = _FileSource(path)
     if offsets == NO_RANGE:
         found = ReadRange(MessagePosition(source.base), None)
@@ -140,14 +120,7 @@ def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Du
 def record_of(
     path: Path, dumped: Dumped, form: PayloadForm | None, *, is_json: bool
 ) -> dict[str, Any]:
-    """Return the record of a message.
-
-    Args:
-        path: of its file.
-        dumped: the message.
-        form: how the payload is shown; None to leave it out.
-        is_json: show the payload under the name by which `produce --jsonl` reads it.
-    """
+    """Return the record of a message; `form` is None to leave out the payload."""
     entry = dumped.entry
     base = archived_base_offset_of(path)
     return {
@@ -166,7 +139,7 @@ def record_of(
 
 def _payload_fields(payload: bytes, form: PayloadForm, *, is_json: bool) -> dict[str, str]:
     encoding = _ENCODINGS.get(form)
-    if is_json and encoding is not None:
+    if is_json and encoding is not None:  # under the name by which `produce --jsonl` reads it
         key, text = encode_payload(payload, encoding)
         return {key: text}
     return {"payload": PAYLOAD_TEXTS[form](payload)}

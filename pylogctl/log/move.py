@@ -25,22 +25,11 @@ _LAST_POLL_S = 1.0
 
 
 def move(env: Environment, name: str, directory: str, broker_id: int | None) -> None:
-    """Move the log of a partition, and wait until that is done.
-
-    Args:
-        env: names the cluster.
-        name: the partition, `TOPIC[HOME-INDEX]`.
-        directory: a data directory of the broker, by a path on its machine.
-        broker_id: which broker; None for the partition's home.
-
-    Raises:
-        UsageError: the name is malformed.
-        CliError: there is no such broker, or it knows only 0.7's requests.
-        BrokerError: the broker refuses or fails, or cannot be reached.
-    """
+    """Move the log of partition `name`, `TOPIC[HOME-INDEX]`, and wait until that is done."""
     partition = _parse_partition(name)
     if not directory:
         raise UsageError("--to is empty; it must be a data directory of the broker")
+    # `directory` is a path on the broker's machine.
     address = _find_broker(env, partition.home if broker_id is None else broker_id)
     connection = connector(env)(address)
     started_s = env.clock.monotonic_s()
