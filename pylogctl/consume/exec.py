@@ -45,7 +45,7 @@ _PLACE = re.compile(r"\{(" + "|".join((*_PLACES, "number")) + r")\}")
 
 
 class _CommandFailedError(Exception):
-    """A command did not end with status 0, or could not be started."""
+    """A command could not be started, or ended with another status than 0."""
 
 
 class ExecCommand:
@@ -55,11 +55,8 @@ class ExecCommand:
     it, so that it can finish.
 
     Args:
-        text: split into words as a shell does; braces that are no placeholder are kept.
-
-    Raises:
-        UsageError: the text cannot be split, is empty, or has a shell run a topic's name.
-        CliError: there is no such command.
+        text: split into words as a shell does; braces that are no placeholder are kept. Refused if
+            a shell's script in it contains the topic, or if there is no such command.
     """
 
     def __init__(self, text: str) -> None:
@@ -86,11 +83,7 @@ class ExecCommand:
         self._run_count = 0
 
     def run(self, message: RetryMessage) -> None:
-        """Run the command for a message and wait for its end.
-
-        Raises:
-            _CommandFailedError: it did not end with status 0.
-        """
+        """Run the command for a message and wait for its end; raise `_CommandFailedError`."""
         self._run_count += 1
         words = [self._fill(word, message) for word in self._words]
         try:
@@ -153,8 +146,6 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _RetryOptions:
-    """The directory for failed messages, and when the command is run for them again."""
-
     directory: Path
     in_place: InPlace
     policy: RetryPolicy
@@ -169,12 +160,7 @@ class ExecOptions:
 
 
 def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
-    """Return the values of `--exec` and its related options, of which at least one is given.
-
-    Raises:
-        UsageError: an option is malformed, or needs another one that is not given.
-        CliError: there is no such command.
-    """
+    """Return the values of `--exec` and its related options, of which at least one is given."""
     if choice.retry_dir is None:
         given = {
             "--retries": choice.retries,
@@ -196,16 +182,9 @@ def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
 def make_retry_options(
     directory: Path, retries: int, backoff: str | None, max_attempts: int | None
 ) -> _RetryOptions:
-    """Return the settings of retries.
+    """Return the settings of retries: `retries` runs at once before a message is kept.
 
-    Args:
-        directory: of the retry store.
-        retries: how often to run the command again before a message is kept.
-        backoff: the first wait, as a duration; None for the default.
-        max_attempts: in all; 0 or None for no limit.
-
-    Raises:
-        UsageError: the duration is malformed.
+    `backoff`, a duration, is the first wait; `max_attempts` in all, 0 or None for no limit.
     """
     wait_ms = parse_duration_ms(DEFAULT_BACKOFF if backoff is None else backoff)
     return _RetryOptions(
@@ -217,12 +196,7 @@ def make_retry_options(
 
 @contextmanager
 def open_executor(env: Environment, options: ExecOptions, stop: StopRequest) -> Iterator[Executor]:
-    """Give the executor, with its retry store open until the end of the block.
-
-    Raises:
-        RetryStoreBusyError: another process has the store open.
-        RetryStoreError: the store cannot be opened.
-    """
+    """Give the executor, with its retry store open and locked until the end of the block."""
     if options.retry is None:
         yield _CommandExecutor(env, options.command)
         return
@@ -242,7 +216,6 @@ class _CommandExecutor:
         self._command = command
 
     def take(self, message: MessageFacts) -> bool:
-        """Run the command for a message; return whether it succeeded."""
         try:
             self._command.run(_retry_message(message))
         except _CommandFailedError as error:
@@ -251,27 +224,21 @@ class _CommandExecutor:
         return True
 
     def work(self) -> None:
-        """Do nothing: no message is kept."""
+        """No message is kept, so none is due."""
 
     @property
     def remark(self) -> str:
-        """Return no text."""
         return ""
 
 
 class _RetryExecutor:
-    """Runs a command for each message, and keeps messages for which it fails."""
+    """Runs a command for each message; keeps messages for which it fails, so that none fails."""
 
     def __init__(self, env: Environment, handler: RetryingHandler) -> None:
         self._env = env
         self._handler = handler
 
     def take(self, message: MessageFacts) -> bool:
-        """Run the command for a message, and keep the message if it fails; return True.
-
-        Raises:
-            RetryStoreError: the message cannot be kept.
-        """
         outcome = self._handler.handle(_retry_message(message))
         if outcome is not RetryOutcome.DONE:
             where = self._handler.store.directory
@@ -279,12 +246,10 @@ class _RetryExecutor:
         return True
 
     def work(self) -> None:
-        """Run the command for one message of the store whose retry is due."""
         self._handler.retry_due()
 
     @property
     def remark(self) -> str:
-        """Return how many messages are in the store; empty for none."""
         count = len(self._handler.store)
         return f"{count} left in {self._handler.store.directory}" if count else ""
 

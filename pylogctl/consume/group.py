@@ -72,18 +72,14 @@ class StartElsewhere:
         self._warn = warn
         self._started: set[TopicPartition] = set()
         self.failure: CliError | None = None
-        """Raised later by `GroupReader`, as `load` runs in the coordinator's thread."""
+        """A start that is not valid, found in the coordinator's thread; `GroupReader` raises it."""
 
     def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
         """Have partitions start at 0 whose topic was created again."""
         self._store.void_former(creations)
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
-        """Return stored positions, replaced by the requested starts on the first load.
-
-        Raises:
-            BrokerError: the store failed, or a requested start is not valid; see `failure`.
-        """
+        """Return stored positions, replaced by the requested starts on the first load."""
         positions = self._store.load(partitions)
         fresh = set(partitions) - self._started
         starts = {}
@@ -94,7 +90,7 @@ class StartElsewhere:
                 self.failure = error
                 raise BrokerError(str(error)) from error
             except StorageError as error:
-                # the fetcher tries it again; the other partitions are not kept from the member
+                # the fetcher retries this partition; the others can be read meanwhile
                 self._warn(f"{error}; once it is readable, it is read from the group's own offset")
                 continue
             if start is not None:
@@ -119,14 +115,13 @@ class GroupReader:
     Args:
         connector: has joined the group, with a timeout so that ends and signals are noticed.
         stream: the connector's only stream.
-        ends: the end offset of each partition; None for none.
-        offsets: lists offsets.
+        ends: the end offset of each partition; None to read until a signal.
         starts: the offset store, which records a requested start that is not valid.
         patience_s: how long reading to `ends` continues while ZooKeeper is unreachable. Without
             ends the reader waits for ZooKeeper forever.
-        unowned: returns which partitions no member of the group owns.
-        unowned_limit_s: how long reading to `ends` waits for an owner of all partitions, which
-            have none while their broker is not registered.
+        unowned: returns which partitions are assigned to no member of the group.
+        unowned_limit_s: how long reading to `ends` waits until all partitions are assigned. Those
+            of a broker that is not registered are assigned to no member.
     """
 
     def __init__(
@@ -163,12 +158,6 @@ class GroupReader:
         """Give a partition after each chunk, none after a timeout, until all are read.
 
         The data must be decoded, and `take` called, before the next poll.
-
-        Raises:
-            BrokerError: an offset does not exist and no reset is configured.
-            RegistryUnreachableError: ZooKeeper is unreachable for too long.
-            BrokerUnreachableError: no member can read a partition for too long.
-            CliError: a partition does not have the requested start.
         """
         chunks = self._stream.chunks()
         while not self._is_done():
@@ -184,7 +173,7 @@ class GroupReader:
             yield (assigned,)
 
     def _check_progress(self) -> None:
-        """Raise the reason if no more chunks can come."""
+        """Raise the reason if no more chunks can arrive: see `patience_s` and `starts`."""
         if self._starts.failure is not None:
             raise self._starts.failure
         now_s = time.monotonic()
@@ -211,20 +200,17 @@ class GroupReader:
                 return False
             if offset > end:
                 beyond.append((partition, offset))
-        # Either the group has processed more since, or its stored offset is out of range: then the
-        # fetcher will reset it, and all of the partition has yet to be read.
+        # Beyond the end: either the group has processed newer messages since, or its stored offset
+        # is out of range, and the fetcher will reset it and read the whole partition.
         if not all(offset <= self._offsets.latest(partition) for partition, offset in beyond):
             return False
         others = [one for one, end in self._ends.items() if end and one not in positions]
         return not others or self._are_owned(others)
 
     def _are_owned(self, partitions: Collection[TopicPartition]) -> bool:
-        """Return whether other members own partitions, which read them to their end.
+        """Return whether partitions are assigned to other members, which read them to their end.
 
-        A partition has no owner while its broker is not registered, as its session has expired.
-
-        Raises:
-            BrokerUnreachableError: one has no owner for too long.
+        A partition is assigned to no member while its broker's session has expired.
         """
         try:
             unowned = self._unowned(partitions)
@@ -255,10 +241,6 @@ def run_in_group(
 
     The first SIGINT or SIGTERM ends the reading: written messages are committed, and this member
     leaves the group.
-
-    Raises:
-        CliError: a message is corrupt, or an offset is not valid.
-        BrokerError: ZooKeeper or a broker fails.
     """
     patience_s = request.config.zk_connection_timeout_ms / 1000
     registry = Registry(
@@ -273,7 +255,7 @@ def run_in_group(
         cluster = RegistryCluster(registry)
         leader_wait_s = request.config.leader_wait_ms / 1000
         offsets = stack.enter_context(OffsetLister(cluster, connect, leader_wait_s=leader_wait_s))
-        # The offset store is used in the coordinator's thread, and so has its own connections.
+        # The coordinator's thread uses the offset store, which so needs connections of its own.
         finder = stack.enter_context(BoundaryFinder(cluster, connect, leader_wait_s=leader_wait_s))
         starts = _starts(
             env, request, group, registry, finder, came_later=lambda one: connector.came_later(one)
@@ -338,8 +320,7 @@ def _starts(
 ) -> StartElsewhere:
     """Return the group's offset store, with the requested starts if there are no other members.
 
-    They are those of the partitions that exist already: one that comes later is read from its
-    start.
+    The starts are for partitions that exist already; those created later are read from offset 0.
     """
     wanted = request.span.starts_elsewhere
     if wanted and (members := _members(registry, group.group)):

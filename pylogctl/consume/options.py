@@ -30,7 +30,7 @@ _PATTERNS = topic_patterns("Read every topic whose whole name matches (repeatabl
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is read: topics, partitions and offsets."""
+    """The topics, partitions and offsets to read."""
 
     patterns: Annotated[TopicPatterns, _PATTERNS] = ALL_TOPICS
     partition: PartitionsOption = None
@@ -205,7 +205,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of output; at most one may be given."""
+    """The form of output, of which at most one may be given."""
 
     framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING
     jsonl: Annotated[

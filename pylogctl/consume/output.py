@@ -47,7 +47,10 @@ class Source(Protocol):
 
 
 class Consumption:
-    """Writes the messages of a source to standard output, or hands them to an executor."""
+    """Writes the messages of a source to standard output, or hands them to an executor.
+
+    `message_count` messages were written or handed over; the executor failed for `failed_count`.
+    """
 
     def __init__(self, env: Environment, plan: Plan, stop: StopRequest) -> None:
         self._env = env
@@ -59,9 +62,7 @@ class Consumption:
         self._readers: Sequence[PartitionReader] = ()  # of the last poll
         self._started_s = 0.0
         self.message_count = 0
-        """How many messages were written, or given to the executor."""
         self.failed_count = 0
-        """How many messages the executor failed to handle."""
         self._corrupt = CorruptMessages(env, plan.on_corrupt)
         self.end_reason = ""
 
@@ -70,11 +71,6 @@ class Consumption:
 
         Positions are marked as finished only after all messages before them are written and
         flushed.
-
-        Raises:
-            CliError: a message is corrupt, unless such messages are skipped.
-            BrokerError: a broker cannot be reached.
-            OSError: standard output cannot be written.
         """
         status = self._run(source)
         self._finish_all()
@@ -137,7 +133,7 @@ class Consumption:
         return self._corrupt.count
 
     def has_enough(self) -> bool:
-        """Return whether the limit of messages is reached."""
+        """Return whether `max_messages` is reached."""
         return self._plan.max_messages is not None and self.message_count >= self._plan.max_messages
 
     @property
@@ -180,7 +176,6 @@ class Consumption:
         self._env.write(text[: -len(delimiter)])
 
     def _handle_each(self, reader: PartitionReader, source: Source) -> None:
-        """Write the messages of a partition one by one, and handle corrupt ones."""
         start, first_skip = reader.offset, reader.inner
         done = start
         for entry in iter_entries(reader.data, start):
@@ -226,15 +221,8 @@ class Consumption:
     ) -> int:
         """Handle a corrupt message as `--on-corrupt` says, and return the offset to continue at.
 
-        Args:
-            reader: of its partition; all messages before it are written.
-            source: finds the next good message.
-            offset: of the corrupt message.
-            problem: for the error or warning.
-            next_offset: the message's end according to its length, None if that is corrupt.
-
-        Raises:
-            CliError: `--on-corrupt stop`, or the next good message is unknown.
+        All messages before it are written. `next_offset` is its end according to its length, None
+        if that is corrupt.
         """
         try:
             return self._corrupt.pass_over(
@@ -311,7 +299,6 @@ class Consumption:
             self._env.write(b"".join(parts))
 
     def _warn_of_first_delimiter(self, data: memoryview, offset: int, delimiter: bytes) -> None:
-        """Find the first payload that contains the delimiter, and warn of it once."""
         if self._has_warned:
             return
         for entry in iter_entries(data, offset):

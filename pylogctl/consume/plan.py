@@ -55,13 +55,8 @@ class Plan:
         render: returns a message's bytes, delimiter included.
         delimiter: follows each payload, if nothing else is written; allows the fast path.
         filters: a message must pass all.
-        max_messages: how many to write; None for all.
-        on_corrupt: how to handle a corrupt message.
-        unbuffered: flush after each message.
-        final_delimiter: write the delimiter after the last message too.
-        strict_framing: a payload that contains the delimiter is an error.
-        idle_timeout_s: end after so long without a message.
-        timeout_s: end after so long.
+        idle_timeout_s: end after this time without a message.
+        timeout_s: end after this time.
         group: the consumer group's name, for formats that show it; empty for none.
         executor: gets each message instead of standard output.
         payload_filter: applied by brokers; `filters` contains the same condition.
@@ -93,13 +88,7 @@ PRETTY = "@full"
 
 
 def make_request(env: Environment, topics: Sequence[str], options: Options) -> Request:
-    """Return what to read and how to write it.
-
-    Raises:
-        UsageError: an option is malformed, or conflicts with another one.
-        CliError: a format contains a field that is not stored, or there is no command to execute.
-        typer.Exit: `-X dump` asked for the settings alone.
-    """
+    """Return what to read and how to write it; `-X dump` raises `typer.Exit`."""
     reading, patterns = options.reading, options.reading.patterns
     config = _config(env, options.fetching)
     env = with_addresses(env, config)
@@ -136,7 +125,7 @@ def make_request(env: Environment, topics: Sequence[str], options: Options) -> R
 
 
 def _config(env: Environment, fetching: Fetching) -> ConsumerConfig:
-    """Return the consumer's settings: `-X` properties, and the options on top."""
+    """Return the consumer's settings: `-X` properties, overridden by options."""
     size, wait, buffer = fetching.fetch_size, fetching.max_wait, fetching.socket_buffer
     given = {
         "fetch.size": None if size is None else parse_size(size),
@@ -165,7 +154,6 @@ def _group_options(options: Options) -> GroupOptions | None:
 
 
 def _make_plan(env: Environment, options: Options) -> Plan:
-    """Return how to write messages and when to end."""
     chosen, form = options.chosen, options.form
     render, delimiter = _rendering(env, form)
     idle = chosen.idle_timeout
@@ -206,7 +194,7 @@ def _rendering(env: Environment, form: Form) -> tuple[Render, bytes | None]:
     if framing.shape is Shape.JSONL:
         encoding = PayloadEncoding(form.payload_encoding)
         return (lambda received: write_envelope(received.facts, encoding)), None
-    # Escapes leave no line feed in a payload, and so no delimiter to look for.
+    # With escapes no payload contains a line feed, so there is no delimiter to search for.
     is_text = framing.shape in (Shape.DELIMITED, Shape.WHOLE) and not (is_default and escapes)
     return (
         lambda received: write_message(received.facts.payload, framing, for_terminal=escapes),
@@ -215,7 +203,7 @@ def _rendering(env: Environment, form: Form) -> tuple[Render, bytes | None]:
 
 
 def _file_writer(directory: Path) -> Render:
-    """Return a renderer that writes each message to a file of its own, and returns nothing."""
+    """Return a renderer that writes each message to its own file, and returns no bytes."""
 
     def write(received: Received) -> bytes:
         facts = received.facts
@@ -244,7 +232,6 @@ def _filters(chosen: Chosen) -> list[Filter]:
 
 
 def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
-    """Return the filter for brokers, None without `--grep-at broker`."""
     if chosen.grep_at != "broker":
         return None
     from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
@@ -261,11 +248,7 @@ def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
 
 
 def _validate_exec(form: Form) -> None:
-    """Validate that no option for the form of output is given, as `--exec` gets bare payloads.
-
-    Raises:
-        UsageError: one is given.
-    """
+    """Refuse options for the form of output, as `--exec` gets bare payloads."""
     options = {
         "--jsonl": form.jsonl,
         "--raw": form.raw,
@@ -283,17 +266,13 @@ def _validate_exec(form: Form) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
-    """The options for a consumer group.
-
-    `commit` is `auto`, `exit` or `none`; `default_offset`, `start` or `end`, is used where the
-    group has no offset; `pattern` chooses topics if none is named.
-    """
+    """The options for a consumer group."""
 
     group: str
-    commit: str = "auto"
+    commit: str = "auto"  # or `exit`, `none`
     commit_interval_ms: int = 10_000
-    default_offset: str = "end"
-    pattern: str = ".*"
+    default_offset: str = "end"  # or `start`: for partitions that the group has no offset of
+    pattern: str = ".*"  # chooses topics if none is named
 
 
 def _validate_selection(
@@ -303,12 +282,7 @@ def _validate_selection(
     group: GroupOptions | None,
     span: Span,
 ) -> None:
-    """Validate the options for topics, partitions and offsets, without or with a group.
-
-    Raises:
-        UsageError: neither a topic, a pattern nor a group is given, or an option conflicts with
-            the group.
-    """
+    """Validate the options for topics, partitions and offsets, without or with a group."""
     include = reading.patterns.include
     if group is None:
         if not topics and not include:
@@ -326,12 +300,9 @@ def _validate_selection(
 
 
 def _group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
-    """Return the regular expression by which a group chooses topics; `.*` for all of them.
-
-    Raises:
-        UsageError: a pattern contains characters that 0.7's members of the group would change.
-    """
+    """Return the regular expression by which a group chooses topics."""
     for pattern in (*include, *exclude):
+        # members of version 0.7 would change such a pattern
         if re.search(r"[\s,]|^[\"']|[\"']$", pattern):
             raise UsageError(
                 f"with --group a pattern has no blank, comma or quote at its ends: '{pattern}'"
@@ -344,13 +315,9 @@ def _group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """All options of a run.
+    """All options of a run."""
 
-    `env` has the addresses of `-X` too. `wait_s` is the longest wait for topics that do not exist:
-    None for no wait, or infinity.
-    """
-
-    env: Environment
+    env: Environment  # with the addresses of `-X`
     topics: Sequence[str]
     include: Sequence[str]
     exclude: Sequence[str]
@@ -359,7 +326,7 @@ class Request:
     plan: Plan
     config: ConsumerConfig
     group: GroupOptions | None = None
-    wait_s: float | None = None
+    wait_s: float | None = None  # for topics that do not exist; None for no wait, or infinity
     strict_offset: bool = False
     one_by_one: bool = False
     execution: ExecOptions | None = None

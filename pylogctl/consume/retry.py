@@ -153,19 +153,17 @@ def _drain_by(
 
 
 def _open_store(directory: Path) -> RetryStore:
-    """Open an existing store; a mistyped name must not create one."""
     import errno
 
     from broker.tools.retry import DATABASE_NAME, RetryStore
 
-    path = directory / DATABASE_NAME
+    path = directory / DATABASE_NAME  # required, so that a mistyped name creates no store
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, "no retry store", str(path))
     return RetryStore(directory)
 
 
 def _chosen(env: Environment, store: RetryStore, take_all: bool) -> Iterable[RetryEntry]:
-    """Give every entry, or those that are due now, oldest first."""
     now_ms = env.clock.time_ms()
     for entry in store.entries():
         due_ms = entry.next_attempt_ms

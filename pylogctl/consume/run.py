@@ -27,12 +27,7 @@ from pylogctl.consume.plan import Request
 
 
 def run(request: Request) -> ExitStatus:
-    """Consume until a signal, a limit or the end of the ranges.
-
-    Raises:
-        CliError: a topic does not exist, a message is corrupt, or an offset is not valid.
-        BrokerError: a broker or ZooKeeper fails.
-    """
+    """Consume until a signal, a limit or the end of the ranges."""
     keep_freed_memory()
     env, config = request.env, request.config
     connect = connector(
@@ -62,7 +57,6 @@ def _run(
     consumption: Consumption,
     stop: StopRequest,
 ) -> ExitStatus:
-    """Select topics and partitions, and consume them."""
     include = compile_patterns(request.include, "--include")
     exclude = compile_patterns(request.exclude, "--exclude")
     waits = request.wait_s is not None
@@ -97,7 +91,6 @@ def _run_alone(
     partitions: Sequence[TopicPartition],
     consumption: Consumption,
 ) -> ExitStatus:
-    """Consume partitions without a group, all at once or one after another."""
     ranges = resolve_ranges(
         env,
         Side(cluster, connect),

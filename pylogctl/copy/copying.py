@@ -1,6 +1,6 @@
 """Copies message sets, unchanged, from partitions of a topic to partitions of another one.
 
-Messages are counted, but decoded only where the range ends inside a compressed set.
+Messages are counted, but decoded only where the range ends inside a wrapper.
 """
 
 from __future__ import annotations
@@ -55,11 +55,8 @@ class Copy:
 
     Attributes:
         producer: sends message sets; the caller closes it.
-        copied: target and progress of each source partition.
-        limits: how many messages, and how fast.
         should_stop: returns whether a signal arrived.
         advance: called with the number of bytes sent.
-        corrupt: handles corrupt messages.
         sent_sets: collects sets to read back; None for no verification.
     """
 
@@ -76,21 +73,19 @@ class Copy:
 
     @property
     def message_count(self) -> int:
-        """Return how many messages are confirmed."""
+        """Return how many messages the target confirmed."""
         return sum(one.message_count for one in self.copied.values())
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of the confirmed messages in a log."""
+        """Return the size in a log of the confirmed messages."""
         return sum(one.size_bytes for one in self.copied.values())
 
     def run(self, source: ClusterReader) -> None:
-        """Copy until the end of the ranges or the limit, and wait until consumers can read it.
+        """Copy until the end of the ranges or the limit; wait until consumers can read all of it.
 
-        Raises:
-            CliError: the target failed (the text says how much is confirmed), or a message is
-                corrupt and not skipped (all messages before it are copied).
-            BrokerError: a source broker failed.
+        A `CliError` says how much is confirmed if the target failed; if a message is corrupt and
+        not skipped, all messages before it are copied.
         """
         started_s = time.monotonic()
         try:
@@ -139,8 +134,7 @@ class Copy:
     def _copy_part(self, reader: PartitionReader, size: int, source: ClusterReader) -> int | None:
         """Send the messages in the next `size` bytes of a partition.
 
-        Returns:
-            The offset to continue at behind a corrupt message; None if there is none.
+        Returns the offset to continue at behind a corrupt message; None if there is none.
         """
         data = whole = reader.data[:size]
         found = scan(data)
@@ -159,7 +153,7 @@ class Copy:
             self._send(reader, cut)
         reader.take(cut.taken_bytes)
         if cut.taken_bytes < found.valid_bytes:
-            return None  # the limit lies inside a compressed set
+            return None  # the limit lies inside a wrapper
         if found.fault and (found.fault is not Fault.PARTIAL or reader.ends_beyond_log()):
             problem = describe_fault(found.fault, reader.offset)
         if not problem:
@@ -174,7 +168,6 @@ class Copy:
         )
 
     def _cut(self, reader: PartitionReader, data: memoryview, found: Scan) -> MessageSlice:
-        """Return the messages of the valid part of the data, up to the end of the range."""
         end = reader.end
         return slice_messages(
             data,

@@ -1,7 +1,4 @@
-"""Runs `pylogctl copy`: plans the copy, copies, waits until consumers can read it, and verifies.
-
-Also the output of the command: the record of a partition, and the summary.
-"""
+"""Runs `pylogctl copy`: plans the copy, copies, waits until consumers can read it, and verifies."""
 
 from __future__ import annotations
 
@@ -86,8 +83,7 @@ def summary_text(copy: Copy, source: str, target: str, *, is_verified: bool) -> 
 
 
 _TIMEOUT_S = 30.0
-_MAX_IN_FLIGHT = 8
-"""Sets in flight: enough to keep a broker busy, and few that may be written at an error."""
+_MAX_IN_FLIGHT = 8  # enough to keep a broker busy; after an error these may be written or not
 
 Ranges = Mapping[TopicPartition, ReadRange]
 Placement = Mapping[TopicPartition, TopicPartition]
@@ -95,29 +91,17 @@ Placement = Mapping[TopicPartition, TopicPartition]
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """The options of a copy.
-
-    Attributes:
-        source: topic to read.
-        target: topic to write to.
-        span: the range to copy.
-        max_messages: None for all.
-        keeps_names: copy to partitions of the same name; else of the same index in order.
-        rate: the upper limit of speed; None for no limit.
-        on_corrupt: how to handle a corrupt message.
-        is_verified: read everything back and compare.
-        is_strict: an offset out of range is an error.
-    """
+    """The options of a copy; None for no limit."""
 
     source: str
     target: str
     span: Span
     max_messages: int | None
-    keeps_names: bool
+    keeps_names: bool  # to partitions of the same name; else of the same index in order
     rate: Rate | None
     on_corrupt: OnCorrupt
-    is_verified: bool
-    is_strict: bool
+    is_verified: bool  # everything is read back and compared
+    is_strict: bool  # an offset out of range is an error
 
 
 def run(
@@ -125,18 +109,8 @@ def run(
 ) -> ExitStatus:
     """Copy as planned.
 
-    Args:
-        env: of the output.
-        source_env: of the cluster to read from.
-        target_env: of the cluster to write to.
-        plan: the options.
-
-    Returns:
-        The status of a signal that ended it; PARTIAL if corrupt messages were left out; else OK.
-
-    Raises:
-        CliError: a topic or partition is missing, a message is corrupt, or the target failed.
-        BrokerError: a source broker cannot be reached.
+    Returns the status of a signal that ended it; PARTIAL if corrupt messages were left out; else
+    OK.
     """
     validate_topic_name(plan.target)
     with ExitStack() as stack:
