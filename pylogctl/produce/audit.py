@@ -1,7 +1,7 @@
-"""What `produce --audit` adds: counts of what brokers have confirmed, published beside it.
+"""`produce --audit`: counts confirmed messages, and publishes the counts beside them.
 
-Messages go first: counts that cannot be published are kept, told about, and tried again when the
-next window is over; only at the end of a run is that an error.
+Messages come before counts: counts that cannot be published are kept, with a warning, and sent
+again at the end of the next window; only at the end of a run is that an error.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from pylogctl.produce.sender import Confirmed
 
 TIER = "producer"
 _MIN_WINDOW_MS = 1000
-_BRIEF_S = 0.5
-"""How long counts wait for a broker before messages go on."""
+_BRIEF_S = 0.5  # how long counts wait for a broker; messages wait for the counts meanwhile
 
 
 class AuditPlan(NamedTuple):
-    """Where counts are published; `time_of` is None to count by the time of confirmation."""
+    """Topic and window of the counts; with `time_of` None the time of confirmation counts."""
 
     topic: str
     window_ms: int
@@ -39,16 +38,7 @@ class AuditPlan(NamedTuple):
 
 
 def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
-    """Return what the options ask for; None if nothing.
-
-    Args:
-        choice: the options.
-        topic: where the messages go.
-
-    Raises:
-        UsageError: an option is malformed, or needs another one that is not given.
-        InvalidTopicError: there can be no such audit topic.
-    """
+    """Return the options as a plan; None without `--audit`. `topic` is that of the messages."""
     if choice.audit is None:
         if choice != NO_AUDIT:
             raise UsageError("--audit-window and --time-field say how --audit counts")
@@ -66,16 +56,17 @@ def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
 
 
 class AuditedSink:
-    """Sends sets as a producer does, counts what is confirmed, and publishes the counts.
+    """Sends sets as a producer does, counts confirmed messages, and publishes the counts.
 
-    `wait_until_readable` publishes all that was counted, and so does leaving it as a context.
+    `wait_until_readable` publishes everything that was counted, and so does leaving it as a
+    context.
 
     Args:
         producer: sends sets.
         counts: sends the counts, committed; closed at the end of the context.
         plan: how to count.
         clock: says when a window is over.
-        warn: told of counts that have to wait.
+        warn: gets a warning about counts that could not be published.
     """
 
     def __init__(
@@ -110,21 +101,17 @@ class AuditedSink:
         except CliError as failure:
             if error is None:
                 raise
-            if failure is not error:  # why the run failed matters more
+            if failure is not error:  # the reason of the run's failure is reported instead
                 self._warn(failure.message)
         finally:
             self._counts.close()
 
     def _is_worth_waiting(self, waiting: Waiting) -> bool:
-        """Return whether counts wait for a broker: messages do not wait for them."""
+        """Return whether to wait for a broker: briefly, as messages must not wait for counts."""
         return self._is_ending or waiting.seconds < _BRIEF_S
 
     def _publish_all(self) -> None:
-        """Publish what was counted in any window.
-
-        Raises:
-            CliError: that failed, now or before.
-        """
+        """Publish the counts of all windows; raise `CliError` if that fails or has failed."""
         if self._failure is not None:
             raise self._failure
         self._is_ending = True
@@ -142,7 +129,6 @@ class AuditedSink:
             raise self._failure from error
 
     def _next_end_ms(self) -> int:
-        """Return when the present window is over."""
         now_ms = self._clock.time_ms()
         return now_ms - now_ms % self._plan.window_ms + self._plan.window_ms
 
@@ -157,7 +143,7 @@ class AuditedSink:
             self._counter.note(topic, 1, len(payload), self._plan.time_of(payload))
 
     def due_s(self) -> float:
-        """Return when the present window is over, on the monotonic clock."""
+        """Return when the current window ends, on the monotonic clock."""
         return time.monotonic() + (self._due_ms - self._clock.time_ms()) / 1000
 
     def on_idle(self) -> None:
@@ -183,7 +169,7 @@ class AuditedSink:
         return self._producer.send_set(partition, message_set, on_complete, can_move=can_move)
 
     def poll(self) -> None:
-        """Take the acknowledgements that have come."""
+        """Process the acknowledgements that have arrived."""
         self._producer.poll()
 
     def flush(self) -> None:
@@ -191,13 +177,8 @@ class AuditedSink:
         self._producer.flush()
 
     def wait_until_readable(self) -> None:
-        """Wait until consumers can read all that was sent, and the counts of it.
-
-        Raises:
-            CliError: the counts could not be published.
-            BrokerError: see `Producer.wait_until_readable`.
-        """
+        """Wait until consumers can read everything that was sent, and its counts."""
         try:
             self._publish_all()
-        finally:  # the messages count for more
+        finally:  # messages must be readable even if their counts are lost
             self._producer.wait_until_readable()

@@ -26,8 +26,7 @@ from pylogctl.format.framing_reader import (
 from pylogctl.produce.input_reader import Input, InputError, InputStopped
 from pylogctl.produce.sender import Batch, Sender
 
-ANY_COUNT = (1 << 31) - 1
-"""As a number of messages: no limit."""
+ANY_COUNT = (1 << 31) - 1  # no limit of messages
 
 
 class Limits(NamedTuple):
@@ -40,17 +39,13 @@ class Limits(NamedTuple):
 
 
 class Quota:
-    """How many messages may still be sent.
-
-    Args:
-        max_messages: at the start; None for any number.
-    """
+    """How many messages may still be sent; None for any number."""
 
     def __init__(self, max_messages: int | None) -> None:
         self._left = max_messages
 
     def is_used_up(self) -> bool:
-        """Say whether no more may be sent."""
+        """Return whether no more messages may be sent."""
         return self._left == 0
 
     def of(self, count: int) -> int:
@@ -58,7 +53,7 @@ class Quota:
         return count if self._left is None else min(count, self._left)
 
     def use(self, count: int) -> None:
-        """Note that messages are being sent."""
+        """Subtract messages that are being sent."""
         if self._left is not None:
             self._left -= count
 
@@ -71,27 +66,16 @@ class Refusals:
     """Messages that cannot be sent: the first one ends the run, or each is reported and counted.
 
     Args:
-        skips: report them and continue.
-        tell: reports an error.
+        skips: report them with `tell` and continue.
     """
 
     def __init__(self, *, skips: bool, tell: Callable[[str], None]) -> None:
         self._skips = skips
         self._tell = tell
-        self.count = 0
-        """Messages left out."""
+        self.count = 0  # messages left out
 
     def refuse(self, error: CliError, source: str = "", count: int = 1) -> None:
-        """Leave messages out.
-
-        Args:
-            error: why they cannot be sent.
-            source: which input they are from, to put before the text.
-            count: how many they are.
-
-        Raises:
-            RefusedError: they end the run.
-        """
+        """Leave `count` messages out, or raise `RefusedError`; the input `source` precedes the text."""
         message = f"{source}{error.message}"
         if not self._skips:
             raise RefusedError(error.status, message, hints=error.hints, code=error.code)
@@ -100,9 +84,7 @@ class Refusals:
 
 
 class TextBatches:
-    """Reads delimited text, and sends it in batches to one partition: the fast way.
-
-    For runs that need no look at single messages: no Python object is made for a line.
+    """Sends delimited text in batches to one partition: the fast path, with no object for a line.
 
     Args:
         sender: takes batches.
@@ -136,16 +118,10 @@ class TextBatches:
         self._since_s: float | None = None
         self._source = ""
         self._first_number = self._number = 1
-        self.position = 0
-        """How far the current input is used, in bytes."""
+        self.position = 0  # bytes of the current input that are processed
 
     def read(self, reader: Input) -> None:
-        """Send all messages of an input.
-
-        Raises:
-            CliError: a message cannot be sent, or a broker fails.
-            InputStopped: a signal ended the input; all whole messages before that are sent.
-        """
+        """Send all messages of an input; those that are complete also if `InputStopped` ends it."""
         self._source = reader.name
         self._first_number = self._number
         self.position = 0
@@ -178,7 +154,7 @@ class TextBatches:
             return
         if self._since_s is None:
             self._since_s = time.monotonic()
-        # More lines in one go are cheaper, as long as there is no wait for them.
+        # Encoding more lines at once is cheaper, unless they have to be waited for.
         if buffer.size >= CHUNK_BYTES or (self._is_full() and not reader.is_ready()):
             self._send_lines()
 
@@ -190,7 +166,7 @@ class TextBatches:
         return has_count and self._buffer.count_lines() >= limits.batch_messages
 
     def _send_lines(self) -> None:
-        """Send the whole lines in the buffer, as far as the quota goes."""
+        """Send the complete lines in the buffer that the quota allows."""
         self._since_s = None
         while self._buffer.has_line and not self._quota.is_used_up():
             text, beyond = self._at_quota(self._buffer.take())
@@ -199,7 +175,7 @@ class TextBatches:
                 self._buffer.add(rest)
 
     def _at_quota(self, text: bytes) -> tuple[bytes, bytes]:
-        """Cut a text behind the last line that the quota allows."""
+        """Split a text behind the last line that the quota allows."""
         allowed = self._quota.of(len(text))
         if allowed == len(text):
             return text, b""
@@ -208,7 +184,7 @@ class TextBatches:
         return text[:end], text[end:]
 
     def _send_text(self, text: bytes) -> bytes:
-        """Send the whole lines of a text; return what follows them."""
+        """Send the complete lines of a text; return the rest."""
         while True:
             try:
                 encoded = self._encode(text)
@@ -244,7 +220,7 @@ class TextBatches:
             start, number = end, number + count
 
     def _send_rest(self) -> None:
-        """Send what follows the last delimiter as a message."""
+        """Send the bytes behind the last delimiter as a message."""
         if self._quota.is_used_up() or not self._buffer.size:
             self._buffer.take()
             return
@@ -263,7 +239,6 @@ class TextBatches:
         self._step(1, size + len(self._delimiter))
 
     def _refuse(self, size: int) -> None:
-        """Refuse the message at the current position."""
         number = self._number - self._first_number + 1
         error = too_large(number, self.position, size, self._limits.message_bytes)
         self._refusals.refuse(error, self._source)
@@ -274,24 +249,19 @@ class TextBatches:
 
 
 class Outgoing(NamedTuple):
-    """A message to send, and what its partition is chosen by."""
+    """A message to send, and the key or pattern that chooses its partition."""
 
     payload: bytes
     key: bytes | None = None
     partition: PartitionPattern | None = None
 
 
-ReadRecords = Callable[[ChunkReader, Refuse], Iterator[Framed]]
-"""Yields the messages of an input as soon as they are complete."""
-Interpret = Callable[[Framed, int], Outgoing]
-"""Returns the message to send for a framed one and its number in the run. Raises UsageError."""
-ChoosePartition = Callable[[Outgoing, Framed], TopicPartition]
-"""Returns the partition of a message. Raises CliError."""
+ReadRecords = Callable[[ChunkReader, Refuse], Iterator[Framed]]  # messages as soon as complete
+Interpret = Callable[[Framed, int], Outgoing]  # by the number in the run; raises UsageError
+ChoosePartition = Callable[[Outgoing, Framed], TopicPartition]  # raises CliError
 
 
 class _OpenBatch:
-    """Messages for one partition that wait to become a set."""
-
     __slots__ = ("numbers", "payload_bytes", "payloads")
 
     def __init__(self) -> None:
@@ -301,20 +271,20 @@ class _OpenBatch:
 
 
 class MessageBatches:
-    """Reads messages one by one, and sends them in batches by partition: the general way.
+    """Sends messages one by one, in a batch for each partition: the general path.
 
-    For framings beside plain delimiters, keys, templates, several partitions, receipts.
+    For framings other than delimiters, keys, templates, several partitions, and receipts.
 
     Args:
         sender: takes batches.
-        read_records: tells messages apart.
-        interpret: makes of a framed message the one to send.
+        read_records: splits an input into messages.
+        interpret: returns the message to send for a framed one.
         choose_partition: returns its partition.
         limits: of messages and batches.
         quota: how many messages to send.
         refusals: counts messages that cannot be sent.
         accepted: called with the input bytes of each message that is sent.
-        skip_empty: leave out messages without a byte.
+        skip_empty: leave out empty messages.
         is_confirmed: returns by number and payload whether an earlier run has sent a message.
     """
 
@@ -345,16 +315,10 @@ class MessageBatches:
         self._open: dict[TopicPartition, _OpenBatch] = {}
         self._since_s: float | None = None
         self._count_before = self._count = 0
-        self.position = 0
-        """How far the current input is used, in bytes."""
+        self.position = 0  # bytes of the current input that are processed
 
     def read(self, reader: Input) -> None:
-        """Send all messages of an input.
-
-        Raises:
-            CliError: a message cannot be sent, or a broker fails.
-            InputStopped: a signal ended the input; all whole messages before that are sent.
-        """
+        """Send all messages of an input; those that are complete also if `InputStopped` ends it."""
         reader.attend(self)
         self._count_before = self._count
         self.position = 0
@@ -374,7 +338,7 @@ class MessageBatches:
         self._send_all()
 
     def _records(self, reader: Input, refuse: Refuse) -> Iterator[Framed]:
-        """Yield the messages of an input; what came before its failure is sent."""
+        """Yield the messages of an input; those before a failure of the input are sent."""
         try:
             yield from self._read_records(reader, refuse)
         except (InputStopped, InputError):
@@ -383,7 +347,7 @@ class MessageBatches:
         except RefusedError:
             raise
         except CliError as error:
-            # the reader also sends while it waits, and a broker's failure is none of the input
+            # the reader also sends while it waits: this may be the failure of a broker
             if self._sender.has_failed:
                 raise
             self._send_all()
@@ -391,16 +355,16 @@ class MessageBatches:
             raise CliError(error.status, message, hints=error.hints, code=error.code) from error
 
     def due_s(self) -> float | None:
-        """Return when the messages held back must go out."""
+        """Return when open batches must be sent, if there are any."""
         return None if self._since_s is None else self._since_s + self._limits.linger_s
 
     def on_idle(self) -> None:
-        """Send the messages held back and wait for their acknowledgement."""
+        """Send open batches and wait for their acknowledgement."""
         self._send_all()
         self._sender.flush()
 
     def _refuse(self, error: CliError, reader: Input) -> None:
-        # what came before the message is sent, whatever becomes of the run
+        # messages before this one are sent, even if the refusal ends the run
         self._send_all()
         self._refusals.refuse(error, reader.name)
 

@@ -1,7 +1,7 @@
-"""What `produce` does when a broker is lost: where its messages go, how long they wait.
+"""Handles the loss of a broker in `produce`: where messages go, and how long they wait.
 
-The producer sends again what is not acknowledged. A broker that is stopped says that it has stored
-nothing of that, so there are no duplicates; one that crashed may have stored it.
+The producer sends again what is not acknowledged. A broker that is stopped says that it has
+stored none of that, so there are no duplicates; one that crashed may have stored it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,18 @@ from pylogctl.cli.errors import UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.cli.units import format_duration, parse_duration_s
 
-_TELL_AFTER_S = 3.0
-"""An election, or a broker that is restarted at once, needs no word."""
-_SAME_LOSS_S = 10.0
-"""Partitions of one lost broker move one after the other."""
+_TELL_AFTER_S = 3.0  # no warning for an election, or a broker that is restarted at once
+_SAME_LOSS_S = 10.0  # the partitions of one lost broker move one after another
 
 
 class LossRule(NamedTuple):
-    """What to do about a lost broker.
-
-    `moves` says whether messages may go to other partitions, `wait_s` how long they wait for a
-    broker until the run fails.
-    """
+    """Whether messages move to other partitions, and how long they wait before the run fails."""
 
     moves: bool
     wait_s: float
 
 
-FAIL = LossRule(moves=False, wait_s=0.0)
-"""The run fails if the broker is not there at once."""
+FAIL = LossRule(moves=False, wait_s=0.0)  # unless the broker is there at once
 
 
 def parse_loss_rule(text: str | None, *, choice_of_partition: str, wait_s: float) -> LossRule:
@@ -47,12 +40,9 @@ def parse_loss_rule(text: str | None, *, choice_of_partition: str, wait_s: float
     another one when started again, and wait if the user has.
 
     Args:
-        text: `move`, `wait`, each with `:DUR` or without, or `fail`; None if not given.
+        text: `move` or `wait`, each with `:DUR` or without, or `fail`.
         choice_of_partition: the option by which the user chooses; empty if there is none.
-        wait_s: the limit without `:DUR`; `wait` has none then.
-
-    Raises:
-        UsageError: the text is none of these, or a partition that the user chose cannot move.
+        wait_s: the limit of `move` without `:DUR`; `wait` has none then.
     """
     if text is None:
         return LossRule(not choice_of_partition, wait_s)
@@ -77,12 +67,7 @@ def parse_loss_rule(text: str | None, *, choice_of_partition: str, wait_s: float
 
 
 class BrokerWaits:
-    """Tells of brokers that are waited for, and ends the waiting at a signal.
-
-    Args:
-        stop: ends it.
-        warn: writes a warning.
-    """
+    """Reports brokers that messages wait for, and ends the waiting at a signal."""
 
     def __init__(self, stop: StopRequest, warn: Callable[[str], None]) -> None:
         self._stop = stop
@@ -91,7 +76,7 @@ class BrokerWaits:
         self._told_moves: dict[int, float] = {}  # by the broker that was lost
 
     def on_wait(self, waiting: Waiting) -> bool:
-        """Tell of a wait once, if it lasts; return whether to go on with it."""
+        """Report a wait once, if it lasts; return whether to continue waiting."""
         if waiting.seconds < _TELL_AFTER_S:
             self._is_told = False
         elif not self._is_told:
@@ -105,7 +90,7 @@ class BrokerWaits:
         return not self._stop.is_set
 
     def on_move(self, moved: Moved) -> None:
-        """Tell of messages that go to another partition, once for each loss of a broker."""
+        """Report that messages move to another partition, once for each loss of a broker."""
         now_s = time.monotonic()
         if now_s - self._told_moves.get(moved.source.home, -_SAME_LOSS_S) < _SAME_LOSS_S:
             return

@@ -1,11 +1,7 @@
-"""Bytes of standard input or a file, as they come, with something to do while nothing comes.
+"""Reads standard input or files, one after another, and runs callbacks while input is awaited.
 
-Owns the waiting: a read never waits while messages are held back longer than they may be, and a
-signal ends a wait at once. Knows nothing of messages.
-
-The inputs of a run, opened one after another.
-
-Owns what standard input may be: a terminal, closed, a pipe, a file.
+A read never waits while messages stay buffered longer than they may, and a signal ends a wait at
+once. Nothing here knows of messages. Standard input may be a terminal, closed, a pipe or a file.
 """
 
 from __future__ import annotations
@@ -36,12 +32,7 @@ class InputStopped(Exception):  # noqa: N818 - a signal's wish, not an error
 
 
 class InputError(CliError):
-    """An input cannot be opened or read.
-
-    Args:
-        name: file name, or `-`.
-        error: what the system says.
-    """
+    """An input, a file or `-`, cannot be opened or read."""
 
     def __init__(self, name: str, error: OSError) -> None:
         failure = failure_of(OSError(error.errno, error.strerror, name))
@@ -53,7 +44,7 @@ class InputError(CliError):
 
 
 class Idle(Protocol):
-    """What is done before the input is waited for."""
+    """Work to do before and while input is awaited."""
 
     def due_s(self) -> float | None:
         """Return when buffered messages must be sent, on the monotonic clock; None without any."""
@@ -67,16 +58,16 @@ class Input(Protocol):
 
     @property
     def name(self) -> str:
-        """Return what to put before a message about this input; nothing for standard input."""
+        """Return the prefix of messages about this input; empty for standard input."""
 
     def attend(self, idle: Idle) -> None:
-        """Have something done before each wait."""
+        """Run `idle` before each wait."""
 
     def is_ready(self) -> bool:
         """Return whether a read would not wait."""
 
     def read1(self, size: int, /) -> bytes:
-        """Return available bytes, waiting for at least one; empty at the end."""
+        """Return available bytes, waiting for one; empty at the end; `InputStopped` at a signal."""
 
 
 class InputReader:
@@ -90,7 +81,7 @@ class InputReader:
         chunk_bytes: the most to read at once.
         on_read: called with the bytes of each read; with 0 when a signal asks for progress.
         before_wait: called before each wait, after the attended object.
-        chore: done while the input is waited for, each time it is due.
+        chore: done while input is awaited, each time it is due.
     """
 
     def __init__(
@@ -114,7 +105,6 @@ class InputReader:
         self._chore = chore
         self._idle: Idle | None = None
         self.read_bytes = 0
-        """Bytes read."""
         self._waits = not stat.S_ISREG(os.fstat(fd).st_mode)
         self._wakeup_fd = wakeup_fd
         self._poll = select.poll()
@@ -125,31 +115,22 @@ class InputReader:
 
     @property
     def name(self) -> str:
-        """Return what to put before a message about this input; nothing for standard input."""
+        """See `Input`."""
         return "" if self._name == STDIN else f"{self._name}: "
 
     def attend(self, idle: Idle) -> None:
-        """Have something done before each wait."""
+        """See `Input`."""
         self._idle = idle
 
     def is_ready(self, timeout_s: float | None = 0.0) -> bool:
-        """Return whether a read would not wait.
-
-        Args:
-            timeout_s: how long to wait for that; None for ever.
-        """
+        """Return whether a read would not wait, within `timeout_s`; None to wait forever."""
         if not self._waits or self._stop.is_set:
             return True
         events = self._poll.poll(None if timeout_s is None else timeout_s * 1000)
         return any(fd == self._fd for fd, _ in events) or self._stop.is_set
 
     def read1(self, size: int, /) -> bytes:
-        """Return available bytes, waiting for at least one; empty at the end.
-
-        Raises:
-            InputStopped: a signal came.
-            InputError: the input cannot be read.
-        """
+        """See `Input`."""
         if not self.is_ready():
             self._wait()
         if self._stop.is_set:
@@ -180,13 +161,13 @@ class InputReader:
 
 
 def _until_due_s(idle: Idle | None) -> float | None:
-    """Return how long there is time until something is due; None for ever."""
+    """Return the time until `idle` is due; None for ever."""
     due_s = None if idle is None else idle.due_s()
     return None if due_s is None else max(0.0, due_s - time.monotonic())
 
 
 def _widen_pipe(fd: int) -> None:
-    """Let a pipe hold more, where the system allows it: fewer and larger reads."""
+    """Enlarge a pipe's buffer, where the system allows it: fewer and larger reads."""
     import fcntl
 
     if hasattr(fcntl, "F_SETPIPE_SZ"):
@@ -198,10 +179,10 @@ def _widen_pipe(fd: int) -> None:
 
 @contextmanager
 def signal_wakeup() -> Iterator[int]:
-    """Give a descriptor that becomes readable when a signal arrives, for the time of a block.
+    """Give a descriptor that becomes readable when a signal arrives, until the end of a block.
 
-    A Python signal handler runs only between two instructions, so one that arrives just before a
-    wait would be noticed after it.
+    A Python signal handler runs only between two instructions: a signal just before a wait would
+    otherwise be noticed after it.
     """
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
@@ -215,8 +196,7 @@ def signal_wakeup() -> Iterator[int]:
         os.close(writer)
 
 
-PACED_CHUNK_BYTES = 1 << 16
-"""Read at once when the rate is limited, so that little is left to send after a signal."""
+PACED_CHUNK_BYTES = 1 << 16  # with a limited rate, so that little is left to send after a signal
 
 
 class Sources:
@@ -227,7 +207,7 @@ class Sources:
         names: file names; `-` is standard input.
         stop: ends the reading.
         wakeup_fd: becomes readable when a signal arrives.
-        is_paced: read little at once.
+        is_paced: read in small chunks.
     """
 
     def __init__(
@@ -251,7 +231,7 @@ class Sources:
         return STDIN in self.names and self._env.streams.stdin_is_tty
 
     def total_bytes(self) -> int | None:
-        """Return how much there is to read; None if nobody knows."""
+        """Return the size of all inputs; None unless all are files."""
         total = 0
         for name in self.names:
             try:
@@ -277,17 +257,7 @@ class Sources:
         before_wait: Callable[[], None],
         chore: Idle | None = None,
     ) -> Iterator[InputReader | None]:
-        """Open an input for the time of a block; None if standard input is closed.
-
-        Args:
-            name: a file name, or `-`.
-            on_read: called with the bytes of each read.
-            before_wait: called before each wait.
-            chore: done during waits, each time it is due.
-
-        Raises:
-            InputError: the file cannot be opened.
-        """
+        """Open an input until the end of a block; None for closed standard input. See `InputReader`."""
         if name == STDIN and self._env.streams.stdin is None:
             yield None
             return
@@ -309,7 +279,7 @@ class Sources:
 
 
 def _open_file(name: str) -> int:
-    # Opening a named pipe would wait for its writer, and no signal could end that wait.
+    # A blocking open of a named pipe would wait for its writer, and no signal could end that wait.
     try:
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
@@ -319,11 +289,7 @@ def _open_file(name: str) -> int:
 
 
 def check_files(names: Sequence[str]) -> None:
-    """Check that every file is there and can be read, before anything is sent.
-
-    Raises:
-        OSError: one is not.
-    """
+    """Raise `OSError` if a file is missing or cannot be read, before anything is sent."""
     for name in names:
         if name == STDIN:
             continue

@@ -1,8 +1,7 @@
-"""What an input holds: its records, and the message and the partition that each one means.
+"""Turns an input into records, and each record into a message and its partition.
 
 A record is cut out by the framing, or is a field of CSV. Envelopes are opened, keys split off and
-placeholders replaced. Text is never decoded for good: bytes that are no UTF-8 come out as they went
-in.
+placeholders replaced. Bytes that are not UTF-8 are sent as they came in.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ _MORE_COLUMNS_BYTES = 1 << 20
 _BYTE_ORDER_MARK = "\ufeff"
 _TOKEN = re.compile(rb"\{(?:(i|now|uuid)|rand:(\d{1,9}))\}")
 _LETTERS = (string.ascii_letters + string.digits).encode()
-Step = Callable[[Outgoing, int, int], Outgoing]
-"""Changes a message to send, given its number in the input and in the run."""
+Step = Callable[[Outgoing, int, int], Outgoing]  # by the number in the input and in the run
 
 
 def read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
@@ -44,7 +42,7 @@ def read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[Fr
     limit = plan.max_message_bytes
     if plan.input.csv_column is not None:
         return read_column(stream, plan.input.csv_column, max_message_bytes=limit, refuse=refuse)
-    # What is cut off a message or put into it makes it shorter or longer than it came.
+    # a key is cut off before the message's size is validated
     if plan.key_delimiter is not None:
         limit += limit
     return read_messages(stream, plan.framing, max_message_bytes=limit, refuse=refuse)
@@ -60,9 +58,6 @@ def read_column(
         column: its name in the first line.
         max_message_bytes: limit of a field.
         refuse: called for a record that is malformed or too short; the error names its line.
-
-    Raises:
-        UsageError: there is no such column.
     """
     import csv  # late: few inputs are CSV
 
@@ -98,7 +93,7 @@ def read_column(
 
 
 class _Lines:
-    """Lines as the csv module wants them, and a memory of those it took."""
+    """Lines for the csv module, which are recorded in `taken`."""
 
     def __init__(self, stream: ChunkReader, limit: int, refuse: Refuse) -> None:
         self._lines = read_delimited(stream, b"\n", limit, refuse)
@@ -124,7 +119,7 @@ def _place_of(column: str, header: list[str]) -> int:
 
 
 def interpreter(plan: Plan, clock: Clock) -> Interpret:
-    """Return the steps between a framed message and the one to send, as one function."""
+    """Return the function that turns a framed message into the one to send."""
     steps: list[Step] = []
     if plan.framing.shape is Shape.JSONL:
         steps.append(_open_envelope(plan))
@@ -178,11 +173,8 @@ def _expand_template(clock: Clock) -> Step:
 def expand(text: bytes, number: int, clock: Clock) -> bytes:
     """Return a message with its placeholders replaced.
 
-    Args:
-        text: `{i}` stands for the number, `{now}` for the time in UTC, `{uuid}` for a random
-            UUID, `{rand:N}` for N random letters and digits, N below 10^9.
-        number: which message it is.
-        clock: tells the time.
+    `{i}` is replaced by the number, `{now}` by the time in UTC, `{uuid}` by a random UUID,
+    `{rand:N}` by N random letters and digits, N below 10^9.
     """
 
     def value(match: re.Match[bytes]) -> bytes:
@@ -203,17 +195,13 @@ def expand(text: bytes, number: int, clock: Clock) -> bytes:
 def partition_for(
     producer: Producer, topic: str, text: str, pattern: PartitionPattern
 ) -> TopicPartition:
-    """Return the one partition that is meant.
+    """Return the one partition that a pattern matches; several, or none, are an error.
 
     Args:
         producer: knows the cluster; a topic that does not exist yet will get its partition.
         topic: the topic.
-        text: as the user gave it.
-        pattern: what it means; must fit one partition.
-
-    Raises:
-        UsageError: it fits several.
-        CliError: it fits none.
+        text: the pattern as the user gave it.
+        pattern: must match one partition.
     """
     known = producer.partitions(topic)
     fitting = [one for one in known if pattern.matches(one)]
@@ -251,7 +239,7 @@ def partition_chooser(
         return partition_for(producer, plan.topic, f"{home}{pattern.first}", pattern)
 
     def keep(outgoing: Outgoing, framed: Framed) -> TopicPartition:
-        assert outgoing.partition is not None  # refused before
+        assert outgoing.partition is not None  # `_open_envelope` refuses these
         try:
             return partition_of(outgoing.partition)
         except CliError as error:

@@ -1,4 +1,4 @@
-"""The options of `pylogctl produce`; `plan` turns them into what a run does."""
+"""The options of `pylogctl produce`; `plan` turns them into a plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylogctl.format.framing import NO_FRAMING, READ_FRAMING, FramingChoice
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """The input, its framing, and what is left out of it."""
+    """The input, its framing, and which messages are left out."""
 
     framing: Annotated[FramingChoice, READ_FRAMING] = NO_FRAMING
     jsonl: Annotated[
@@ -209,7 +209,7 @@ class SendingOptions:
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """Where counts of confirmed messages are published, and in which windows."""
+    """The topic and the windows in which counts of confirmed messages are published."""
 
     audit: Annotated[
         str | None,
@@ -247,7 +247,7 @@ NO_AUDIT = AuditOptions()
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
-    """What is kept of a run, and compared."""
+    """Records of a run: what is written about it, compared and counted."""
 
     verify: VerifyOption = False
     tee: Annotated[

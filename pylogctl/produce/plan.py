@@ -1,4 +1,4 @@
-"""The plan of `pylogctl produce`: its options as values, valid before any connection is made."""
+"""The plan of `pylogctl produce`: its options as values, validated before a connection is made."""
 
 from __future__ import annotations
 
@@ -44,11 +44,7 @@ DEFAULT_LINGER_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything a run needs to know.
-
-    `linger_s` is None when the input decides; `key` and `key_delimiter` are bytes of their own;
-    `config` has the `-X` properties with the options on top.
-    """
+    """The options of a run; `config` has the `-X` properties, overridden by options."""
 
     topic: str
     files: tuple[str, ...]
@@ -66,7 +62,7 @@ class Plan:
     keep_partition: bool
     batch_messages: int
     batch_bytes: int
-    linger_s: float | None
+    linger_s: float | None  # None if the input decides
     sync: bool
     rate: Rate | None
     max_message_bytes: int
@@ -76,14 +72,14 @@ class Plan:
 
     @property
     def has_fixed_partition(self) -> bool:
-        """Say whether all messages go to one partition."""
+        """Return whether all messages go to one partition."""
         if self.keep_partition or self.key_delimiter is not None:
             return False
         return self.partition is not None or self.key is not None or self.partitioner == "sticky"
 
     @property
     def is_plain(self) -> bool:
-        """Say whether blocks of text may become sets without a look at each message."""
+        """Return whether blocks of text may become sets, without handling each message."""
         given = self.input
         needs_look = given.csv_column is not None or given.skip_empty or given.template
         has_receipt = self.records.receipt is not None or self.records.resume is not None
@@ -101,13 +97,7 @@ def make_plan(
     files: Sequence[str],
     options: Options,
 ) -> Plan:
-    """Return what a run does.
-
-    Raises:
-        UsageError: an option is malformed, or two of them cannot go together.
-        InvalidTopicError: there can be no such topic.
-        typer.Exit: `-X dump` asked for the settings alone.
-    """
+    """Return the validated options of a run; `-X dump` raises `typer.Exit`."""
     given, target = options.input, options.target
     sending, records = options.sending, options.records
     config = _config(env, options)
@@ -230,7 +220,7 @@ def _key_delimiter(target: TargetOptions) -> bytes | None:
 
 
 def _config(env: Environment, options: Options) -> ProducerConfig:
-    """Return the producer's settings: `-X` properties, and the options on top.
+    """Return the producer's settings: `-X` properties, overridden by options.
 
     Where a topic has no replicas brokers acknowledge written messages, as the run waits at its end
     until they are flushed; a line of a receipt is final, so with --receipt they are flushed before.
@@ -239,7 +229,7 @@ def _config(env: Environment, options: Options) -> ProducerConfig:
     timeout_s = env.settings.timeout_s
     given = {
         "delivery.timeout.ms": None if timeout_s is None else f"{max(1, round(timeout_s * 1000))}",
-        "socket.timeout.ms": None,  # a broker that is silent for so long is given up before
+        "socket.timeout.ms": None,  # may be shorter than the delivery: see `_limit_s` in `run`
         "compression.codec": sending.codec,
         "max.message.size": None if sending.max_size is None else str(parse_size(sending.max_size)),
         "max.in.flight.requests": "1" if sending.sync else None,

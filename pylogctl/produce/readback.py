@@ -1,6 +1,6 @@
-"""Reading back what was sent, and comparing the CRC of every byte.
+"""Reads sent messages back, and compares checksums.
 
-Remembers a checksum for each set while sending, so that memory does not grow with the messages.
+Only a CRC for each set is kept while sending, so that memory does not grow with the messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_WAIT_MS = 20
 
 
 class SentSet(NamedTuple):
-    """Where a set lies, its checksum, and its first and last message."""
+    """The range of a set in the log, its checksum, and its first and last message."""
 
     offset: int
     end: int
@@ -31,17 +31,13 @@ class SentSet(NamedTuple):
 
 
 class SentSets:
-    """All sets that were acknowledged, by partition."""
+    """The sets that were acknowledged, by partition."""
 
     def __init__(self) -> None:
         self._sets: dict[TopicPartition, list[SentSet]] = {}
 
     def note(self, confirmed: Confirmed) -> None:
-        """Remember a batch.
-
-        Raises:
-            CliError: the broker tells no offsets.
-        """
+        """Record a batch; refuse one of a broker that returns no offsets."""
         batch, offset, message_set = confirmed
         if offset < 0:
             raise CliError(
@@ -58,17 +54,7 @@ class SentSets:
         )
 
     def verify(self, cluster: Cluster, connect: Connect, *, timeout_s: float) -> None:
-        """Read everything back.
-
-        Args:
-            cluster: tells which broker has which partition.
-            connect: makes connections.
-            timeout_s: how long to wait while nothing comes.
-
-        Raises:
-            CliError: something read back is not what was sent.
-            RequestTimeoutError: not all of it came.
-        """
+        """Read everything back and compare it; fail after `timeout_s` without data."""
         checks = {partition: _Check(partition, sets) for partition, sets in self._sets.items()}
         ranges = {partition: check.range for partition, check in checks.items()}
         cluster_reader = ClusterReader(cluster, connect, ranges, max_wait_ms=_MAX_WAIT_MS)
@@ -84,7 +70,7 @@ class SentSets:
 
 
 class _Check:
-    """Compares one partition, as it comes, with what was sent to it."""
+    """Compares chunks of one partition with the sets sent to it."""
 
     def __init__(self, partition: TopicPartition, sets: list[SentSet]) -> None:
         self._partition = partition
@@ -94,15 +80,10 @@ class _Check:
 
     @property
     def range(self) -> ReadRange:
-        """Return from where to where the sets lie."""
+        """Return the range that contains all sets."""
         return ReadRange(MessagePosition(self._sets[0].offset), MessagePosition(self._sets[-1].end))
 
     def take(self, reader: PartitionReader) -> None:
-        """Compare the data of the partition.
-
-        Raises:
-            CliError: it holds something else than was sent.
-        """
         found = scan(reader.data)
         self._compare(reader.offset, reader.data[: found.valid_bytes])
         reader.take(found.valid_bytes)

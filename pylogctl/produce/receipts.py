@@ -1,4 +1,4 @@
-"""Receipts: a line for each acknowledged message, and what such lines say to a later run.
+"""Receipts: a line for each acknowledged message, by which a later run skips confirmed messages.
 
 `{"seq":7,"topic":"t","partition":"0-0","offset":330,"size":5,"crc":"3610a686"}`: `seq` is the
 number of the message in the input, from 1.
@@ -20,21 +20,13 @@ _LINE = '{"seq":%d,"topic":"%s","partition":"%s","offset":%d,"size":%d,"crc":"%0
 
 
 class ReceiptWriter:
-    """Writes a line for each message of each acknowledged batch.
-
-    Args:
-        stream: where to; owned by the caller.
-    """
+    """Writes a line for each acknowledged message to a stream, which the caller closes."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def write(self, confirmed: Confirmed) -> None:
-        """Write the lines of a batch, and let them reach the file.
-
-        Raises:
-            CliError: the broker tells no offsets.
-        """
+        """Write and flush the lines of a batch; refuse one of a broker that returns no offsets."""
         batch = confirmed.batch
         if confirmed.base_offset < 0:
             raise CliError(
@@ -52,28 +44,17 @@ class ReceiptWriter:
 
 
 class Receipt:
-    """What an earlier run has had confirmed."""
+    """The messages that an earlier run had confirmed."""
 
     def __init__(self) -> None:
         self._is_known = bytearray()
         self._crcs = array("I")
-        self.hit_count = 0
-        """Messages of this run that were found confirmed."""
-        self.valid_bytes = 0
-        """How much of the file is whole lines."""
+        self.hit_count = 0  # messages of this run that were found confirmed
+        self.valid_bytes = 0  # size of the complete lines in the file
 
     @classmethod
     def load(cls, path: Path, topic: str) -> Receipt:
-        """Read a receipt; a last line that was cut off does not count.
-
-        Args:
-            path: the file.
-            topic: the topic of this run.
-
-        Raises:
-            OSError: it cannot be read.
-            UsageError: it is no receipt, or one of another topic.
-        """
+        """Read a receipt of a run for `topic`; an incomplete last line is ignored."""
         receipt = cls()
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -101,15 +82,7 @@ class Receipt:
         self.valid_bytes += len(line)
 
     def is_confirmed(self, number: int, payload: bytes) -> bool:
-        """Say whether a message was confirmed.
-
-        Args:
-            number: its number in the input, from 1.
-            payload: its bytes.
-
-        Raises:
-            CliError: the message with that number was another one.
-        """
+        """Return whether the message with a number, from 1, was confirmed; refuse a changed one."""
         if number > len(self._is_known) or not self._is_known[number - 1]:
             return False
         if self._crcs[number - 1] != crc32(payload):

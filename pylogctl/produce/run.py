@@ -47,10 +47,8 @@ if TYPE_CHECKING:
     from pylogctl.produce.receipts import Receipt
 
 
-_CONNECT_S = 1.0
-"""For a broker to accept a connection during the run: then `--on-broker-loss` applies."""
-_POLL_INTERVAL_S = 0.02
-"""Between two looks for acknowledgements while the rate makes a run wait."""
+_CONNECT_S = 1.0  # for a connection during the run; afterwards `--on-broker-loss` applies
+_POLL_INTERVAL_S = 0.02  # for acknowledgements, while the rate makes a run wait
 
 
 class Outcome(NamedTuple):
@@ -71,7 +69,7 @@ class Outcome(NamedTuple):
 
 
 class Peers(NamedTuple):
-    """The cluster, the producer that sends to it, and what makes another one with its defaults."""
+    """The cluster, its producer, and a function that makes another producer by default settings."""
 
     cluster: Cluster
     connect: Connect
@@ -80,13 +78,7 @@ class Peers(NamedTuple):
 
 
 def run(env: Environment, plan: Plan) -> Outcome:
-    """Do what the plan says.
-
-    Raises:
-        CliError: a message cannot be sent, or was not sent; the text says what was.
-        BrokerError: no broker can be reached, or it takes too long until all can be read.
-        OSError: an input cannot be read, or standard output not be written.
-    """
+    """Send the messages of the inputs; an error says how much was sent."""
     if not plan.input.skips_errors:
         check_files(plan.files)
     receipt = _load_receipt(plan)
@@ -94,7 +86,7 @@ def run(env: Environment, plan: Plan) -> Outcome:
         peers = stack.enter_context(_connected(with_addresses(env, plan.config), plan))
         peers.producer.partitions(plan.topic)
         if isinstance(peers.cluster, StaticCluster):
-            peers.cluster.follow_closely(_CONNECT_S)  # they have had their time to start
+            peers.cluster.follow_closely(_CONNECT_S)  # brokers had time to start until here
         receipts = stack.enter_context(_receipt_file(env, plan, receipt))
         stop = stack.enter_context(graceful_stop())
         sources = Sources(
@@ -108,8 +100,6 @@ def run(env: Environment, plan: Plan) -> Outcome:
 
 
 class _Run:
-    """The parts of one run, put together."""
-
     def __init__(
         self,
         env: Environment,
@@ -176,7 +166,7 @@ class _Run:
         return sender
 
     def _wait(self, seconds: float) -> None:
-        """Wait for a message's turn; acknowledgements are taken as they come meanwhile."""
+        """Wait until the rate allows a message; process acknowledgements meanwhile."""
         end_s = time.monotonic() + seconds
         while (left_s := end_s - time.monotonic()) > 0:
             if self._stop.wait(min(left_s, _POLL_INTERVAL_S)):
@@ -203,7 +193,6 @@ class _Run:
         self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
 
     def run(self) -> Outcome:
-        """Read, send and finish."""
         started_s = time.monotonic()
         total = None if self._sources.uses_terminal else self._sources.total_bytes()
         with self._audit or nullcontext():
@@ -220,7 +209,7 @@ class _Run:
         )
 
     def _send_all(self, total_bytes: int | None) -> None:
-        """Send what the inputs have, and wait until it is confirmed."""
+        """Send the messages of all inputs, and wait until they are confirmed."""
         with progress(self._env, "produce", total_bytes) as meter:
             try:
                 self._read_inputs(meter)
@@ -237,7 +226,7 @@ class _Run:
                 raise
 
     def _finish_quietly(self) -> None:
-        """Wait for batches sent before an error, which is reported instead of later ones."""
+        """Wait for batches sent before an error; only the first error is reported."""
         with suppress(CliError, BrokerError):
             self._sender.flush()
             if self._plan.waits_until_readable:
@@ -277,7 +266,7 @@ class _Run:
             return reader.read_bytes
 
     def _finish(self) -> bool:
-        """Wait until all can be read, and verify it; return whether it is verified."""
+        """Wait until all messages can be read, and compare them; return whether that was done."""
         if self._env.settings.dry_run or not self._plan.waits_until_readable:
             return False
         with announced_wait(self._env, "the brokers to make all of it readable"):
@@ -309,7 +298,7 @@ def _make_batches(
     accepted: Callable[[bytes], None] | None,
     receipt: Receipt | None,
 ) -> TextBatches | MessageBatches:
-    """Return the fastest way from input to batches that the plan allows."""
+    """Return the fastest path from input to batches that the plan allows."""
     if fixed is not None and plan.is_plain:
         return TextBatches(
             sender,
@@ -335,12 +324,7 @@ def _make_batches(
 
 
 def _fixed_partition(plan: Plan, producer: Producer, *, is_dry: bool) -> TopicPartition | None:
-    """Return the partition that everything goes to; None if each message has its own.
-
-    Raises:
-        CliError: there is no such partition.
-        BrokerError: no broker can be reached.
-    """
+    """Return the partition of all messages; None if each message has its own."""
     if plan.partition is not None:
         return partition_for(producer, plan.topic, plan.partition_text, plan.partition)
     if (plan.key is not None or not plan.has_fixed_partition) and not is_dry:
@@ -352,7 +336,6 @@ def _fixed_partition(plan: Plan, producer: Producer, *, is_dry: bool) -> TopicPa
 
 
 def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
-    """Return the record of sent sets for --verify, None without that option."""
     if not plan.records.verify or env.settings.dry_run:
         return None
     from pylogctl.produce.readback import SentSets
@@ -361,7 +344,6 @@ def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
 
 
 def _audited_sink(env: Environment, plan: Plan, peers: Peers) -> AuditedSink | None:
-    """Return the sink that counts messages for --audit, None without that option."""
     if plan.audit is None or env.settings.dry_run:
         return None
     from pylogctl.produce.audit import AuditedSink
@@ -383,7 +365,7 @@ def _terminal_note(framing: Framing) -> str:
 
 
 def _limit_s(env: Environment, config: ProducerConfig) -> float:
-    """Return the timeout of a response: a shorter one of the whole delivery limits it too."""
+    """Return the timeout of a response: the socket's, or that of the delivery if it is shorter."""
     limit_s = config.socket_timeout_ms / 1000
     return min(limit_s, env.timeout_s(limit_s))
 
@@ -393,7 +375,7 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
     """Open a cluster and a producer, closed at the end of the block."""
     config = plan.config
     limit_s = _limit_s(env, config)
-    if env.settings.timeout_s is not None:  # it is of the delivery
+    if env.settings.timeout_s is not None:  # it limits the delivery, not a response
         env = replace(env, settings=replace(env.settings, timeout_s=limit_s))
     connect_s = config.connect_timeout_ms / 1000
     connect, connect_soon = (
@@ -491,7 +473,6 @@ def report(env: Environment, topic: str, outcome: Outcome) -> None:
 
 
 def _summary_record(topic: str, outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
-    """Return the record of a run."""
     return {
         "topic": topic,
         "partitions": [partition.name for partition in sorted(outcome.partitions)],
@@ -510,7 +491,6 @@ _NAMED_PARTITIONS = 3
 
 
 def _summary_text(topic: str, outcome: Outcome, *, dry_run: bool) -> str:
-    """Return the summary of a run for standard error."""
     count = outcome.message_count
     rate = format_count(count / max(outcome.seconds, 1e-9))
     what = f"{count_text(count)}, {format_size(outcome.payload_bytes)}"

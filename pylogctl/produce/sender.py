@@ -1,8 +1,7 @@
-"""Batches on their way to brokers: counted when they are acknowledged.
+"""Sends batches through a producer, and counts the messages that are acknowledged.
 
-The window of unacknowledged sets is the producer's, which also sends again what a lost broker has
-not acknowledged. Here stands which messages a set holds, so that a failure can say what is
-confirmed and what is not.
+The producer has the window of unacknowledged sets and sends them again after the loss of a
+broker. This module knows which messages a set holds, so that an error says which are confirmed.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ from pylogctl.cli.units import Pacer
 
 
 class Batch(NamedTuple):
-    """Messages that go to one partition as one set.
-
-    `numbers` says which messages of the whole run they are, from 1.
-    """
+    """Messages for one partition as one set; `numbers` are theirs in the whole run, from 1."""
 
     partition: TopicPartition
     message_set: Buffer
@@ -40,7 +36,7 @@ class Batch(NamedTuple):
 
     @property
     def payload_bytes(self) -> int:
-        """Return how much the payloads take together."""
+        """Return the size of all payloads."""
         return len(self.message_set) - ENTRY_OVERHEAD_BYTES * len(self.numbers)
 
 
@@ -50,13 +46,13 @@ def count_text(count: int) -> str:
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
-    """Return which messages these are for people, such as `messages 3 to 7`."""
+    """Return for example `messages 3 to 7`."""
     first, last = numbers[0], numbers[-1]
     return f"message {first}" if first == last else f"messages {first} to {last}"
 
 
 class Confirmed(NamedTuple):
-    """A batch that a broker has acknowledged: at which offset, and the set as it was sent."""
+    """A batch that a broker has acknowledged, its offset, and the set as it was sent."""
 
     batch: Batch
     base_offset: int
@@ -64,7 +60,7 @@ class Confirmed(NamedTuple):
 
 
 class SetSink(Protocol):
-    """Takes sets: a `Producer`, or nothing at all."""
+    """Takes sets: a `Producer`, one that also counts, or none in a dry run."""
 
     def send_set(
         self,
@@ -77,17 +73,17 @@ class SetSink(Protocol):
         """Send a set, waiting for room in the window only."""
 
     def poll(self) -> None:
-        """Take the acknowledgements that have come."""
+        """Process the acknowledgements that have arrived."""
 
     def flush(self) -> None:
-        """Wait until every delivery is done."""
+        """Wait until every set is acknowledged or has failed."""
 
     def wait_until_readable(self) -> None:
-        """Wait until consumers can read all that was sent."""
+        """Wait until consumers can read everything that was sent."""
 
 
 class Nowhere:
-    """A sink for dry runs."""
+    """A sink for dry runs, which drops sets as if they were acknowledged."""
 
     def send_set(
         self,
@@ -97,7 +93,7 @@ class Nowhere:
         *,
         can_move: bool = False,
     ) -> Delivery:
-        """Drop a set, as if it were acknowledged."""
+        """Drop a set."""
         delivery = Delivery(partition, message_set, None, on_complete)
         delivery.complete(-1, None)
         return delivery
@@ -113,16 +109,19 @@ class Nowhere:
 
 
 class Sender:
-    """Sends batches and counts what is acknowledged.
+    """Sends batches and counts acknowledged messages.
+
+    If a broker is lost or refuses a batch, methods raise `CliError` that says how much was
+    confirmed.
 
     Args:
-        sink: takes them.
+        sink: takes the sets.
         sync: wait for each acknowledgement before the next batch.
         pacer: limits the rate; None for no limit.
         observers: called with each acknowledged batch.
         refused: called with batches that the broker refuses for their content; raises to end the
             run.
-        can_move: whether batches may go to another partition when the broker of theirs is lost.
+        can_move: whether batches may go to another partition when their broker is lost.
     """
 
     def __init__(
@@ -145,12 +144,9 @@ class Sender:
         self._unconfirmed: dict[int, Batch] = {}  # by first message number
         self._refused_batches: list[tuple[Batch, BrokerError]] = []
         self._error: BrokerError | None = None
-        self.partitions: dict[TopicPartition, int] = {}
-        """How many messages were acknowledged in each partition."""
-        self.payload_bytes = 0
-        """Bytes of payload acknowledged."""
-        self.has_failed = False
-        """Whether a broker is gone, or has refused a batch for another reason than its content."""
+        self.partitions: dict[TopicPartition, int] = {}  # acknowledged messages
+        self.payload_bytes = 0  # acknowledged
+        self.has_failed = False  # a broker is lost, or refused a batch not for its content
 
     @property
     def message_count(self) -> int:
@@ -158,11 +154,7 @@ class Sender:
         return sum(self.partitions.values())
 
     def send(self, batch: Batch) -> None:
-        """Send a batch, waiting for its turn and for room in the window.
-
-        Raises:
-            CliError: a broker is gone, or refuses; the text says what was confirmed.
-        """
+        """Send a batch, waiting for the rate and for room in the window."""
         if self._pacer is not None:
             self._pacer.wait_for(len(batch.numbers), batch.payload_bytes)
         self._take_step(partial(self._hand_over, batch))
@@ -170,30 +162,17 @@ class Sender:
             self.flush()
 
     def poll(self) -> None:
-        """Take the acknowledgements that have come, without waiting.
-
-        Raises:
-            CliError: a broker is gone, or refuses; the text says what was confirmed.
-        """
+        """Process the acknowledgements that have arrived, without waiting."""
         if self._unconfirmed:
             self._take_step(self._sink.poll)
 
     def flush(self) -> None:
-        """Wait until all is acknowledged.
-
-        Raises:
-            CliError: a broker is gone, or refuses; the text says what was confirmed.
-        """
+        """Wait until all batches are acknowledged."""
         while self._unconfirmed:
             self._take_step(self._sink.flush)
 
     def wait_until_readable(self) -> None:
-        """Wait until consumers can read all that was sent.
-
-        Raises:
-            CliError: a broker or the registry is gone, or takes too long; the text says how much
-                was confirmed all the same.
-        """
+        """Wait until consumers can read everything that was sent."""
         try:
             self._sink.wait_until_readable()
         except BrokerError as error:
@@ -210,12 +189,11 @@ class Sender:
             ) from error
 
     def note_move(self, moved: Moved) -> None:
-        """Send later batches of a partition to the one that has taken its place."""
+        """Send later batches of a partition to the one that replaces it."""
         self._replaced[moved.source] = moved.target
         self._replaced.pop(moved.target, None)
 
     def _hand_over(self, batch: Batch) -> None:
-        """Give a batch to the sink."""
         partition = batch.partition
         while self._can_move and partition in self._replaced:
             partition = self._replaced[partition]
@@ -231,7 +209,7 @@ class Sender:
         self._raise_failures()
 
     def _complete(self, batch: Batch, delivery: Delivery) -> None:
-        """Take note of the end of a batch; the producer calls this, and must not be interrupted."""
+        """Record the end of a batch; raise nothing, as the producer that calls this must continue."""
         error = delivery.error
         if error is None:
             del self._unconfirmed[batch.numbers[0]]
@@ -250,7 +228,7 @@ class Sender:
             observe(confirmed)
 
     def _raise_failures(self) -> None:
-        """Raise an error of a batch that was completed meanwhile, or have it refused."""
+        """Raise the error of a batch that completed meanwhile, or have the batch refused."""
         refused, self._refused_batches = self._refused_batches, []
         for batch, reason in refused:
             del self._unconfirmed[batch.numbers[0]]
@@ -259,9 +237,9 @@ class Sender:
             raise self._failure(self._error) from self._error
 
     def _failure(self, error: BrokerError) -> BrokerError | CliError:
-        """Return an error with what is known of all that was sent."""
+        """Return an error that says how much is confirmed."""
         self.has_failed = True
-        with suppress(BrokerError):  # other brokers may well have acknowledged their sets
+        with suppress(BrokerError):  # other brokers may still acknowledge their sets
             self._sink.flush()
         lost, self._unconfirmed = list(self._unconfirmed.values()), {}
         failure = failure_of(error)
