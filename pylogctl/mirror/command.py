@@ -424,11 +424,6 @@ def _verify_topic(
 
 
 def _selection(patterns: TopicPatterns, topic_map: list[str] | None) -> MirrorSelection:
-    """Return the target topic of each mirrored topic.
-
-    Raises:
-        UsageError: an expression or a substitution is malformed.
-    """
     from broker.errors import ConfigError
     from pylogctl.mirror.plan import make_selection
 

@@ -1,8 +1,8 @@
-"""What went wrong last on the routes of mirrors, kept in the source's registry.
+"""The last error of each route of a mirror, stored in the source's ZooKeeper.
 
-`mirror status` is another process than the mirrors are, perhaps on another machine, and tells why
-one has ended, too: so the errors outlive them. A route is of one mirror at a time, the owner of the
-source partition, so nobody writes over a node that another one needs.
+`mirror status` is another process, perhaps on another machine, and also explains why a mirror has
+ended: so errors outlive mirrors. A route belongs to the mirror that its source partition is
+assigned to, so no two mirrors write the same node.
 """
 
 from __future__ import annotations
@@ -29,25 +29,18 @@ _PUBLISH_EVERY_S = 1.0
 
 
 class RouteError(NamedTuple):
-    """What went wrong last on a route.
-
-    `time_ms` is milliseconds since 1970, `corrupt_count` how many corrupt messages were left out.
-    """
+    """The last error of a route."""
 
     text: str
-    time_ms: int
+    time_ms: int  # since 1970
     is_failing: bool
-    corrupt_count: int = 0
+    corrupt_count: int = 0  # corrupt messages that were left out
 
 
 def load_errors(
     session: Session, group: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, RouteError]:
-    """Return what went wrong last on routes from some partitions, of those where anything did.
-
-    Raises:
-        CoordinationError: ZooKeeper does not respond.
-    """
+    """Return the last error of each route from `partitions` that had one."""
     nodes = {paths.mirror_error(group, one): one for one in partitions}
     found: dict[TopicPartition, RouteError] = {}
     if not nodes:
@@ -60,7 +53,7 @@ def load_errors(
 
 
 class ErrorBoard:
-    """Keeps the errors of one mirror's routes in the registry.
+    """Keeps the errors of one mirror's routes in ZooKeeper.
 
     Args:
         session: started, of the source.
@@ -73,11 +66,7 @@ class ErrorBoard:
         self._published: dict[TopicPartition, RouteError | None] = {}
 
     def publish(self, routes: Sequence[RouteStatus]) -> None:
-        """Write what has changed.
-
-        Raises:
-            CoordinationError: ZooKeeper does not respond; the next call writes everything.
-        """
+        """Write changed errors; if ZooKeeper does not respond, the next call writes all of them."""
         errors = {route.source: _error_of(route) for route in routes if route.error_ms is not None}
         changed = {
             source: error
@@ -88,7 +77,7 @@ class ErrorBoard:
         first_seen = running - errors.keys() - self._published.keys()
         before = load_errors(self._session, self._group, first_seen | changed.keys())
         written = {source: self._added(source, error, before) for source, error in changed.items()}
-        # errors of earlier mirrors hold no longer where messages come through
+        # a route that works now ends the errors of an earlier mirror
         written |= {
             one: before[one]._replace(is_failing=False)
             for one in first_seen & before.keys()
@@ -104,7 +93,7 @@ class ErrorBoard:
         error: RouteError,
         before: Mapping[TopicPartition, RouteError],
     ) -> RouteError:
-        """Return an error with the counts skipped by all mirrors, this one included."""
+        """Return an error with the messages left out by all mirrors, including this one."""
         published, stored = self._published.get(source), before.get(source)
         count = error.corrupt_count - (published.corrupt_count if published else 0)
         return error._replace(corrupt_count=count + (stored.corrupt_count if stored else 0))
@@ -122,13 +111,7 @@ class ErrorBoard:
 def published_errors(
     session: Session, group: str, routes: Callable[[], Sequence[RouteStatus]]
 ) -> Iterator[None]:
-    """Keep the registry up to date with what goes wrong, by a thread, for the time of a block.
-
-    Args:
-        session: started, of the source.
-        group: the mirror's consumer group.
-        routes: gives the state of all routes.
-    """
+    """Publish errors of `routes` by a thread until the end of a block; see `ErrorBoard`."""
     board = ErrorBoard(session, group)
     is_over = threading.Event()
 

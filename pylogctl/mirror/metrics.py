@@ -1,4 +1,4 @@
-"""The figures of a running mirror in Prometheus' text format, and the HTTP server that gives them.
+"""Metrics of a running mirror in Prometheus' text format, and the HTTP server that serves them.
 
 Source: Prometheus, "Exposition formats", text version 0.0.4.
 """
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _HOST = "127.0.0.1"
 
-Ends = Mapping[TopicPartition, int]
-"""The offset after the last message that can be read, where it is known."""
+Ends = Mapping[TopicPartition, int]  # latest offsets; unreachable brokers' are missing
 
 
 class _Metric(NamedTuple):
@@ -99,12 +98,7 @@ def _lag_bytes(route: RouteStatus, ends: Ends) -> int | None:
 
 
 def exposition(routes: Sequence[RouteStatus], ends: Ends) -> str:
-    """Return the figures of routes as Prometheus reads them.
-
-    Args:
-        routes: of one mirror.
-        ends: of their sources, as far as they are known.
-    """
+    """Return the metrics of a mirror's routes in Prometheus' format; `ends` are of the sources."""
     lines = []
     for metric in _METRICS:
         lines += [f"# HELP {metric.name} {metric.text}", f"# TYPE {metric.name} {metric.kind}"]
@@ -127,7 +121,7 @@ def _escaped(value: str) -> str:
 
 
 def source_ends(side: Side, routes: Sequence[RouteStatus]) -> Ends:
-    """Return latest offsets of sources, without those of unreachable brokers."""
+    """Return latest offsets of the sources."""
     ends = {}
     silent: set[int] = set()
     with OffsetLister(side.cluster, side.connect) as offsets:
@@ -142,14 +136,11 @@ def source_ends(side: Side, routes: Sequence[RouteStatus]) -> Ends:
 
 @contextmanager
 def served_metrics(port: int | None, write: Callable[[], str]) -> Iterator[str | None]:
-    """Serve metrics on this machine for the time of a block, and give the address.
+    """Serve metrics on this machine until the end of a block, and give the address.
 
     Args:
-        port: where; 0 for any free one, None to serve nothing, which gives None.
-        write: writes the text; called by other threads.
-
-    Raises:
-        CliError: the port is taken, or not allowed.
+        port: 0 for any free one, None for no server, which gives None.
+        write: returns the metrics; called by other threads.
     """
     if port is None:
         yield None
@@ -188,6 +179,6 @@ def _make_server(port: int, write: Callable[[], str]) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing of each request."""
+            """Log no requests."""
 
     return ThreadingHTTPServer((_HOST, port), Handler)

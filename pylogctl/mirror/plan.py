@@ -1,7 +1,4 @@
-"""What a mirror is made of, for every command that looks at one: which topics, and their names.
-
-Knows options and clusters; moves no messages.
-"""
+"""The topics that a mirror selects, their names in the target, and how much of them is mirrored."""
 
 from __future__ import annotations
 
@@ -23,24 +20,20 @@ from pylogctl.mirror.errors import RouteError
 
 
 class MirrorSelection(NamedTuple):
-    """Which topics are mirrored, and what they are called in the target."""
+    """The topics that are mirrored, and their names in the target."""
 
     chosen: TopicFilter
     rename: TopicMap
 
     def topics(self, side: Side) -> list[str]:
-        """Return the topics of the source that are mirrored now."""
+        """Return the selected topics that the source has now."""
         return [topic for topic in side.cluster.topics() if self.chosen.allows(topic)]
 
 
 def make_selection(
     include: Sequence[str], exclude: Sequence[str], substitutions: Sequence[str]
 ) -> MirrorSelection:
-    """Return what the options choose; all topics without any.
-
-    Raises:
-        ConfigError: an expression or a substitution is malformed.
-    """
+    """Return the selection of the options; all topics without any."""
     return MirrorSelection(_topic_filter(include, exclude), TopicMap(substitutions))
 
 
@@ -51,16 +44,12 @@ def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter
     if not exclude:
         return Whitelist(wanted)
     for text in (*include, *exclude):
-        Whitelist(text)  # so that an error names the expression that is wrong
+        Whitelist(text)  # so that an error names the malformed expression
     return Whitelist(f"(?!(?:{'|'.join(exclude)})$)(?:{wanted})")
 
 
 def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> bool:
-    """Check that no mirrored topic is mirrored again; return whether both clusters are one.
-
-    Raises:
-        UsageError: one is.
-    """
+    """Refuse to mirror a mirrored topic again; return whether both clusters are one."""
     if not are_same(source, target):
         return False
     for topic in selection.topics(source):
@@ -99,7 +88,7 @@ def plan_records(selection: MirrorSelection, source: Side, target: Side) -> Iter
 
 
 class Mirrored(NamedTuple):
-    """How far a partition is mirrored at some moment; `offset` is None if nothing is."""
+    """The offset that a partition is mirrored up to at some moment; None if nothing is mirrored."""
 
     partition: TopicPartition
     start: int
@@ -120,11 +109,7 @@ class MirrorSample(NamedTuple):
 
 
 def take_sample(session: Session, group: str, side: Side, topics: Iterable[str]) -> MirrorSample:
-    """Return how far the partitions of some topics are mirrored.
-
-    Raises:
-        BrokerError: ZooKeeper or a broker does not respond.
-    """
+    """Return the mirrored offsets of some topics' partitions."""
     wanted = [one for topic in topics for one in side.cluster.partitions(topic)]
     committed = RegistryOffsets(session, group).load(wanted)
     with OffsetLister(side.cluster, side.connect) as offsets:
@@ -141,11 +126,7 @@ def take_sample(session: Session, group: str, side: Side, topics: Iterable[str])
 
 
 def check_has_mirrored(group: GroupSnapshot) -> None:
-    """Check that there is, or was, a mirror of this group.
-
-    Raises:
-        CliError: there is none.
-    """
+    """Raise `CliError` if the group has, and had, no mirror."""
     if group.state == "dead":
         raise CliError(
             ExitStatus.NOT_FOUND,
@@ -167,7 +148,7 @@ def status_records(
     Args:
         samples: of the same topics; the rate comes from the first and the last.
         mirror_count: how many mirrors run.
-        errors: what went wrong last, where anything did.
+        errors: the last error of each route that had one.
         by_partition: a row for each partition, not for each topic.
     """
     before = {one.partition: one for one in samples[0].partitions}
@@ -191,7 +172,7 @@ def status_records(
 
 
 def _error_fields(errors: Sequence[RouteError]) -> Record:
-    """Return the error to report: the latest, of those still unresolved if there are any."""
+    """Return the error to report: the latest unresolved one if there are any, else the latest."""
     last = max(errors, key=lambda one: (one.is_failing, one.time_ms), default=None)
     if last is None:
         return {"failing": False, "corrupt": 0}

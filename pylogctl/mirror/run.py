@@ -48,43 +48,23 @@ _COMMIT_INTERVAL_MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class MirrorPlan:
-    """How to mirror.
-
-    Attributes:
-        selection: which topics, and their names.
-        group: consumer group in the source.
-        stream_count: threads that read.
-        producer_count: threads that write.
-        queue_size: message sets that wait for each producer.
-        metrics_port: serves metrics; 0 for any free port, None for no server.
-        skips_corrupt: leave out corrupt messages instead of ending at the first.
-        config: the consumer's settings as far as the user has set them.
-    """
+    """How to mirror."""
 
     selection: MirrorSelection
-    group: str
-    stream_count: int
-    producer_count: int
-    queue_size: int
-    metrics_port: int | None
-    skips_corrupt: bool
+    group: str  # in the source
+    stream_count: int  # threads that read
+    producer_count: int  # threads that write
+    queue_size: int  # message sets queued for each producer
+    metrics_port: int | None  # 0 for any free port, None for no server
+    skips_corrupt: bool  # else the first corrupt message ends the run
     config: ConsumerConfig
 
 
 def consumer_config(properties: dict[str, str], group: str, zookeeper: str) -> ConsumerConfig:
-    """Return the settings of a mirror's consumer.
-
-    Args:
-        properties: by the user; they go before the defaults of a mirror.
-        group: the consumer group.
-        zookeeper: registry of the source.
-
-    Raises:
-        ConfigError: a property is unknown or malformed.
-    """
+    """Return the settings of a mirror's consumer; `properties` override a mirror's defaults."""
     defaults = {"autocommit.interval.ms": str(_COMMIT_INTERVAL_MS)}
     config = ConsumerConfig.from_properties(defaults, properties)
-    # what follows is what makes it a mirror
+    # a mirror depends on these
     return replace(
         config,
         group=group,
@@ -103,20 +83,14 @@ def run(
 ) -> ExitStatus:
     """Mirror until a signal asks to stop, then complete the requests in flight.
 
+    Returns PARTIAL if corrupt messages were left out, else OK.
+
     Args:
-        env: where the result goes.
+        env: for output.
         source_env: names the registry of the cluster to read from.
         target_env: names the cluster to write to.
-        plan: what to do.
-        confirm: asks whether to begin, given the topics there are now.
-
-    Returns:
-        PARTIAL if corrupt messages were left out, else OK.
-
-    Raises:
-        CliError: not confirmed, a topic would be mirrored again and again, or a message is corrupt
-            and not to be left out.
-        BrokerError: a cluster is not there, or the target refuses a message.
+        plan: how to mirror.
+        confirm: asks whether to begin, given the topics that exist now; raises if not.
     """
     with ExitStack() as stack:
         registry = stack.enter_context(open_registry(source_env))
@@ -147,7 +121,7 @@ def run(
 
 
 def _stopped_at(error: InvalidMessageError, log: RouteLog) -> BrokerError | CliError:
-    """Return an error that says what to do where a message of the source is corrupt."""
+    """Return an error with hints if a message of the source is corrupt."""
     if all(route.stuck_at is None for route in log.routes()):
         return error
     return CliError(
@@ -204,7 +178,7 @@ def _make_mirror(
 
 
 def _figures(source_env: Environment, source: Side, log: RouteLog) -> str:
-    """Return what a scrape gets; brokers of the source are asked over connections of its own."""
+    """Return the metrics of a scrape; uses connections of its own to the source's brokers."""
     limited = connector(
         source_env, timeout_s=_SCRAPE_TIMEOUT_S, connect_timeout_s=_SCRAPE_TIMEOUT_S
     )

@@ -1,7 +1,7 @@
 """Compares topics of two clusters, message by message but in any order.
 
-Both sides are read at the same time, so that little need be remembered of what one has and the
-other not yet.
+Both sides are read in step, so that few messages of one side are remembered until they are read
+from the other.
 """
 
 from __future__ import annotations
@@ -26,18 +26,14 @@ def compare_topics(
     target_ranges: Ranges,
     advance: Callable[[int], None],
 ) -> Difference:
-    """Return what a topic and its copy do not have in common.
+    """Return the messages that only one of two topics has.
 
     Args:
         source: one cluster.
-        source_ranges: what to read there, to boundaries of entries.
+        source_ranges: to read there; they end between entries.
         target: the other cluster.
-        target_ranges: what to read there.
-        advance: told of bytes as they are read.
-
-    Raises:
-        CliError: a message is corrupt.
-        BrokerError: a broker is gone.
+        target_ranges: to read there.
+        advance: called with the number of bytes read.
     """
     difference = Difference()
     with ExitStack() as stack:
@@ -63,7 +59,7 @@ def compare_topics(
 def _sizes_read(
     cluster_reader: ClusterReader, add: Callable[[memoryview, Scan], None]
 ) -> Iterator[int]:
-    """Add what is read to a side of the comparison, and give the number of bytes each time."""
+    """Add the messages read to a side of the comparison, and give the bytes of each chunk."""
     for readers in cluster_reader.polls():
         for reader in readers:
             found = scan(reader.data)

@@ -75,7 +75,7 @@ class Refusals:
         self.count = 0  # messages left out
 
     def refuse(self, error: CliError, source: str = "", count: int = 1) -> None:
-        """Leave `count` messages out, or raise `RefusedError`; the input `source` precedes the text."""
+        """Leave `count` messages out, or raise `RefusedError`; the text starts with `source`."""
         message = f"{source}{error.message}"
         if not self._skips:
             raise RefusedError(error.status, message, hints=error.hints, code=error.code)

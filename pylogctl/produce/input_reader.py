@@ -257,7 +257,7 @@ class Sources:
         before_wait: Callable[[], None],
         chore: Idle | None = None,
     ) -> Iterator[InputReader | None]:
-        """Open an input until the end of a block; None for closed standard input. See `InputReader`."""
+        """Open an input until the end of a block; None if stdin is closed. See `InputReader`."""
         if name == STDIN and self._env.streams.stdin is None:
             yield None
             return
