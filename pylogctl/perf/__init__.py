@@ -1,1 +1,1 @@
-"""Measurements of load: what is sent or read, how it is timed, shown and reported."""
+"""Measurements of load: messages sent or read, their times, and reports."""

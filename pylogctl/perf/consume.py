@@ -51,24 +51,14 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumePlan:
-    """How to read, and when to stop.
-
-    Args:
-        message_count: messages to read, None for no limit.
-        duration_s: duration of reading, None for no limit.
-        idle_timeout_s: stop when no message came for so long, None for never.
-        thread_count: threads that share the partitions; at most one per partition is used.
-        fetch_bytes: per partition and request.
-        max_wait_ms: how long a broker may delay a response without messages.
-        min_bytes: for how many bytes of messages.
-    """
+    """How to read, and when to stop; None for no limit."""
 
     message_count: int | None = None
     duration_s: float | None = None
-    idle_timeout_s: float | None = None
-    thread_count: int = 1
-    fetch_bytes: int = 1 << 20
-    max_wait_ms: int = 500
+    idle_timeout_s: float | None = None  # without a message
+    thread_count: int = 1  # they share the partitions; at most one per partition is used
+    fetch_bytes: int = 1 << 20  # per partition and request
+    max_wait_ms: int = 500  # of a broker, for a response of at least `min_bytes`
     min_bytes: int = 1
 
 
@@ -79,11 +69,10 @@ class Polled(Protocol):
         """Yield the partitions with new messages, or an empty list, until the end."""
 
 
-OpenReadings = Callable[
+OpenReadings = Callable[  # one `Polled` for each thread
     [ConsumePlan, Mapping[TopicPartition, ReadRange], Cluster, Connect],
     AbstractContextManager[list[Polled]],
 ]
-"""Opens the partitions for reading, one `Polled` for each thread."""
 
 
 @contextmanager
@@ -116,11 +105,7 @@ def single_reading(
     cluster: Cluster,
     connect: Connect,
 ) -> Iterator[list[Polled]]:
-    """Open the only partition of `ranges` for reading with one fetch request at a time.
-
-    Raises:
-        UsageError: there are several partitions.
-    """
+    """Open the only partition of `ranges` for reading with one fetch request at a time."""
     if len(ranges) > 1:
         names = ", ".join(partition.name for partition in ranges)
         raise UsageError(
@@ -134,11 +119,7 @@ def single_reading(
 
 
 class _SimpleReading:
-    """Reads one partition with one fetch request at a time; closes its connection.
-
-    Args:
-        fetch_bytes: per request; at least the size of the largest message.
-    """
+    """Reads one partition with one fetch request at a time; closes its connection."""
 
     def __init__(
         self,
@@ -146,7 +127,7 @@ class _SimpleReading:
         partition: TopicPartition,
         wanted: ReadRange,
         *,
-        fetch_bytes: int,
+        fetch_bytes: int,  # per request; at least the size of the largest message
     ) -> None:
         self._connection = connection
         self._reader = PartitionReader(partition, wanted.start, wanted.end)
@@ -159,13 +140,7 @@ class _SimpleReading:
         self._connection.close()
 
     def polls(self) -> Iterator[list[PartitionReader]]:
-        """Yield the partition after each fetch, an empty list after an empty one, until the end.
-
-        Raises:
-            OffsetOutOfRangeError: retention deleted messages of the range.
-            InvalidMessageError: a message is larger than a fetch.
-            BrokerError: the broker does not respond, or responds with another error.
-        """
+        """Yield the partition after each fetch, an empty list after an empty one, until the end."""
         reader = self._reader
         while reader.end is None or reader.offset < reader.end.offset:
             offset = reader.offset
@@ -197,19 +172,10 @@ def consume_load(
     halt: Halt,
     on_tick: Callable[[Sequence[Tally]], None],
 ) -> tuple[Result, End]:
-    """Read and measure until a limit of the plan is reached.
+    """Read, with a thread for each of `readings`, and measure until a limit of the plan is reached.
 
     The clock stops with the last message. A latency is the time a reader waits for the next
-    chunk.
-
-    Args:
-        readings: read by a thread each.
-        halt: ends reading early; the result covers the messages read until then.
-        on_tick: called about ten times a second with the counts of all threads.
-
-    Raises:
-        CliError: a message is corrupt, or larger than `fetch_bytes`.
-        BrokerError: a broker is unreachable for longer than retries last.
+    chunk. For `halt` and `on_tick` see `run_threads`.
     """
     budget = Budget(plan.message_count)
     tallies = [Tally() for _ in readings]
@@ -236,15 +202,13 @@ def consume_load(
 def _shares(
     ranges: Mapping[TopicPartition, ReadRange], count: int
 ) -> Iterator[dict[TopicPartition, ReadRange]]:
-    """Divide the partitions in turn, so that each share has some of each broker."""
+    """Distribute the partitions in turn, so that each share has some of each broker."""
     ordered = sorted(ranges.items())
     for number in range(count):
         yield dict(ordered[number::count])
 
 
 class _Reader:
-    """Reads and decodes in one thread."""
-
     def __init__(
         self,
         reading: Polled,
@@ -263,7 +227,7 @@ class _Reader:
         self._idle_timeout_s = idle_timeout_s
 
     def run(self) -> None:
-        """Read until the end, or until it is time to stop."""
+        """Read until the end, or until `_has_to_end`."""
         asked_s = time.monotonic()
         for readers in self._reading.polls():
             if readers:

@@ -182,10 +182,8 @@ def produce_figures(result: Result) -> dict[str, Any]:
 def e2e_figures(found: E2eResult, *, rate: float, acks: str, flush: str | None) -> dict[str, Any]:
     """Return the columns that only `E2E` has.
 
-    Args:
-        rate: intended messages a second.
-        acks: value of `request.required.acks`.
-        flush: see `flush_text`; None if brokers do not report it.
+    `rate` is the intended messages a second, `acks` the value of `request.required.acks`, `flush`
+    that of `flush_text`.
     """
     return {
         "rate": rate,
@@ -197,12 +195,7 @@ def e2e_figures(found: E2eResult, *, rate: float, acks: str, flush: str | None) 
 
 
 def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
-    """Return when a broker flushes a topic, in words.
-
-    Args:
-        flush: the part of the broker's status about it.
-        acks: value of `request.required.acks`.
-    """
+    """Return when a broker flushes a topic, in words; `flush` is the broker's status about it."""
     if acks == "-1":
         return "before each acknowledgement"
     interval_ms = flush["topic_intervals_ms"].get(topic, flush["interval_ms"])
@@ -228,10 +221,7 @@ def _figure(value: Any, kind: ColumnKind) -> str:
 
 
 def produce_csv_07(result: Result, plan: ProducePlan, codec: Codec) -> tuple[str, str]:
-    """Return header and row of 0.7's tool; of varying sizes, the row has the largest.
-
-    Source: Kafka 0.7 `ProducerPerformance`.
-    """
+    """Return header and row as 0.7's `ProducerPerformance`; of varying sizes, the largest."""
     start, end = _times_07(result)
     counted = result.counted
     message_bytes = max(len(payload) for batch in plan.batches for payload in batch)
@@ -244,10 +234,7 @@ def produce_csv_07(result: Result, plan: ProducePlan, codec: Codec) -> tuple[str
 
 
 def consume_csv_07(result: Result, plan: ConsumePlan) -> tuple[str, str]:
-    """Return header and row of 0.7's tool.
-
-    Source: Kafka 0.7 `ConsumerPerformance`.
-    """
+    """Return header and row as 0.7's `ConsumerPerformance`."""
     start, end = _times_07(result)
     counted = result.counted
     row = (
@@ -269,11 +256,7 @@ def _time_07(time_ms: int) -> str:
 
 
 def save_run(path: Path, run: PerfRun) -> None:
-    """Write a run and the platform to a JSON file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a run and the platform to a JSON file."""
     document = {
         "schema": _RUN_SCHEMA,
         "command": run.command,
@@ -315,8 +298,6 @@ def _git_revision() -> str | None:
 
 
 class _SavedRun(NamedTuple):
-    """A run read from its file."""
-
     path: Path
     document: Mapping[str, Any]
 
@@ -341,12 +322,7 @@ def _load_run(path: Path) -> _SavedRun:
 
 
 def list_runs(env: Environment, paths: Iterable[Path]) -> None:
-    """Render saved runs.
-
-    Raises:
-        OSError: a file cannot be read.
-        UsageError: a file is no saved run.
-    """
+    """Render saved runs, a row for each."""
     render(env, REPORT, [_report_record(_load_run(path)) for path in paths])
 
 
@@ -363,17 +339,10 @@ def _report_record(run: _SavedRun) -> Record:
 
 
 def compare_runs(env: Environment, before: Path, after: Path, *, limit: float) -> bool:
-    """Render the figures of two saved runs side by side, and warn of other differences.
+    """Compare the figures of two saved runs; return whether a deciding figure is worse.
 
-    Args:
-        limit: share by which a figure may be worse and still count as the same.
-
-    Returns:
-        Whether a deciding figure is worse.
-
-    Raises:
-        OSError: a file cannot be read.
-        UsageError: a file is no saved run, or the runs are of different commands.
+    Other differences of the runs are warned of. A figure that is worse by at most the share `limit`
+    counts as the same.
     """
     old, new = _load_run(before), _load_run(after)
     if old.command != new.command:

@@ -40,11 +40,7 @@ _PROGRAM = "from pylogctl.perf.open_loop import main; main()"
 
 
 class Sender:
-    """The sending process; killed at the end of the block.
-
-    Args:
-        order: the messages to send.
-    """
+    """The sending process; killed at the end of the block."""
 
     def __init__(self, order: LoopPlan) -> None:
         self.is_done = False
@@ -74,12 +70,7 @@ class Sender:
         return self._process.pid
 
     def run(self, halt: Halt) -> None:
-        """Make it send until all messages are sent, or until it is time to stop.
-
-        Raises:
-            BrokerError: a message could not be delivered.
-            CliError: the process failed.
-        """
+        """Make the process send until all messages are sent, or until `halt` returns True."""
         try:
             self._receive(halt)
             if not halt():
@@ -96,7 +87,7 @@ class Sender:
             raise self.sent.error
 
     def _receive(self, halt: Halt) -> SentCount:
-        """Return the next report of the process; send STOP once when it is time to stop."""
+        """Return the next report of the process; send STOP once when `halt` returns True."""
         is_stopped = False
         while not self._pipe.poll(_POLL_S):
             if halt() and not is_stopped:
@@ -112,40 +103,25 @@ _MAX_WAIT_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class E2ePlan:
-    """The messages to send, and their rate.
+    """The messages to send, and their rate."""
 
-    Args:
-        topic: an existing topic.
-        rate: messages a second, of all partitions together.
-        message_count: messages to measure.
-        warmup_count: messages to send before those, at the same rate.
-        sizes: of payloads; at least `STAMP.size` bytes.
-        idle_timeout_s: how long to wait for missing messages.
-        timeout_s: the sender's timeout of a response.
-        connect_timeout_s: the sender's timeout of connecting.
-    """
-
-    topic: str
-    rate: float
-    message_count: int
-    warmup_count: int
-    sizes: SizeRange
-    idle_timeout_s: float
-    timeout_s: float
-    connect_timeout_s: float
+    topic: str  # exists
+    rate: float  # messages a second, of all partitions together
+    message_count: int  # messages to measure
+    warmup_count: int  # messages to send before those, at the same rate
+    sizes: SizeRange  # of payloads; at least `STAMP.size` bytes
+    idle_timeout_s: float  # how long to wait for missing messages
+    timeout_s: float  # the sender's, for a response
+    connect_timeout_s: float  # the sender's
 
 
 @dataclass(frozen=True, slots=True)
 class E2eResult:
-    """The result of a measurement.
-
-    `missing_count` is the number of messages sent but not received, `late_s` the longest delay of
-    a message sent after it was due.
-    """
+    """The result of a measurement."""
 
     result: Result
-    missing_count: int
-    late_s: float
+    missing_count: int  # messages sent but not received
+    late_s: float  # the longest delay between a message's due time and its sending
 
 
 def make_topic(producer: Producer, topic: str) -> None:
@@ -166,14 +142,7 @@ def e2e_load(
 ) -> E2eResult:
     """Send at a fixed rate, read, and measure the time from when each message was due.
 
-    Args:
-        config: the producer's settings.
-        halt: ends sending early; the result covers the messages sent until then.
-        on_tick: called about ten times a second with the counts.
-
-    Raises:
-        BrokerError: a message could not be delivered, or a broker is unreachable.
-        CliError: the sending process failed.
+    For `halt`, which ends sending, and `on_tick` see `run_threads`.
     """
     partitions = cluster.partitions(plan.topic)
     leaders = TopicLeaders({partition: cluster.leader(partition) for partition in partitions})
@@ -223,8 +192,7 @@ def _from_the_end(
 class _Listener:
     """Reads the sender's messages, and counts the time since each message was due.
 
-    Args:
-        source: reads all partitions from before the first message.
+    `source` must read all partitions from before the first message.
     """
 
     def __init__(

@@ -1,10 +1,9 @@
 """Measurements of load: limits, latencies, threads, results, and the intervals shown meanwhile.
 
-Each thread writes counts of its own, which other threads read at any time, so that counting takes
-no lock.
+Each thread writes counts of its own, which other threads read at any time: counting takes no lock.
 
-Intervals are shown on standard error: on a terminal as a table that is redrawn in place and removed
-at the end, in a pipe as lines. SIGUSR1 prints a line at once.
+Intervals are shown on standard error: on a terminal as a table that is redrawn in place and
+removed at the end, in a pipe as lines. SIGUSR1 prints a line at once.
 """
 
 from __future__ import annotations
@@ -43,17 +42,16 @@ _HEADINGS = ("TIME", "MESSAGES", "MSG/S", "MIB/S", "P50", "P99", "MAX")
 
 
 class Latencies:
-    """A histogram of durations, precise to 1 %, of constant size."""
+    """A histogram of durations, precise to 1 %, of constant size; `max_s` is exact."""
 
     __slots__ = ("_counts", "max_s")
 
     def __init__(self) -> None:
         self._counts = [0] * _BUCKET_COUNT
         self.max_s = 0.0
-        """The longest duration, exactly."""
 
     def add(self, seconds: float) -> None:
-        """Count one duration; it is limited to between a microsecond and an hour."""
+        """Count a duration, limited to between a microsecond and an hour."""
         microseconds = min(max(seconds * 1e6, 1.0), _LONGEST_US)
         self._counts[int(math.log(microseconds) * _BUCKETS_PER_E)] += 1
         self.max_s = max(self.max_s, seconds)
@@ -64,11 +62,7 @@ class Latencies:
         return sum(self._counts)
 
     def percentile_s(self, percent: float) -> float | None:
-        """Return the duration that `percent` (above 0, at most 100) do not exceed.
-
-        Returns:
-            None if there are none.
-        """
+        """Return the duration that `percent` (above 0, at most 100) do not exceed, or None."""
         wanted = math.ceil(self.count * percent / 100)
         seen = 0
         for bucket, count in enumerate(self._counts):
@@ -126,7 +120,7 @@ class Totals(NamedTuple):
 
     @classmethod
     def of(cls, tallies: Iterable[Tally]) -> Totals:
-        """Return the sum of the counts of threads."""
+        """Return the sum of `tallies`."""
         total = cls(0, 0, Latencies())
         for one in tallies:
             total = cls(
@@ -168,7 +162,10 @@ class Budget:
 
 
 class Halt:
-    """Whether threads must stop: a signal came, the duration is over, or a thread failed."""
+    """Whether threads must stop: after a signal, the duration, or the failure of a thread.
+
+    The result of a measurement that ends early covers the messages sent or read until then.
+    """
 
     def __init__(self, is_interrupted: Callable[[], bool]) -> None:
         self._is_interrupted = is_interrupted
@@ -176,7 +173,7 @@ class Halt:
         self._failed = threading.Event()
 
     def set_duration(self, seconds: float | None) -> None:
-        """End the duration in `seconds` from now; never for None."""
+        """Limit the duration to `seconds` from now; None for no limit."""
         self._deadline_s = math.inf if seconds is None else time.monotonic() + seconds
 
     def fail(self) -> None:
@@ -190,7 +187,7 @@ class Halt:
         )
 
     def wait(self, seconds: float) -> None:
-        """Wait for `seconds`, or until it is time to stop."""
+        """Wait for `seconds`, or until threads must stop."""
         give_up_s = time.monotonic() + seconds
         while not self() and (left_s := give_up_s - time.monotonic()) > 0:
             self._failed.wait(min(left_s, _TICK_S))
@@ -199,22 +196,19 @@ class Halt:
 def run_threads(
     work: Sequence[Callable[[], None]], halt: Halt, on_tick: Callable[[], None]
 ) -> None:
-    """Run each function in a thread until all return.
+    """Run each function in a thread until all return; raise the first exception of one.
 
     Args:
         work: each must return soon after `halt` returns True.
         halt: made to return True when a function fails.
         on_tick: called in this thread at the start and about ten times a second.
-
-    Raises:
-        Exception: the first one that a function raised.
     """
     errors: list[Exception] = []
 
     def run(one: Callable[[], None]) -> None:
         try:
             one()
-        except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
+        except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
             errors.append(error)
             halt.fail()
 
@@ -235,18 +229,14 @@ def run_threads(
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a measurement.
-
-    `seconds` are elapsed time, `cpu_s` processor time of this process; `log_bytes` is the growth
-    of the logs, None if not measured.
-    """
+    """The result of a measurement."""
 
     counted: Totals
     started_ms: int
-    seconds: float
-    cpu_s: float
+    seconds: float  # elapsed
+    cpu_s: float  # processor time of this process
     peak_rss_bytes: int
-    log_bytes: int | None = None
+    log_bytes: int | None = None  # growth of the logs, None if not measured
 
     @property
     def messages_per_s(self) -> float:

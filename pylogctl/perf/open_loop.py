@@ -1,8 +1,8 @@
 """The sending process of `perf e2e`: an open loop that sends at a fixed rate.
 
-Each message carries the time it was due, not the time it was sent: while broker or sender stand
-still, the messages that are due count as late (no coordinated omission). Times are of the
-monotonic clock, which the processes of one machine share.
+Each message carries the time it was due, not the time it was sent: messages due during a pause of
+broker or sender count as late (no coordinated omission). Times are of the monotonic clock, which
+the processes of one machine share.
 
 `main` receives a `LoopPlan` from a pipe, and ends when the parent process does.
 """
@@ -33,8 +33,8 @@ from pylogctl.cli.process import freeze_garbage
 from pylogctl.perf.measure import cpu_s
 from pylogctl.perf.produce import SizeRange, make_batches, make_producer
 
+# Start of each payload: run, number of the message in the run, nanoseconds when it was due.
 STAMP = struct.Struct(">IIq")
-"""Start of each payload: run, number of the message in the run, nanoseconds when it was due."""
 GO, STOP = "go", "stop"  # commands to the process
 _FIRST_DUE_NS = 5_000_000
 _LONGEST_SLEEP_S = 0.1
@@ -67,24 +67,15 @@ class TopicLeaders(Cluster):
 
 @dataclass(frozen=True, slots=True)
 class LoopPlan:
-    """The messages to send.
-
-    Args:
-        leaders: brokers of the topic's partitions.
-        run: number in the stamps of this run's messages.
-        rate: messages a second.
-        sizes: of the payloads, at least that of a stamp.
-        timeout_s: timeout of a response.
-        connect_timeout_s: timeout of connecting.
-    """
+    """The messages to send."""
 
     leaders: TopicLeaders
-    run: int
-    rate: float
+    run: int  # in the stamps of this run's messages
+    rate: float  # messages a second
     message_count: int
-    sizes: SizeRange
+    sizes: SizeRange  # of payloads, at least that of a stamp
     config: ProducerConfig
-    timeout_s: float
+    timeout_s: float  # of a response
     connect_timeout_s: float
 
     def connect(self, address: BrokerAddress) -> Connection:
@@ -98,7 +89,7 @@ class LoopPlan:
 
 
 class SentCount(NamedTuple):
-    """The result: messages sent, and the longest delay of a message sent after it was due."""
+    """Messages sent, and the longest delay between a message's due time and its sending."""
 
     message_count: int
     late_s: float
@@ -122,7 +113,7 @@ class Schedule(NamedTuple):
     def due_by(self, now_ns: int) -> int:
         """Return the number of messages due at `now_ns`."""
         number = max(0, int((now_ns - self.first_ns) * self.rate / 1e9))
-        # Rounding must not make a message due too early, nor leave it out.
+        # rounding must not make a message due too early, nor omit it
         while self.due_ns(number) <= now_ns:
             number += 1
         while number and self.due_ns(number - 1) > now_ns:
@@ -140,13 +131,7 @@ def send_on_schedule(
 ) -> SentCount:
     """Send every message when it is due, or as soon afterwards as the producer accepts it.
 
-    Messages due at the same time are sent as one batch.
-
-    Args:
-        is_stopped: returns True to end early.
-
-    Raises:
-        BrokerError: a batch could not be delivered.
+    Messages due at the same time are sent as one batch. `is_stopped` returns True to end early.
     """
     (topic,) = plan.leaders.topics()
     fillers = cycle([batch[0][STAMP.size :] for batch in make_batches(plan.sizes, 1)])

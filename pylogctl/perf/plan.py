@@ -26,12 +26,7 @@ _DEFAULT_SIZE = "100"
 
 
 def validate_output(env: Environment, *, compat07: bool, save: Path | None) -> None:
-    """Validate before a long run that its result can be written.
-
-    Raises:
-        UsageError: `--compat07` is combined with another format or other columns.
-        OSError: the directory of the file to save to does not exist.
-    """
+    """Validate before a long run that its result can be written."""
     if compat07:
         if env.settings.output not in (None, "csv"):
             raise UsageError(f"--compat07 writes csv, not {env.settings.output}")
@@ -42,11 +37,7 @@ def validate_output(env: Environment, *, compat07: bool, save: Path | None) -> N
 
 
 def parse_sizes(text: str | None) -> SizeRange:
-    """Parse `--size`, such as `100` or `1KiB..2KiB`; None for the default.
-
-    Raises:
-        UsageError: it is neither a size nor a range.
-    """
+    """Parse `--size`, such as `100` or `1KiB..2KiB`; None for the default."""
     smallest, dots, largest = (text or _DEFAULT_SIZE).partition("..")
     sizes = SizeRange(parse_size(smallest), parse_size(largest if dots else smallest))
     if sizes.largest < sizes.smallest:
@@ -55,17 +46,7 @@ def parse_sizes(text: str | None) -> SizeRange:
 
 
 def batches_of(size: str | None, payload_file: Path | None, batch_count: int) -> Sequence[Batch]:
-    """Return the batches to send.
-
-    Args:
-        size: value of `--size`.
-        payload_file: value of `--payload-file`.
-        batch_count: messages in a batch, at least 1.
-
-    Raises:
-        UsageError: size and file are both given, or the file is empty.
-        OSError: the file cannot be read.
-    """
+    """Return the batches of `--size` or `--payload-file`, of at least one message."""
     if payload_file is None:
         return make_batches(parse_sizes(size), batch_count)
     if size is not None:
@@ -91,11 +72,7 @@ def idle_timeout_s_of(idle_timeout: str | None, *, has_duration: bool) -> float 
 
 
 def interval_s_of(text: str) -> float:
-    """Parse `--interval`, the time from row to row.
-
-    Raises:
-        UsageError: it is no duration, or zero.
-    """
+    """Parse `--interval`, the time from row to row."""
     seconds = parse_duration_s(text)
     if not seconds:
         raise UsageError(f"--interval must be above zero: '{text}'")
@@ -105,23 +82,13 @@ def interval_s_of(text: str) -> float:
 def producer_config(
     env: Environment, use: Use, *, codec: str | None, acks: str | None
 ) -> ProducerConfig:
-    """Return the producer's settings: `-X` properties, overridden by options.
-
-    Raises:
-        UsageError: a property is unknown or malformed.
-        typer.Exit: `-X dump` was given.
-    """
+    """Return the producer's settings: `-X` properties, overridden by options."""
     options = {"compression.codec": codec, "request.required.acks": acks}
     return client_settings(env, use, ProducerConfig, options)
 
 
 def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConfig:
-    """Return the consumer's settings: `-X` properties, overridden by options.
-
-    Raises:
-        UsageError: a property or the size is unknown or malformed.
-        typer.Exit: `-X dump` was given.
-    """
+    """Return the consumer's settings: `-X` properties, overridden by options."""
     size = None if fetch_size is None else str(parse_size(fetch_size))
     return client_settings(env, PERF_CONSUME, ConsumerConfig, {"fetch.size": size})
 
@@ -162,9 +129,6 @@ def e2e_plan(
         duration_s: duration at most, None for no limit.
         warmup_count: messages to send before; None for those of one second.
         idle_timeout_s: how long to wait for missing messages; None for the default.
-
-    Raises:
-        UsageError: a payload is smaller than its stamp, or no message would be sent.
     """
     if sizes.smallest < STAMP.size:
         raise UsageError(

@@ -53,34 +53,22 @@ class SizeRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducePlan:
-    """The messages to send.
-
-    Args:
-        batches: sent repeatedly in this order; at least one, none empty.
-        message_count: messages to send, None for no limit.
-        duration_s: duration of sending, None for no limit.
-        warmup_count: messages to send before the clock starts, in addition.
-        thread_count: threads, each with its own producer.
-        rate: of all threads together, None for no limit.
-        is_sequential: wait for each acknowledgement before the next batch.
-    """
+    """The messages to send; None for no limit."""
 
     topic: str
-    batches: Sequence[Batch]
+    batches: Sequence[Batch]  # sent repeatedly in this order; at least one, none empty
     message_count: int | None = None
     duration_s: float | None = None
-    warmup_count: int = 0
-    thread_count: int = 1
-    rate: Rate | None = None
-    is_sequential: bool = False
+    warmup_count: int = 0  # messages to send before the clock starts, in addition
+    thread_count: int = 1  # each with its own producer
+    rate: Rate | None = None  # of all threads together
+    is_sequential: bool = False  # wait for each acknowledgement before the next batch
 
 
 def make_batches(sizes: SizeRange, batch_count: int) -> list[Batch]:
     """Return batches of printable payloads, the same for the same arguments.
 
-    Args:
-        sizes: range of evenly distributed sizes.
-        batch_count: messages in a batch, at least 1.
+    Sizes are evenly distributed in the range; `batch_count` messages, at least 1, are in a batch.
     """
     source = random.Random(7)
     pool_count = max(1, min(_POOL_COUNT, _POOL_BYTES // max(1, sizes.largest)))
@@ -93,11 +81,7 @@ def _payload(source: random.Random, size: int) -> bytes:
 
 
 def read_batches(path: Path, batch_count: int) -> list[Batch]:
-    """Return the lines of the first 64 MiB of a file in batches; none if it is empty.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Return the lines of the first 64 MiB of a file in batches; none if it is empty."""
     with path.open("rb") as file:
         text = file.read(_MAX_FILE_BYTES)
     lines = text.split(b"\n")
@@ -109,8 +93,7 @@ def read_batches(path: Path, batch_count: int) -> list[Batch]:
 def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) -> Producer:
     """Return a producer that sends batches to the partitions of a topic in turn.
 
-    Args:
-        cluster: thread-safe if several producers share it.
+    Several producers need a thread-safe cluster.
     """
     return Producer(
         cluster,
@@ -141,16 +124,8 @@ def produce_load(
     """Send the messages of a plan, and measure until all are readable.
 
     A latency is the time from sending a batch until its acknowledgement is read; there are none
-    for brokers that do not acknowledge.
-
-    Args:
-        make_producer: called once for each thread.
-        halt: ends sending early; the result covers the messages sent until then.
-        on_tick: called about ten times a second with the counts of all threads.
-        log_end: returns the sum of the ends of the topic's logs.
-
-    Raises:
-        BrokerError: a batch could not be delivered.
+    for brokers that do not acknowledge. Each thread makes a producer; `log_end` returns the sum of
+    the ends of the topic's logs; for `halt` and `on_tick` see `run_threads`.
     """
     with ExitStack() as stack:
         producers = [stack.enter_context(make_producer()) for _ in range(plan.thread_count)]
@@ -179,8 +154,6 @@ def produce_load(
 
 
 class _Sent(NamedTuple):
-    """A batch in flight."""
-
     delivery: Delivery
     message_count: int
     payload_bytes: int
@@ -212,7 +185,7 @@ class _Sender:
         self._in_flight: defaultdict[int, deque[_Sent]] = defaultdict(deque)
 
     def run(self) -> None:
-        """Send until the budget is spent or it is time to stop, then wait for acknowledgements."""
+        """Send until the budget is spent or threads must stop, then wait for acknowledgements."""
         plan = self._plan
         # Threads start at different batches, so that they do not send the same payloads at once.
         first = self._number * len(plan.batches) // plan.thread_count
@@ -239,7 +212,7 @@ class _Sender:
         self._count_acknowledged()
 
     def _wait(self, seconds: float) -> None:
-        """Wait for the rate limit; read acknowledgements first, not only with the next send."""
+        """Wait for the rate limit, but read acknowledgements first, so their times are exact."""
         give_up_s = time.monotonic() + seconds
         self._producer.flush()
         self._count_acknowledged()

@@ -1,4 +1,8 @@
-"""The work of `pylogctl perf`: connect, measure, and report the result."""
+"""Runs the commands of `pylogctl perf`: connect, measure, and report the result.
+
+A signal ends a measurement early: its result is reported, and `typer.Exit` raised. `options` are
+reported with a saved run; `every_s` is the time from row to row of the intervals shown.
+"""
 
 from __future__ import annotations
 
@@ -58,16 +62,7 @@ def measure_produce(
     compat07: bool,
     save: Path | None,
 ) -> None:
-    """Send messages, measure it and report the result; a signal ends it early.
-
-    Args:
-        options: reported with a saved run.
-        every_s: seconds from row to row of the intervals shown.
-
-    Raises:
-        BrokerError: a broker or ZooKeeper does not respond, or a broker rejects a batch.
-        typer.Exit: a signal ended the run.
-    """
+    """Send messages, measure it and report the result."""
     connect = connect_with(env, config)
     with (
         open_cluster(
@@ -98,12 +93,7 @@ def _log_end(cluster: Cluster, connect: Connect, topic: str) -> int:
 
 
 def show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> None:
-    """Render what a plan would send, after connecting to the cluster.
-
-    Raises:
-        InvalidTopicError: the topic's name is not valid.
-        BrokerError: a broker or ZooKeeper does not respond.
-    """
+    """Render the plan, after connecting to the cluster."""
     validate_topic_name(plan.topic)
     with open_cluster(
         with_addresses(env, config), connect_with(env, config), config=config
@@ -141,20 +131,12 @@ def measure_reading(
     compat07: bool,
     save: Path | None,
 ) -> None:
-    """Read partitions of a topic, measure it and report the result; a signal ends it early.
+    """Read partitions of a topic, measure it and report the result.
 
     Args:
         command: such as `perf consume`.
-        options: reported with a saved run.
         span: offsets to read.
         wanted: partitions to read; None for all.
-        every_s: seconds from row to row of the intervals shown.
-
-    Raises:
-        CliError: topic or partition does not exist, an offset is no message boundary, or a
-            message is corrupt.
-        BrokerError: a broker or ZooKeeper does not respond.
-        typer.Exit: a signal ended the run, or no message came for too long.
     """
     connect = connect_with(env, config)
     with ExitStack() as stack:
@@ -189,11 +171,9 @@ def _resolve(
     span: Span,
     wanted: PartitionList | None,
 ) -> dict[TopicPartition, ReadRange]:
-    """Return the range to read of each partition."""
     partitions = select_partitions(cluster, select_topics(cluster, [topic]), wanted)
     ranges = resolve_ranges(env, Side(cluster, connect), partitions, span)
-    # A compressed set that the end lies inside of is left out: its messages are not counted
-    # one by one.
+    # A wrapper that the end lies inside of is left out: its messages are not counted one by one.
     return {
         partition: found._replace(end=None if found.end is None else found.end._replace(inner=0))
         for partition, found in ranges.items()
@@ -209,17 +189,7 @@ def measure_e2e(
     every_s: float,
     save: Path | None,
 ) -> None:
-    """Measure end-to-end latency and report it; a signal ends it early.
-
-    Args:
-        options: reported with a saved run.
-        every_s: seconds from row to row of the intervals shown.
-
-    Raises:
-        BrokerError: a broker or ZooKeeper does not respond, or a broker rejects a batch.
-        CliError: the sending process failed.
-        typer.Exit: a signal ended the run, or messages were not received.
-    """
+    """Measure end-to-end latency and report it; exit with a timeout if messages are missing."""
     validate_topic_name(plan.topic)
     connect = connect_with(env, config)
     with ExitStack() as stack:
@@ -269,13 +239,8 @@ def _report(
 ) -> None:
     """Write a result to standard output, and the run to a file if `save` is given.
 
-    A terminal gets a line for each figure unless a format or columns are chosen.
-
-    Args:
-        csv_07: header and row to write instead, as Kafka 0.7's tools do.
-
-    Raises:
-        OSError: standard output or the file cannot be written.
+    A terminal gets a line for each figure unless a format or columns are chosen. `csv_07` replaces
+    it by a header and a row, as Kafka 0.7's tools write them.
     """
     record = run.record
     if csv_07 is not None:
