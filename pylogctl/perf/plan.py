@@ -46,7 +46,7 @@ def parse_sizes(text: str | None) -> SizeRange:
 
 
 def batches_of(size: str | None, payload_file: Path | None, batch_count: int) -> Sequence[Batch]:
-    """Return the batches of `--size` or `--payload-file`, of at least one message."""
+    """Return the batches of `--size` or `--payload-file`; `batch_count` is at least 1."""
     if payload_file is None:
         return make_batches(parse_sizes(size), batch_count)
     if size is not None:

@@ -1,4 +1,4 @@
-"""The work of `pipeline audit`: topics and loads of them against the counts of the producers."""
+"""Runs `pipeline audit`: compares topics and loads of them with the counts of the producers."""
 
 from __future__ import annotations
 
@@ -43,12 +43,7 @@ def run_audit(
     fail_above: int | None,
     everything: bool,
 ) -> None:
-    """Compare counts by window, render those that differ (or all), and judge the sums.
-
-    Raises:
-        CliError: there is no load, no such tier, or more than `fail_above` messages differ.
-        BrokerError: a topic cannot be read.
-    """
+    """Compare counts by window, render those that differ (or all), and fail above the limit."""
     output = None if load is None else _load_output(load)
     events = plan_reading(env, [audit_topic], may_lack_brokers=True)
     with open_spark(env, spark, _CONF) as session:
@@ -136,7 +131,7 @@ def _is_complete(output: LoadOutput, reading: Reading) -> bool:
 
 
 def _judge(env: Environment, records: list[dict[str, Any]], fail_above: int | None) -> None:
-    """Print the sums, and fail if they are above the limit."""
+    """Print the sums, and fail if their total is above the limit."""
     sums = {name: sum(one[name] for one in records) for name in ("lost", "late", "duplicated")}
     counts = ", ".join(f"{count} {name}" for name, count in sums.items())
     env.note(f"{len(records)} windows compared: {counts}")

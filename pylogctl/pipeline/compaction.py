@@ -1,4 +1,4 @@
-"""The work of `pipeline compact`."""
+"""Runs `pipeline compact`; errors are those of `broker.spark.compaction`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ _PLAN = Document(
 
 
 def show_compaction(env: Environment, directory: Path, file_bytes: int, keep: int) -> None:
-    """Render the plan of a compaction.
-
-    Raises:
-        BrokerError, OSError: as for `broker.spark.compaction.compact`.
-    """
+    """Render the plan of a compaction."""
     plan = plan_compaction(LoadOutput(directory), file_bytes=file_bytes, keep=keep)
     render(env, _PLAN, _plan_records(plan))
 
@@ -54,11 +50,7 @@ def _plan_records(plan: CompactionPlan) -> list[dict[str, Any]]:
 def run_compaction(
     env: Environment, directory: Path, file_bytes: int, keep: int, spark: SparkChoice | None
 ) -> None:
-    """Compact loads, and render the manifest of the new one.
-
-    Raises:
-        BrokerError, OSError: as for `broker.spark.compaction.compact`.
-    """
+    """Compact loads, and render the manifest of the new one."""
     with prepare_compaction(directory, file_bytes=file_bytes, keep=keep) as prepared:
         plan = prepared.plan
         if plan.is_empty:

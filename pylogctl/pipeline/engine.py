@@ -1,4 +1,4 @@
-"""What runs the tasks of loads and compactions: processes of this machine, or Spark.
+"""Runs the tasks of loads and compactions: on processes of this machine, or on Spark.
 
 Both write the same files. Processes need neither Java nor PySpark, and start at once.
 """
@@ -20,7 +20,7 @@ from pylogctl.pipeline.spark import check_spark, open_spark
 if TYPE_CHECKING:
     from broker.spark.jobs import TaskEngine
 
-_PARALLEL_FROM_BYTES = 64 << 20  # less is done before processes have started
+_PARALLEL_FROM_BYTES = 64 << 20  # fewer bytes take less time than the start of processes
 
 
 def checked_engine(
@@ -28,14 +28,7 @@ def checked_engine(
 ) -> SparkChoice | None:
     """Return the Spark that tasks run on, None if they run on processes of this machine.
 
-    Args:
-        env: its variables may name a Spark master.
-        wanted: the engine named by the user; None chooses Spark if the user has options for it.
-        spark: these options.
-
-    Raises:
-        UsageError: there are options of Spark, and the engine is `local`.
-        ConfigError: a package or Java is missing.
+    With `wanted` None, the user's options for Spark choose Spark.
     """
     named = spark
     if wanted == "local" and spark.master == env.environ.get(MASTER_VARIABLE):
@@ -53,16 +46,7 @@ def checked_engine(
 def open_engine(
     env: Environment, spark: SparkChoice | None, size_bytes: int
 ) -> Iterator[TaskEngine]:
-    """Open what runs the tasks, until the block ends.
-
-    Args:
-        env: prints a note if the start takes long.
-        spark: the Spark to run them on; None for processes of this machine.
-        size_bytes: bytes to read by all tasks.
-
-    Raises:
-        UsageError, ConfigError, BrokerError: as for `open_spark`.
-    """
+    """Open the engine of the tasks, until the block ends; `size_bytes` are those all tasks read."""
     if spark is not None:
         with open_spark(env, spark) as session:
             yield session

@@ -1,4 +1,4 @@
-"""The work of `pipeline sql`, `window`, `join` and `verify`."""
+"""Runs `pipeline sql`, `window`, `join` and `verify`."""
 
 from __future__ import annotations
 
@@ -83,18 +83,9 @@ class Job(NamedTuple):
 
 
 def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
-    """Query topics as views.
+    """Query topics, each of which becomes a view.
 
-    Args:
-        job: each of its topics becomes a view.
-        text: the statement.
-        json: infer the fields of JSON payloads.
-        schema: fields of JSON payloads, in SQL's notation.
-
-    Raises:
-        UsageError: names of topics differ only in upper and lower case.
-        QueryError: the query or schema is invalid, or payloads are not JSON.
-        BrokerError: a topic cannot be read, or the result cannot be sent.
+    `json` infers the fields of JSON payloads, `schema` has them in SQL's notation.
     """
     env = job.env
     planned = plan_reading(env, job.topics, job.read, job.loss)
@@ -155,11 +146,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
 
 
 def _check_view_names(topics: Sequence[str], spark: SparkChoice) -> None:
-    """Validate that no two topics have the same view: Spark does not heed the case of names.
-
-    Raises:
-        UsageError: two do.
-    """
+    """Refuse topics that would have the same view: Spark ignores the case of names."""
     if parse_conf(spark.spark_conf or ()).get(CASE_SENSITIVE, "").lower() == "true":
         return
     by_view: dict[str, str] = {}
@@ -181,11 +168,7 @@ def _narrowed(
 ) -> DataFrame:
     """Return the result of a query on views that have only the columns it needs.
 
-    Args:
-        session: has the views.
-        text: the query.
-        whole: its result on views with all columns.
-        make_views: replaces the views by others with some columns.
+    `whole` is its result on views with all columns; `make_views` replaces these views.
     """
     used = used_columns(whole)
     if used is None or used == set(COLUMNS):
@@ -225,11 +208,7 @@ def run_window(
         slide_ms: distance between the starts of sliding windows.
         gap_ms: instead of a length: how long a session lasts without an event.
         watermark_ms: how late an event of a stream may be.
-        top: number of keys of each window to return; None for all.
-        top_by: column that these are the largest by.
-
-    Raises:
-        BrokerError: a topic cannot be read, a length is invalid, or the result cannot be sent.
+        top: number of keys of each window to return, the largest by `top_by`; None for all.
     """
 
     def counts_of(found: DataFrame) -> DataFrame:
@@ -265,7 +244,7 @@ def run_window(
 
         found = _events(session, job, reading, fields)
         if job.stream.stream:
-            # all keys of a window are in one batch: that in which the watermark passes its end
+            # all keys of a window are in the batch in which the watermark passes its end
             each = None if top is None else ranked
             counts = counts_of(found)
             run_stream(env, counts, job.target, job.stream, name, identity, each, late_between)
@@ -300,13 +279,10 @@ def run_join(
         job: its topics are one or two.
         fields: where the key and time of each topic's events are.
         table: file to join with instead of a second topic.
-        table_column: column of the table that is compared with the key.
+        table_column: compared with the key.
         within_ms: how far apart in time events of two topics may be.
         how: `left` keeps events of the first topic that have no partner.
         watermark_ms: how late an event of a stream may be.
-
-    Raises:
-        BrokerError: a topic cannot be read, the join is invalid, or the result cannot be sent.
     """
     env, name = job.env, "pipeline.join/1"
     facts = {

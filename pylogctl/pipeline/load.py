@@ -1,4 +1,4 @@
-"""The work of `pipeline load`."""
+"""Runs `pipeline load`; errors are those of `broker.spark.load`, with names of options."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from pylogctl.pipeline.spark import in_parts
 
 
 def show_plan(env: Environment, request: LoadRequest) -> None:
-    """Render the plan of a load.
-
-    Raises:
-        BrokerError: as for `broker.spark.load.run_load`.
-    """
+    """Render the plan of a load."""
     with naming_options():
         plan = look_at_load(request)
     render(env, PLAN, load_plan_records(plan))
@@ -28,12 +24,7 @@ def show_plan(env: Environment, request: LoadRequest) -> None:
 
 
 def run_load(env: Environment, request: LoadRequest, spark: SparkChoice | None) -> None:
-    """Run a load on Spark or on processes of this machine, and render its manifest.
-
-    Raises:
-        CliError: a message is damaged, and `--corrupt` is `fail`.
-        BrokerError: as for `broker.spark.load.run_load`.
-    """
+    """Run a load on Spark or on processes of this machine, and render its manifest."""
     with naming_options(), prepare_load(request, clock=env.clock) as prepared:
         plan = prepared.plan
         report_plan(env, plan)
@@ -60,7 +51,7 @@ def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice | None) ->
 
 
 def report_plan(env: Environment, plan: LoadPlan) -> None:
-    """Tell what a plan leaves out, or loads again."""
+    """Report which messages a plan leaves out, or loads again."""
     warn_of_absent(env, plan.read)
     if plan.retiring:
         first, last = plan.retiring[0], plan.retiring[-1]

@@ -1,4 +1,4 @@
-"""Options that several pipeline commands share: what is read, events, targets, streams, Spark."""
+"""Options that several pipeline commands share: input, events, targets, streams, Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ READS = (
     ExitStatus.UNREACHABLE,
     ExitStatus.REMOTE,
 )
-"""Exit statuses of commands that read topics on Spark."""
 _FILE_FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
 
 Topics = Annotated[
@@ -44,7 +43,7 @@ Include = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ReadChoice:
-    """What to read: segment files instead of brokers, and the first and last offsets."""
+    """The input: segment files instead of brokers, and the first and last offsets."""
 
     paths: list[Path] | None = None
     start: str | None = None
@@ -98,7 +97,7 @@ LOAD = _read_group(
 
 @dataclass(frozen=True, slots=True)
 class LossChoice:
-    """How to treat messages that are gone or damaged."""
+    """How to treat messages that are missing or damaged."""
 
     allow_data_loss: bool = False
     corrupt: Literal["fail", "skip"] = "fail"
@@ -145,11 +144,7 @@ class EventChoice:
             raise UsageError("give --time-field, or --pattern with a group named time")
 
     def fields(self) -> EventFields:
-        """Return the fields to extract from payloads.
-
-        Raises:
-            QueryError: the format or the zone of times is unknown.
-        """
+        """Return the fields to extract from payloads."""
         from broker.spark.extraction import EventFields, parse_time_format
 
         form = parse_time_format(self.time_format, self.time_zone)
@@ -227,11 +222,7 @@ class TableChoice:
     table_format: Literal["iceberg", "delta"] | None = None
 
     def target(self) -> TableTarget | None:
-        """Return the table; None if there is none.
-
-        Raises:
-            UsageError: one option lacks the other, or the name cannot be of the format.
-        """
+        """Return the table; None if there is none."""
         if (self.into_table is None) != (self.table_format is None):
             raise UsageError("--into-table NAME and --table-format go together")
         if self.into_table is None or self.table_format is None:
@@ -277,13 +268,7 @@ class TargetChoice(TableChoice):
     to_topic: str | None = None
 
     def check(self) -> None:
-        """Validate the options before anything is started.
-
-        Raises:
-            UsageError: two of them contradict, a file's suffix names no format, or a table's name
-                cannot be of its format.
-            InvalidTopicError: no topic can have that name.
-        """
+        """Validate the options before anything is started."""
         targets = {
             "--into": self.into,
             "--into-table": self.into_table,
@@ -312,11 +297,7 @@ class TargetChoice(TableChoice):
 
 
 def file_format(path: Path) -> str:
-    """Return the format that the suffix of a file's name stands for.
-
-    Raises:
-        UsageError: it stands for none.
-    """
+    """Return the format of a file by the suffix of its name."""
     found = _FILE_FORMATS.get(path.suffix.lower())
     if found is None:
         raise UsageError(
@@ -362,14 +343,7 @@ class StreamChoice:
     watermark: str | None = None
 
     def check(self, *, is_bounded: bool) -> None:
-        """Validate that the options fit together.
-
-        Args:
-            is_bounded: whether the job keeps events, and so needs a bound for how long.
-
-        Raises:
-            UsageError: they do not fit.
-        """
+        """Validate the options; `is_bounded`: the job keeps events, and needs a watermark."""
         if self.watermark is not None and not is_bounded:
             raise UsageError("--watermark cannot be used here: the query keeps no events")
         if self.stream and self.checkpoint is None:

@@ -1,7 +1,6 @@
 """The input of a pipeline command: options to typed values, planned before Spark is started.
 
-The cluster is opened once, for the plan; offsets such as `-100`, which only it can resolve, are
-resolved then.
+The cluster is opened once, for the plan, which also resolves offsets such as `-100`.
 """
 
 from __future__ import annotations
@@ -43,12 +42,11 @@ if TYPE_CHECKING:
 
 
 _MAX_WARNINGS = 20
+# recommendations in errors of the data source, and the options of commands for them
 _FLAGS = {"; crc=skip ": "--corrupt skip", "; failOnDataLoss=false ": "--allow-data-loss"}
-"""Recommendations in errors of the data source, and the options of commands for them."""
 
 
-StreamOffsets = dict[str, Any]
-"""Offsets of a stream as its source gives them to Spark."""
+StreamOffsets = dict[str, Any]  # as a stream's source gives them to Spark
 
 
 class Reading(NamedTuple):
@@ -77,7 +75,7 @@ class Reading(NamedTuple):
     def of_stream_batch(self, begun: StreamOffsets, ended: StreamOffsets) -> ReadOptions:
         """Return options that read one batch of a stream, between its start and end offsets."""
         starts, ends = (
-            # what is not a topic has a name that no topic can have
+            # entries that are not topics contain a "/", which no topic's name may
             from_document({name: one for name, one in found.items() if "/" not in name})
             for found in (begun, ended)
         )
@@ -110,16 +108,8 @@ def read_options(
 ) -> ReadOptions:
     """Return the options of a read.
 
-    Args:
-        env: has the addresses of brokers or ZooKeeper, and the time.
-        topics: names of existing topics.
-        include: alternative: regular expressions for names.
-        choice: what to read; all topics of its segment files are read if none is named.
-        loss: how to treat messages that are gone or damaged.
-
-    Raises:
-        UsageError: topics are named in no way or in two, or a bound is malformed or unsupported.
-        ConfigError: an address or an expression is malformed.
+    Either `topics` are named or `include` has expressions for them; all topics of segment files are
+    read without both.
     """
     paths = tuple(choice.paths or ())
     if topics and include:
@@ -181,19 +171,9 @@ def plan_reading(
     *,
     may_lack_brokers: bool = False,
 ) -> Reading:
-    """Plan a read, and warn of messages that are gone.
+    """Plan a read, and warn of messages that are missing.
 
-    Args:
-        env: has the addresses of brokers or ZooKeeper.
-        topics: their names.
-        choice: what to read.
-        loss: how to treat messages that are gone or damaged.
-        may_lack_brokers: plan the read even if a broker with one of the topics is down.
-
-    Raises:
-        UsageError: an option is malformed or unsupported.
-        CliError: messages are gone, or a broker is down.
-        BrokerError: a topic does not exist, or a broker does not respond.
+    With `may_lack_brokers` the read is planned even if a broker with one of the topics is down.
     """
     options = read_options(env, topics, (), choice, loss)
     with naming_options():
@@ -210,9 +190,6 @@ def reporting(
     """Yield readings whose tasks report omissions, and print these as warnings after the block.
 
     The omissions of tasks on a cluster are only in the logs of its executors.
-
-    Raises:
-        CliError: a message is damaged, and `--corrupt` is `fail`.
     """
     with temporary_directory("pylogctl-omitted-") as path:
         if not spark.is_local and any(one.leaves_out for one in readings):
@@ -249,7 +226,7 @@ def warn_of_omissions(env: Environment, omissions: Iterable[Omission]) -> None:
 
 @contextmanager
 def naming_options() -> Iterator[None]:
-    """Have errors of the block recommend the options of commands, not those of the data source."""
+    """Make errors of the block recommend options of commands, not those of the data source."""
     try:
         yield
     except BrokerError as error:

@@ -59,16 +59,16 @@ _LAST_MICROS = 253_402_300_799_999_999  # the end of 9999
 _CYCLE_MICROS = 146_097 * 86_400_000_000  # 400 years
 _NESTED = (ArrayType, MapType, StructType)
 _SENT = ("value", "key")
-# as RFC 4180 has it, and unchanged by other readers; Spark would trim, and escape by backslashes
+# as in RFC 4180, so that other readers see the same values; Spark would trim, and escape by "\"
 _CSV = {"escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
 _LOCAL_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-_TIMES = {  # Spark would cut microseconds off
+_TIMES = {  # by default Spark omits microseconds
     "timestampFormat": f"{_LOCAL_TIME}XXX",
     "timestampNTZFormat": _LOCAL_TIME,
 }
 _FILE_OPTIONS = {"csv": _CSV | _TIMES, "json": _TIMES, "parquet": {}}
 _MALFORMED = "_pylog_malformed"
-_READ_OPTIONS = {  # by itself Spark would make nulls of what is malformed
+_READ_OPTIONS = {  # by default Spark turns malformed values into nulls
     "csv": {**_CSV, "header": "true", "multiLine": "true", "mode": "FAILFAST"},
     "json": {"columnNameOfCorruptRecord": _MALFORMED},
     "parquet": {},
@@ -76,11 +76,7 @@ _READ_OPTIONS = {  # by itself Spark would make nulls of what is malformed
 
 
 def document_of(table: DataFrame, name: str, empty: str) -> Document:
-    """Return the columns of a table as a document; `empty` is printed if there are no rows.
-
-    Raises:
-        UsageError: two columns have the same name.
-    """
+    """Return the columns of a table as a document; `empty` is printed if there are no rows."""
     names = [field.name for field in table.schema]
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
@@ -93,7 +89,7 @@ def document_of(table: DataFrame, name: str, empty: str) -> Document:
 
 
 def records_of(schema: StructType, rows: Iterable[Row], *, is_json: bool) -> Iterator[Record]:
-    """Convert rows, as `printable` has them, to records: times in UTC, binary values in base64.
+    """Convert rows of `printable` to records: times in UTC, binary values in base64.
 
     Nested values stay nested in JSON, and become JSON text elsewhere.
     """
@@ -123,7 +119,6 @@ def _for_output(kind: DataType, is_json: bool) -> Callable[[Any], Any]:
 
 
 def _converter(kind: DataType) -> Callable[[Any], Any]:
-    """Return a function that converts values of a Spark type to JSON values."""
     match kind:
         case StringType() | IntegralType() | BooleanType() | DecimalType():
             return lambda value: value
@@ -168,7 +163,7 @@ def _utc_text(moment: datetime | int) -> str:
 
 
 def _in_calendar(micros: int) -> tuple[datetime, int]:
-    """Return a time in UTC in a year that Python has, and how many years it is off."""
+    """Return a time in UTC in a year that Python has, and by how many years it is shifted."""
     shift, rest = 0, micros
     if not _FIRST_MICROS <= micros <= _LAST_MICROS:  # the calendar repeats after 400 years
         cycles, rest = divmod(micros - _FIRST_MICROS, _CYCLE_MICROS)
@@ -188,20 +183,10 @@ def write_result(
     *,
     order: Sequence[str] | None = None,
 ) -> None:
-    """Write the rows of a table to their target.
+    """Write the rows of a batch to their target.
 
-    Args:
-        env: has the output format, and the address of the cluster.
-        table: the rows of a batch.
-        target: validated options.
-        name: name of the document on standard output.
-        order: on standard output, collect all rows in one job and write them sorted by these
-            columns; None: write rows as they come.
-
-    Raises:
-        UsageError: two columns have the same name.
-        BrokerError: rows cannot be sent.
-        OSError: the file cannot be written.
+    On standard output the document is called `name`; with `order`, all rows are collected in one
+    job and sorted by these columns, else they are written as they are computed.
     """
     document = document_of(table, name, "no rows")
     if target.into is not None:
@@ -227,19 +212,15 @@ def _started(table: DataFrame) -> Iterator[Row]:
 
 
 def collected(table: DataFrame) -> list[Row]:
-    """Return the rows of a table, to print them; see `printable`.
-
-    Raises:
-        QueryError: a nested time is none of Python's.
-    """
+    """Return the rows of a table for printing; see `printable`."""
     with _python_times():
         return printable(table).collect()
 
 
 def printable(table: DataFrame) -> DataFrame:
-    """Return a table with times as microseconds since 1970: Python has only years 1 to 9999.
+    """Return a table with times as microseconds since 1970, as Python has only years 1 to 9999.
 
-    A window can end later, as that of December 31, 9999 does. Times inside of other values stay.
+    A window can end later, such as that of December 31, 9999. Nested times are not converted.
     """
     from pyspark.sql import functions as fn
 
@@ -280,11 +261,7 @@ def _sorted(rows: list[Row], order: Sequence[str]) -> list[Row]:
 
 
 def send_rows(env: Environment, table: DataFrame, topic: str) -> None:
-    """Send the rows of a batch to a topic of the cluster that the options name.
-
-    Raises:
-        BrokerError: rows cannot be sent.
-    """
+    """Send the rows of a batch to a topic of the cluster that the options name."""
     options = WriteOptions(cluster_of(env), topic).to_options()
     to_send(table).write.format(FORMAT).options(**options).mode("append").save()
 
@@ -302,9 +279,9 @@ def to_send(table: DataFrame) -> DataFrame:
 def _for_files(table: DataFrame, form: str) -> DataFrame:
     """Convert columns for a file format: binary values are base64 in CSV.
 
-    Columns of CSV get other names, as the header is not written by Spark: a name with a dot would
-    stand for a field of a column. A null in an only column is empty text: Spark would leave out the
-    row, whose line is empty.
+    Columns of CSV are renamed, as a name with a dot would mean a field of a column; the header is
+    not written by Spark. A null in an only column is empty text: Spark would omit the row, whose
+    line is empty.
     """
     from pyspark.sql import functions as fn
 
@@ -333,16 +310,9 @@ def _as_text(column: SparkColumn, kind: DataType) -> SparkColumn:
 
 
 def write_file(table: DataFrame, path: Path, *, keeps_empty: bool = True) -> None:
-    """Write the rows of a table to a file, which is visible once it is whole and on disk.
+    """Write the rows of a batch to a file, which is visible once it is whole and on disk.
 
-    Args:
-        table: the rows of a batch.
-        path: the file, in the format of its suffix; replaced if it exists.
-        keeps_empty: write a file even if there are no rows.
-
-    Raises:
-        UsageError: the suffix stands for no format.
-        OSError: the file cannot be written.
+    A file that exists is replaced; without `keeps_empty` no file is written for no rows.
     """
     form = file_format(path)
     with temporary_directory(f".{path.name}.", path.parent) as folder:
@@ -375,9 +345,7 @@ def _are_empty(parts: list[Path], form: str) -> bool:
 def read_file(session: SparkSession, path: Path) -> DataFrame:
     """Return the table in a file, in the format of its suffix.
 
-    Raises:
-        UsageError: the suffix stands for no format.
-        QueryError: a line is not JSON; a malformed line of CSV fails when it is read.
+    A line that is not JSON is an error here; a malformed line of CSV fails when it is read.
     """
     form = file_format(path)
     table = session.read.format(form).options(**_READ_OPTIONS[form]).load(str(path))

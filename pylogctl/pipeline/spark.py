@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_spark(env: Environment) -> None:
-    """Validate that Spark can be started, before anything else is done.
-
-    Raises:
-        ConfigError: PySpark, PyArrow or Java is missing; the text explains how to install it.
-    """
+    """Validate that Spark can be started: PySpark, PyArrow and Java are installed."""
     from broker.spark.session import check_requirements
 
     java = check_requirements()
@@ -39,15 +35,8 @@ def open_spark(
 ) -> Iterator[SparkSession]:
     """Open a Spark session; errors name the log file, which is kept if Spark fails.
 
-    Args:
-        env: prints a note if the start takes long.
-        choice: options of the user.
-        conf: settings of the command; those of the user take precedence.
-
-    Raises:
-        UsageError: a setting is malformed.
-        ConfigError: Spark does not start.
-        BrokerError: the block failed (see `jobs.cause_of`).
+    Errors of Spark in the block are translated, see `jobs.cause_of`. `conf` has settings of the
+    command, which the user's override.
     """
     from broker.errors import ConfigError, SparkFailedError
     from broker.spark.session import (
@@ -95,13 +84,7 @@ def open_spark_for(
     target: TableTarget | None,
     conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """Open a Spark session that can write a table, if there is one; see `open_spark`.
-
-    Raises:
-        UsageError: a setting is malformed, the package of the table's format is missing, or its
-            name is of no catalog that is kept.
-        ConfigError, BrokerError: as for `open_spark`.
-    """
+    """Open a Spark session that can write the table `target`, if there is one; see `open_spark`."""
     if target is None:
         with open_spark(env, choice, conf) as spark:
             yield spark
@@ -169,11 +152,7 @@ def in_parts(meter: Progress, total: int) -> Callable[[float], None]:
 
 
 def parse_conf(texts: Sequence[str]) -> dict[str, str]:
-    """Return the settings of `--spark-conf`.
-
-    Raises:
-        UsageError: one is not KEY=VALUE.
-    """
+    """Return the settings of `--spark-conf`."""
     conf = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -2,7 +2,7 @@
 
 A stream into files writes one file for each batch, by a rename, so that any reader sees a batch
 whole or not at all; a batch that is run again after a kill replaces its file. The checkpoint
-records what the query is, and the directory of the files whose stream it is.
+records the options of the query, and the directory of files the stream that wrote them.
 """
 
 from __future__ import annotations
@@ -43,26 +43,18 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _POLL_S = 0.2
-_QUERY_NAME = "_pylogctl.json"
-"""In a checkpoint: the options that the query was started with."""
-_OWNER_NAME = "_stream.json"
-"""In a directory of files: the id of the query, as Spark keeps it in the checkpoint."""
+_QUERY_NAME = "_pylogctl.json"  # in a checkpoint: the options that the query was started with
+_OWNER_NAME = "_stream.json"  # in a directory of files: the query's id, as in the checkpoint
 _QUERY_ID = "sql.streaming.queryId"
 
 _WriteBatch = Callable[["DataFrame", int], None]
 CountLate = Callable[[StreamOffsets, StreamOffsets, int], int]
-START = "--from"
-"""The option of where a query starts; it may be left out when the query goes on."""
-Identity = Mapping[str, str]
-"""What a query is, by its options: those that state and offsets in a checkpoint depend on."""
+START = "--from"  # may be left out when a query is continued
+Identity = Mapping[str, str]  # the options that state and offsets in a checkpoint depend on
 
 
 def check_checkpoint(target: TargetChoice, choice: StreamChoice, identity: Identity) -> None:
-    """Validate that a checkpoint and a directory of files belong to a query.
-
-    Raises:
-        CliError: they belong to another one.
-    """
+    """Refuse a checkpoint, or a directory of files, that belongs to another query."""
     assert choice.checkpoint is not None
     path = choice.checkpoint / _QUERY_NAME
     if path.exists():
@@ -74,7 +66,7 @@ def check_checkpoint(target: TargetChoice, choice: StreamChoice, identity: Ident
 def _check_identity(checkpoint: Path, begun: Mapping[str, Any], identity: Identity) -> None:
     for name in sorted(begun.keys() | identity.keys()):
         if name == START and name not in identity:
-            continue  # the offsets in the checkpoint count
+            continue  # the query continues at the offsets in the checkpoint
         if begun.get(name) != identity.get(name):
             there, wanted = (one.get(name, "not given") for one in (begun, identity))
             raise CliError(
@@ -85,7 +77,7 @@ def _check_identity(checkpoint: Path, begun: Mapping[str, Any], identity: Identi
 
 
 def _check_owner(into: Path, query_id: str | None, checkpoint: Path) -> None:
-    """Validate that a directory is empty, or has files of the query with this id."""
+    """Refuse a directory unless it is empty, or has files of the query with this id."""
     if not into.is_dir():
         raise CliError(ExitStatus.CONFLICT, f"'{into}' is a file; a stream needs a directory")
     path = into / _OWNER_NAME
@@ -135,13 +127,9 @@ def run_stream(
         choice: validated options.
         name: name of the document on standard output.
         identity: stored in the checkpoint; see `check_checkpoint`.
-        each_batch: returns the rows to write of those of a batch, for targets other than tables.
-        count_late: counts the late events between the start and end offsets of a batch, as the
-            source has them, by a watermark in ms; None if Spark counts each of them.
-
-    Raises:
-        CliError: the files in the target are those of another stream.
-        BrokerError: the query failed.
+        each_batch: converts the rows of a batch before they are written, not for tables.
+        count_late: counts the late events between the start and end offsets of a batch, by a
+            watermark in ms; None if Spark counts each of them.
     """
     assert choice.checkpoint is not None
     into_table = target.target()
@@ -174,7 +162,7 @@ def run_stream(
 
 
 def _bind(checkpoint: Path, identity: Identity) -> None:
-    """Store what the query of a new checkpoint is."""
+    """Store the options of a query in a new checkpoint."""
     path = checkpoint / _QUERY_NAME
     if not path.exists():
         write_atomically(path, (json.dumps(dict(identity), indent=1) + "\n").encode())
@@ -188,15 +176,10 @@ def _wait(query: StreamingQuery, stop: StopRequest, late: _LateEvents) -> None:
 
 
 class _LateEvents:
-    """Counts events that came later than the watermark allows, and so are in no result.
+    """Counts events that are later than the watermark allows, and so are in no result.
 
-    Spark counts them after it has joined those of one batch, window and key: where that is so, the
-    messages of a batch with late events are read again.
-
-    Args:
-        env: is warned.
-        choice: has the watermark and the checkpoint.
-        count_late: see `run_stream`.
+    Spark counts them after it has joined those of one batch, window and key; then `count_late`
+    reads the messages of batches with late events again.
     """
 
     def __init__(
@@ -247,7 +230,7 @@ class _LateEvents:
         return int(json.loads(lines[1])["batchWatermarkMs"])
 
     def tell(self) -> None:
-        """Warn of the total, if there is one."""
+        """Warn of the total, unless it is 0."""
         if self._counts:
             bound = "" if self._is_exact else "at least "
             self._env.warn(
@@ -270,7 +253,7 @@ class _Sink:
         try:
             self._write(batch if self._each_batch is None else self._each_batch(batch), batch_id)
         except Exception as error:
-            self.failure = error  # Spark's exception has only the text of it
+            self.failure = error  # Spark's exception has only its text
             raise
 
 

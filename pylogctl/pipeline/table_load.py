@@ -1,4 +1,4 @@
-"""The work of `pipeline load --into-table`."""
+"""Runs `pipeline load --into-table`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from pylogctl.pipeline.spark import open_spark_for, query_progress
 
 
 def load_table(env: Environment, request: TableLoadRequest, spark: SparkChoice) -> None:
-    """Run a load into a table, or only plan it with `--dry-run`, and render the result.
-
-    Raises:
-        CliError: a message is damaged, and `--corrupt` is `fail`.
-        UsageError: the package of the table's format is missing, or its catalog is not kept.
-        BrokerError: as for `broker.spark.load_table.run_table_load`.
-    """
+    """Run a load into a table, or only plan it with `--dry-run`, and render the result."""
     with naming_options(), open_spark_for(env, spark, request.target) as session:
         prepared = prepare_table_load(session, request, clock=env.clock)
         if env.settings.dry_run:
