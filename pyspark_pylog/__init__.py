@@ -1,4 +1,4 @@
-"""Has Spark find the format `pylog` by itself, as it looks into all packages called `pyspark_*`."""
+"""Registers the format `pylog`: Spark imports all packages called `pyspark_*`."""
 
 from broker.spark.source import PylogDataSource as DefaultSource
 

@@ -1,4 +1,4 @@
-"""The work of `pylogctl audit`: read counts from an audit topic, compare and render them."""
+"""Runs `pylogctl audit`: reads counts from an audit topic, compares and renders them."""
 
 from __future__ import annotations
 
@@ -67,10 +67,7 @@ def check_counts(
 ) -> None:
     """Compare the counts of tiers with those of the tier `reference`, and render the verdicts.
 
-    Raises:
-        CliError: a tier has no counts, messages are no audit events, or more than `fail_above`
-            messages are missing, late or surplus.
-        BrokerError: a broker does not respond.
+    More than `fail_above` messages that are missing, late or surplus are an error.
     """
     with _open_counts(env, audit_topic, offset, selects) as (side, tallied):
         if not any(reference in counts for counts in tallied.values()):
@@ -114,7 +111,7 @@ def _open_counts(
 ) -> Iterator[tuple[Side, dict[AuditWindow, dict[str, Count]]]]:
     """Read the counts of an audit topic; the cluster stays open for the block.
 
-    Messages that are no audit events are left out, and raise CliError after the block.
+    Messages that are not audit events are left out, and raise `CliError` after the block.
     """
     span = make_span(env, offset, from_beginning=False, exit_at_end=True)
     events: list[AuditEvent] = []
@@ -183,11 +180,9 @@ def _count_log(
     time_of: TimeOf | None,
     advance: _Advance,
 ) -> tuple[dict[AuditWindow, Count], int]:
-    """Return the messages in each window, and the number of messages that have no time.
+    """Return the messages in each window, and the number of messages without a time.
 
-    Args:
-        windows: those that were reported; all windows of a topic have the same length.
-        time_of: returns a message's own time; None if there is one window for each topic.
+    `windows` of one topic have the same length; with `time_of` None each topic has one window.
     """
     first = {one.topic: one for one in sorted(windows, reverse=True)}
     counts: dict[AuditWindow, Count] = {}
@@ -200,7 +195,7 @@ def _count_log(
                 timeless_count += 1
                 continue
             if time_ms < window.start_ms:
-                continue  # from before the audit began
+                continue  # older than the first audited window
             length_ms = window.end_ms - window.start_ms
             start_ms = time_ms - time_ms % length_ms
             window = AuditWindow(partition.topic, start_ms, start_ms + length_ms)

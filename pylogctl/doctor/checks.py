@@ -32,7 +32,7 @@ _SAMPLE = b"pylogctl" * 100
 
 
 class Verdict(Enum):
-    """The result of a check: OK, something optional is missing, something required is."""
+    """FAIL if something required is missing, WARN if something optional is."""
 
     OK = "ok"
     WARN = "warn"
@@ -40,7 +40,7 @@ class Verdict(Enum):
 
 
 class Finding(NamedTuple):
-    """The result of a check, with details and a hint for mending."""
+    """The result of a check, with details and a hint how to repair it."""
 
     verdict: Verdict
     check: str
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
     hint: str = ""
 
     def record(self) -> dict[str, str | None]:
-        """Return it as a record of the document."""
+        """Return the finding as a record of the document."""
         return {
             "status": self.verdict.value,
             "check": self.check,
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
 
 
 def run_checks(env: Environment) -> Iterator[Finding]:
-    """Run every check; those of ZooKeeper and brokers at the addresses of the options."""
+    """Run every check; ZooKeeper and brokers are those of the options."""
     yield check_python(sys.version_info[:2])
     yield _check_libraries()
     yield _check_codecs()
@@ -77,7 +77,6 @@ def check_python(version: tuple[int, ...]) -> Finding:
 
 
 def _check_libraries() -> Finding:
-    """Check that the libraries are installed."""
     missing = [name for name in _LIBRARIES if not _is_installed(name)]
     if missing:
         hint = "install them with pip install pylogctl"
@@ -94,7 +93,6 @@ def _is_installed(library: str) -> bool:
 
 
 def _check_codecs() -> Finding:
-    """Check that every codec restores what it compressed."""
     from broker.protocol.compression import Codec, compress, decompress
 
     def works(codec: Codec) -> bool:
@@ -110,7 +108,6 @@ def _check_codecs() -> Finding:
 
 
 def _check_message_codec() -> Finding:
-    """Check that the message codec is the compiled one."""
     from broker.protocol import codec
 
     verdict = Verdict.OK if codec.IS_COMPILED else Verdict.WARN
@@ -118,8 +115,7 @@ def _check_message_codec() -> Finding:
     return Finding(verdict, "message codec", codec.describe(), hint)
 
 
-def _check_java() -> Finding:
-    """Check that an embedded ZooKeeper can be started."""
+def _check_java() -> Finding:  # for the embedded ZooKeeper
     from broker.zk.embedded import find_jars
     from broker.zk.java import find_java
 
@@ -146,7 +142,6 @@ def check_spark() -> Finding:
 
 
 def _check_disk(directory: Path) -> Finding:
-    """Check that the disk has room for logs, and can be written."""
     free = shutil.disk_usage(directory).free
     detail = f"{format_size(free)} free at {directory}"
     if not os.access(directory, os.W_OK):
@@ -156,7 +151,7 @@ def _check_disk(directory: Path) -> Finding:
 
 
 def check_file_limit(soft_limit: int) -> Finding:
-    """Check the limit of open files and connections; `soft_limit` is RLIMIT_NOFILE, -1 for none."""
+    """Check the limit of open files and connections, RLIMIT_NOFILE; -1 is none."""
     if soft_limit in (-1, resource.RLIM_INFINITY):
         return Finding(Verdict.OK, "open files", "unlimited")
     verdict = Verdict.OK if soft_limit >= _LOW_FILE_LIMIT else Verdict.WARN
@@ -204,7 +199,6 @@ def _registered_brokers(env: Environment) -> list[BrokerAddress]:
 
 
 def _check_broker(env: Environment, address: BrokerAddress) -> Finding:
-    """Check that a broker can be reached and knows the extension requests."""
     connection = connector(env, timeout_s=_TIMEOUT_S)(address)
     where = f"{address.host}:{address.port}"
     try:

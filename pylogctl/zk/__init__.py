@@ -1,1 +1,1 @@
-"""`pylogctl zk`: look into the registry in ZooKeeper, or start one."""
+"""`pylogctl zk`: show the registry in ZooKeeper, or start a server."""

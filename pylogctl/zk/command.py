@@ -1,4 +1,4 @@
-"""`pylogctl zk`: look into ZooKeeper, or run an embedded server."""
+"""`pylogctl zk`: show the registry in ZooKeeper, or run an embedded server."""
 
 from __future__ import annotations
 
@@ -53,9 +53,8 @@ PathArgument = Annotated[
 
 
 def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple[int, str]]:
-    """Yield the nodes below one, without it."""
     nodes = session.walk(path, max_depth=max_depth)
-    next(nodes)
+    next(nodes)  # the node itself
     yield from nodes
 
 
@@ -132,7 +131,7 @@ def _draw(
     branch, corner, bar = (
         ("├── ", "└── ", "│   ") if env.unicode_output else ("|-- ", "`-- ", "|   ")
     )
-    # Whether a later node continues each open level decides between a bar and a blank.
+    # each open level has a bar if a later node continues it, else a blank
     continues: list[bool] = []
     for position, (depth, path) in enumerate(nodes):
         later = (d for d, _ in nodes[position + 1 :])

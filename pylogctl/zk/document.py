@@ -95,7 +95,7 @@ def stat_record(stat: NodeStat) -> dict[str, Any]:
 
 
 def full_record(path: str, stat: NodeStat) -> dict[str, Any]:
-    """Return everything known of a node but its value."""
+    """Return all columns of a node except its value."""
     return {
         "path": path,
         **stat_record(stat),
@@ -145,13 +145,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, bytes], str]], ...] = (
 
 
 def describe_value(path: str, value: bytes, *, raw: bool = False) -> str:
-    """Return a node's value as text: decoded where the node is known, else with escapes.
-
-    Args:
-        path: below the chroot.
-        value: the bytes of the node.
-        raw: never decode.
-    """
+    """Return the value of a node as text: decoded where the node is known and not `raw`."""
     for pattern, decode in _KNOWN:
         if not raw and value and pattern.fullmatch(path):
             try:
