@@ -1,7 +1,7 @@
 """The assignment of a topic's partitions to the consumer threads of a group.
 
-Pure functions. Each member computes the assignment itself from the nodes in ZooKeeper, so all rules
-are exactly those of 0.7: in a group of 0.7 clients and these, all get the same result.
+Pure functions. Each member computes the assignment itself from the nodes in ZooKeeper, so all
+rules are exactly those of 0.7: in a group of 0.7 clients and these, all get the same result.
 """
 
 from __future__ import annotations
@@ -12,28 +12,21 @@ from broker.topic import TopicPartition
 
 
 def java_order(text: str) -> bytes:
-    """Return a key that sorts strings as Java does, by UTF-16 code unit.
-
-    Unlike in Python, characters above U+FFFF sort before U+E000..U+FFFF.
-    """
+    """Return a key that sorts strings as Java does, by UTF-16 code unit."""
+    # unlike in Python, characters above U+FFFF sort before U+E000..U+FFFF
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def thread_ids(consumer_id: str, stream_count: int) -> list[str]:
-    """Return the ids of a consumer's threads, one for each stream, the same for all its topics.
-
-    Source: Kafka 0.7 `TopicCount.makeConsumerThreadIdsPerTopic`.
-    """
+    """Return the ids of a consumer's threads, one for each stream, the same for all its topics."""
+    # source: Kafka 0.7 `TopicCount.makeConsumerThreadIdsPerTopic`
     return [f"{consumer_id}-{number}" for number in range(stream_count)]
 
 
 def split(partitions: Collection[TopicPartition], threads: Collection[str]) -> dict[str, range]:
-    """Return the range of a topic's sorted partitions that each thread gets.
+    """Return the range of a topic's partitions, sorted by name as text, that each thread gets.
 
-    Returns:
-        Indexes into the partitions sorted by name as text. Ranges differ by one at most; the first
-        threads get the longer ones. Empty without threads.
-
+    Lengths differ by one at most; the first threads get the longer ranges.
     Source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`.
     """
     ranges: dict[str, range] = {}
@@ -49,10 +42,7 @@ def split(partitions: Collection[TopicPartition], threads: Collection[str]) -> d
 def assign(
     partitions: Collection[TopicPartition], threads: Collection[str]
 ) -> dict[TopicPartition, str]:
-    """Return the thread for each partition of one topic; nothing without threads.
-
-    The order of the arguments does not matter.
-    """
+    """Return the thread for each partition of one topic; empty without threads."""
     in_order = sorted(partitions, key=lambda partition: java_order(partition.name))
     return {
         in_order[index]: thread
@@ -65,12 +55,7 @@ def assign_topics(
     partitions_of: Mapping[str, Sequence[TopicPartition]],
     threads_of: Mapping[str, Collection[str]],
 ) -> dict[TopicPartition, str]:
-    """Return the thread for each partition of several topics, each topic assigned by itself.
-
-    Args:
-        partitions_of: the partitions of each topic.
-        threads_of: ids of all threads of the group that read each topic.
-    """
+    """Return the thread for each partition of several topics, each topic assigned by itself."""
     assigned: dict[TopicPartition, str] = {}
     for topic, partitions in partitions_of.items():
         assigned.update(assign(partitions, threads_of.get(topic, ())))

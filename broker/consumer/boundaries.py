@@ -1,4 +1,4 @@
-"""Finds message boundaries and counts messages; reads the log of a broker that cannot do that."""
+"""Finds message boundaries and counts messages; for brokers that cannot, by reading their log."""
 
 from __future__ import annotations
 
@@ -26,17 +26,9 @@ class BoundaryFinder(OffsetLister):
     def boundary_before(
         self, partition: TopicPartition, position: int, *, known: int | None = None
     ) -> int:
-        """Return the message boundary at or before a position.
-
-        Args:
-            partition: to search.
-            position: any byte position from the log start to the high watermark.
-            known: a boundary at or before it, where reading from a 0.7 broker starts; None for the
-                start of the segment.
-
-        Raises:
-            OffsetOutOfRangeError: the position is outside this range.
-        """
+        """Return the message boundary at or before a position from log start to high watermark."""
+        # `known`, a boundary at or before it, is where reading from a 0.7 broker starts; without
+        # it, at the start of the segment
         if self.finds_boundaries(partition):
             return self.query(partition, OffsetKind.BOUNDARY_BEFORE, position).offset
         return self._boundaries_around(partition, position, known)[0]
@@ -52,16 +44,7 @@ class BoundaryFinder(OffsetLister):
     def message_counts(
         self, partition: TopicPartition, start: int, end: int
     ) -> list[tuple[int, int]]:
-        """Return start offset and number of messages of each entry in a range.
-
-        Args:
-            partition: to read.
-            start: a message boundary.
-            end: entries that start before it are counted.
-
-        Raises:
-            InvalidMessageError: a message in the range is corrupt.
-        """
+        """Return start offset and number of messages of the entries that start in a range."""
         counts: list[tuple[int, int]] = []
         for offset, view in self._read(partition, start, end):
             for entry in iter_entries(view, offset):
@@ -72,16 +55,7 @@ class BoundaryFinder(OffsetLister):
         return counts
 
     def entry_at(self, partition: TopicPartition, offset: int) -> Entry:
-        """Return the entry, a message or a compressed set, that starts at a message boundary.
-
-        Args:
-            partition: to read.
-            offset: a boundary before the high watermark.
-
-        Raises:
-            InvalidMessageError: it is corrupt, or no entry starts there.
-            OffsetOutOfRangeError: retention has removed it.
-        """
+        """Return the entry that starts at a boundary below the high watermark."""
         with closing(self._read(partition, offset, offset + 1, fetch_bytes=_ENTRY_BYTES)) as found:
             _, view = next(found)
             return next(iter_entries(view, offset))
@@ -109,11 +83,9 @@ class BoundaryFinder(OffsetLister):
     def _read(
         self, partition: TopicPartition, start: int, end: int, *, fetch_bytes: int = _WALK_BYTES
     ) -> Generator[tuple[int, memoryview], None, None]:
-        """Give offset and bytes of whole entries, from `start` until past `end`.
-
-        `end` is not past the high watermark.
-        """
-        # With an end inside an entry, the reader gives all of the last entry that starts before it.
+        """Give offset and bytes of whole entries, from `start` until past `end`."""
+        # `end` is at most the high watermark; with an end inside an entry, the reader gives the
+        # whole last entry that starts before it
         until = ReadRange(MessagePosition(start), MessagePosition(end - 1, 1))
         reader: PartitionReader | None = None
         with ClusterReader(

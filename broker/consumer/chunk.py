@@ -1,4 +1,4 @@
-"""Chunks as fetchers give them, and the messages of a group's streams."""
+"""Chunks that fetchers deliver, and the messages of a group's streams."""
 
 from __future__ import annotations
 
@@ -16,27 +16,18 @@ class Chunk(NamedTuple):
 
     A chunk may start and end inside a message; the chunks of a partition follow each other without
     gaps. After an error the fetcher no longer reads the partition, until `Fetcher.seek`.
-
-    Attributes:
-        partition: where the bytes are from.
-        offset: of the first byte.
-        data: the bytes.
-        error: the broker's error code, which `text` may explain.
-        high_watermark: -1 if unknown; with the error that the broker does not lead the partition,
-            the id of the leader. A 0.7 broker does not send it, but a response shorter than
-            the request ends at a message boundary, if only that of a segment.
-        log_start_offset: -1 if unknown.
-        skip_to: a filter left out all messages between `offset` and this one; there is no data.
     """
 
     partition: TopicPartition
-    offset: int
+    offset: int  # of the first byte
     data: Buffer = b""
-    error: int = NO_ERROR
+    error: int = NO_ERROR  # of the broker; `text` may explain it
+    # -1 if unknown; with `NotLeaderError`, the id of the leader. A 0.7 broker does not send it, but
+    # a response shorter than the request ends at a message boundary, if only that of a segment.
     high_watermark: int = -1
-    log_start_offset: int = -1
+    log_start_offset: int = -1  # -1 if unknown
     text: str = ""
-    skip_to: int | None = None
+    skip_to: int | None = None  # a filter left out all messages up to here; there is no data
 
     @property
     def next_offset(self) -> int:
@@ -49,13 +40,8 @@ class Chunk(NamedTuple):
         return error_for_code(self.error, text, self.high_watermark)
 
     def filtered(self, runs: Sequence[Run], next_offset: int) -> Iterator[Chunk]:
-        """Give what a filter kept as chunks, with skips for all else.
-
-        Args:
-            runs: in order, from the chunk's offset on.
-            next_offset: where the last of the new chunks ends.
-        """
-        offset = self.offset
+        """Give the entries a filter kept as chunks, and skips between them, up to `next_offset`."""
+        offset = self.offset  # `runs` are in order from here on
         for start, entries in runs:
             if start > offset:
                 yield self._replace(offset=offset, data=b"", skip_to=start)
@@ -68,38 +54,30 @@ class Chunk(NamedTuple):
 GroupMessage = tuple[str, TopicPartition, int, int, bytes]
 """A message as (topic, partition, offset, next offset, payload).
 
-Offsets are byte positions. Inside a compressed set all messages but the last have the set's start
-as their next offset: a group resumes at a set's start only. They are each an `InnerMessage`.
+Offsets are byte positions. In a wrapper all messages but the last have the wrapper's start as
+their next offset, as a group resumes only there. They are each an `InnerMessage`.
 """
 
 
 class InnerMessage(GroupMessage):
-    """A message out of a compressed set, which also tells which one of the set it is.
-
-    Attributes:
-        inner: its index in the set, from 0.
-    """
+    """A message of a wrapper; `inner` is its index in it, from 0."""
 
     inner: int
 
     def __new__(cls, fields: GroupMessage, inner: int = 0) -> InnerMessage:
-        """Make one; `fields` are those of any message."""
+        """Return a message with these fields."""
         message = super().__new__(cls, fields)
         message.inner = inner
         return message
 
 
 def inner_index(message: GroupMessage) -> int:
-    """Return which message of a compressed set this is, from 0; 0 for one on its own.
-
-    Raises:
-        TypeError: it is of a set, but no longer the object that the stream gave.
-    """
+    """Return the index of a message in its wrapper, from 0; 0 without a wrapper."""
     if isinstance(message, InnerMessage):
         return message.inner
     _, partition, offset, next_offset, _ = message
     if next_offset == offset:
-        raise TypeError(
+        raise TypeError(  # a copy of the tuple, without the index
             f"which message of the compressed set at {offset} of {partition} this is, only the "
             "object tells that the stream gave"
         )

@@ -1,4 +1,4 @@
-"""Reads partitions of a cluster from a start to an end, or for ever.
+"""Reads partitions of a cluster from a start to an end, or forever.
 
 One fetcher is polled in the calling thread; several are polled by a thread each, which put chunks
 into a bounded queue.
@@ -45,8 +45,8 @@ _Polled = tuple[Fetcher, list[Chunk] | BrokerError]
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
 _RECONNECT_WAIT_S = 0.2
+# before the leader of a partition is asked, as the broker asked before does not lead it
 _WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
-"""Before the leader of a partition is asked, as the broker asked before does not lead it."""
 
 
 class ClusterReader:
@@ -57,14 +57,11 @@ class ClusterReader:
         connect: makes connections.
         ranges: to read, by partition.
         fetch_bytes: per partition and request.
-        max_wait_ms: how long a broker may wait for new messages.
-        min_bytes: for how many bytes of them.
+        max_wait_ms: how long a broker may delay a response of fewer than `min_bytes`.
         fetcher_count: threads that share the partitions of a broker.
-        payload_filter: which messages to read; a compressed set is read whole if one of its
-            messages matches.
-        read_from: which replicas to read from; see `ReadReplicas`.
-        leader_wait_s: how long to wait for a broker that is lost, or for another one that leads
-            its partitions.
+        payload_filter: chooses messages; a wrapper is read whole if one of its messages matches.
+        read_from: chooses replicas; see `ReadReplicas`.
+        leader_wait_s: how long to wait for a lost broker, or for a new leader of its partitions.
     """
 
     def __init__(
@@ -103,9 +100,9 @@ class ClusterReader:
         self._damaged_reads = DamagedReads(leader_wait_s)
         self._fetchers: list[Fetcher] = []
         self._fetcher_of: dict[TopicPartition, Fetcher] = {}
-        self._seen_version = 0  # of what is known of in-sync replicas
+        self._seen_version = 0  # of `_replicas`
         self._broker_ids: dict[Fetcher, int] = {}
-        # since when a partition has come from no broker, and how many were asked since
+        # partitions whose leader is being searched: since when, and how many were asked since
         self._moves: dict[TopicPartition, tuple[float, int]] = {}
         # calls to make in a fetcher's own thread, before its next poll
         self._calls: dict[Fetcher, deque[Callable[[], None]]] = {}
@@ -141,11 +138,6 @@ class ClusterReader:
         """Give the partitions with new data until all are read; an empty list after an empty poll.
 
         The data must be decoded, and `take` called, before the next poll.
-
-        Raises:
-            OffsetOutOfRangeError: retention removed messages that were to be read.
-            InvalidMessageError: a message is corrupt where a filter skipped messages.
-            BrokerError: a broker is gone for good or responds with an error.
         """
         while not all(one.is_done for one in self._readers.values()):
             self._choose_again()
@@ -164,7 +156,7 @@ class ClusterReader:
                         self._call(fetcher, partial(fetcher.forget, partition))
 
     def _expect_rest(self, reader: PartitionReader) -> None:
-        """Have the rest of a message that has come in part fetched at once."""
+        """Request the rest of a message of which a part has arrived, at once."""
         partition, end = reader.partition, reader.expected_end
         if end > reader.offset + len(reader.data):
             for fetcher in self._fetchers:
@@ -179,10 +171,8 @@ class ClusterReader:
                 self._call(fetcher, partial(fetcher.seek, partition, offset))
 
     def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
-        """Return the offset of the next good message behind a corrupt one; None if unknown.
-
-        It is the offset of the message itself if that is to be read again; see `OffsetLister`.
-        """
+        """Return the offset of the next good message behind a corrupt one; None if unknown."""
+        # the same offset means that the message is to be read again; see `OffsetLister`
         self._tell_follower(partition, offset)
         with OffsetLister(
             self._cluster, self._connect, damaged_reads=self._damaged_reads
@@ -190,7 +180,7 @@ class ClusterReader:
             return offsets.next_good_message(partition, offset)
 
     def _tell_follower(self, partition: TopicPartition, offset: int) -> None:
-        """Tell a follower that a message came damaged from it: it is not read there any more."""
+        """Report a damaged message to the follower that sent it, which is then not read again."""
         broker_id = self._broker_ids[self._fetcher_of[partition]]
         if not self._replicas.uses_followers or broker_id == self._cluster.leader_id(partition):
             return
@@ -202,13 +192,7 @@ class ClusterReader:
                 connection.close()
 
     def _offsets_by_fetcher(self, count: int) -> list[tuple[int, dict[TopicPartition, int]]]:
-        """Return the broker and the starting offsets for each fetcher.
-
-        Partitions that are done already are left out.
-
-        Args:
-            count: fetchers of a broker.
-        """
+        """Return broker and starting offsets for each fetcher, `count` of them for a broker."""
         shares: dict[tuple[int, int], dict[TopicPartition, int]] = {}
         for partition, reader in self._readers.items():
             if not reader.is_done:
@@ -217,7 +201,7 @@ class ClusterReader:
         return [(broker_id, offsets) for (broker_id, _), offsets in shares.items()]
 
     def _open_first(self, broker_id: int, offsets: Mapping[TopicPartition, int]) -> None:
-        """Make the fetcher of partitions with which reading begins."""
+        """Open the first fetcher of partitions."""
         if all(self._cluster.leader_id(one) == broker_id for one in offsets):
             self._open(offsets)
             return
@@ -228,7 +212,7 @@ class ClusterReader:
                 self._read_at_leader([partition])
 
     def _choose_again(self) -> None:
-        """Go over to other replicas, when it is known anew which are in sync."""
+        """Move partitions to other replicas, after the set of in-sync replicas was refreshed."""
         self._replicas.refresh_if_due(self._topics)
         if self._replicas.version == self._seen_version:
             return
@@ -243,7 +227,7 @@ class ClusterReader:
             try:
                 self._read_at(partitions, self._cluster.address(broker_id))
             except BrokerUnreachableError:
-                self._replicas.leave(partitions)  # they are read where they are
+                self._replicas.leave(partitions)  # their present fetchers keep them
                 continue
             for partition, fetcher in former:
                 self._call(fetcher, partial(fetcher.forget, partition))
@@ -259,17 +243,12 @@ class ClusterReader:
                 fetcher.close()
 
     def _follow(self, chunk: Chunk) -> None:
-        """Go on reading a partition at its leader, as the broker asked is not.
-
-        Raises:
-            NotLeaderError: for too long none of the brokers called the leader is.
-            BrokerUnreachableError: for too long there is no leader.
-        """
+        """Read a partition at its leader, after the broker asked turned out not to lead it."""
         partition = chunk.partition
         since_s, count = self._moves.get(partition, (time.monotonic(), 0))
         give_up_s = since_s + self._leader_wait_s
         if time.monotonic() > give_up_s:
-            raise chunk.failure()
+            raise chunk.failure()  # no leader was found in time
         self._moves[partition] = since_s, count + 1
         if chunk.error == NotLeaderError.code:
             self._cluster.note_leader(partition, chunk.high_watermark)
@@ -278,7 +257,7 @@ class ClusterReader:
             try:
                 return self._read_at_leader([partition])
             except BrokerUnreachableError:
-                # it was called the leader by one that has not heard yet that it is away
+                # the broker that named this leader does not know yet that it is gone
                 if time.monotonic() > give_up_s:
                     raise
             with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
@@ -286,17 +265,12 @@ class ClusterReader:
             time.sleep(_RECONNECT_WAIT_S)
 
     def _read_at_leader(self, partitions: Sequence[TopicPartition]) -> None:
-        """Read partitions, which no fetcher has, at the broker that leads them all.
-
-        Raises:
-            BrokerUnreachableError: it is not live.
-        """
+        """Read partitions, which no fetcher has, at the broker that leads them all."""
         self._replicas.leave(partitions)
         self._read_at(partitions, self._cluster.leader(partitions[0]))
 
     def _read_at(self, partitions: Sequence[TopicPartition], address: BrokerAddress) -> None:
-        """Read partitions at a broker from now on."""
-        # one more fetcher for these alone, as leaders move seldom
+        # a further fetcher for these partitions alone, as leaders move seldom
         fetcher = self._open({one: self._readers[one].offset for one in partitions}, address)
         for one in partitions:
             self._readers[one].drop_data()
@@ -306,12 +280,7 @@ class ClusterReader:
     def _open(
         self, offsets: Mapping[TopicPartition, int], address: BrokerAddress | None = None
     ) -> Fetcher:
-        """Make a fetcher of partitions.
-
-        Args:
-            offsets: where to begin in each.
-            address: of the broker; by default of the leader, which is the same for all.
-        """
+        """Open a fetcher of partitions at these offsets, by default at the leader of them all."""
         if address is None:
             address = self._cluster.leader(next(iter(offsets)))
         fetcher = self._make_fetcher(self._connect(address), offsets)
@@ -322,13 +291,8 @@ class ClusterReader:
         return fetcher
 
     def _handle_loss(self, fetcher: Fetcher, error: BrokerError) -> None:
-        """Go on with partitions of a lost broker at their new leaders; let it try the others again.
-
-        The fetcher's thread, if it has one, must have ended.
-
-        Raises:
-            BrokerError: the failure, if trying again does not help, or has not for a while.
-        """
+        """Read partitions of a lost broker at their new leaders; retry the others there."""
+        # the fetcher's thread, if it has one, has ended: its calls are made here
         if not error.is_retriable:
             raise error
         now_s = time.monotonic()
@@ -336,7 +300,7 @@ class ClusterReader:
         calls = self._calls[fetcher]
         while calls:
             calls.popleft()()
-        # without an answer it is asked again after the next attempt, until the loss is raised
+        # if leaders stay unknown, they are requested again after the next attempt
         with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
             self._leave(fetcher)
         if not fetcher.partitions:
@@ -380,14 +344,12 @@ class ClusterReader:
         return self._readers[chunk.partition].add(chunk)
 
     def _may_differ_at_leader(self, chunk: Chunk) -> bool:
-        """Return whether an error is that of a follower, so that the leader is to be asked.
-
-        It is asked anew who leads: the broker may have led the partition when it was chosen.
-        """
+        """Return whether an error is that of a follower, so that the leader must be asked."""
         if chunk.error == NO_ERROR or not self._replicas.uses_followers:
             return False
         if chunk.error == OffsetNotAvailableError.code:
             return True
+        # listed anew, as the broker may have led the partition when it was chosen
         leaders: Mapping[TopicPartition, int] = {}
         with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
             leaders = self._cluster.find_leaders([chunk.partition.topic])
@@ -456,10 +418,8 @@ def _poll(fetcher: Fetcher) -> _Polled:
 
 
 def _one_per_partition(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
-    """Give chunks in groups with at most one chunk with data of each partition, its last one.
-
-    A chunk must be decoded before the next one of its partition is added.
-    """
+    """Give chunks in groups with at most one chunk with data of each partition, its last one."""
+    # a chunk must be decoded before the next one of its partition is added
     group: list[Chunk] = []
     filled: set[TopicPartition] = set()
     for chunk in chunks:

@@ -25,25 +25,6 @@ class AssignedPartition(PartitionReader):
 
     Three threads use it, each with attributes of its own: the fetcher thread fetches ahead, the
     application's thread finishes messages, and the committing thread reads `position`.
-
-    Attributes:
-        thread_id: the consumer thread it is assigned to.
-        committed: the position in the store, None if it has none.
-        fetch_offset: of the next fetch; None until the fetcher has listed the reset offset.
-        seek_offset: set by a seek for the fetcher thread, else None.
-        creation: of its topic, None if unknown.
-        starts_at_beginning: without an offset, it is read from the log start, whatever the reset.
-        finished: the offset after the last message the application has finished; -1 at first.
-        is_revoked: no message of it may be handed out any more.
-        is_blocked: the next message cannot be read, or the offset does not exist.
-        current_messages: the decoded messages being handed out; a revocation empties the list.
-        next_inner: index of the next one of them in its compressed set; 0 outside of sets.
-
-    Args:
-        stored: the position in the store, None if it has none.
-        finished_here: the position this process had reached in an earlier assignment.
-        creation: see the attribute.
-        starts_at_beginning: see the attribute.
     """
 
     __slots__ = (
@@ -66,7 +47,7 @@ class AssignedPartition(PartitionReader):
         partition: TopicPartition,
         thread_id: str,
         stored: MessagePosition | None,
-        finished_here: MessagePosition | None = None,
+        finished_here: MessagePosition | None = None,  # in an earlier assignment
         *,
         creation: Creation | None = None,
         starts_at_beginning: bool = False,
@@ -76,16 +57,18 @@ class AssignedPartition(PartitionReader):
             start = max(start, finished_here)
         super().__init__(partition, start)
         self.thread_id = thread_id
-        self.committed = stored
-        self.creation = creation
-        self.starts_at_beginning = starts_at_beginning
-        self.finished = start.offset
+        self.committed = stored  # the position in the store, if it has one
+        self.creation = creation  # of its topic, if known
+        self.starts_at_beginning = starts_at_beginning  # without an offset, whatever the reset is
+        self.finished = start.offset  # after the last finished message; -1 at first
+        # of the next fetch; None until the fetcher has listed the reset offset
         self.fetch_offset = None if stored is None else stored.offset
-        self.seek_offset: int | None = None
-        self.is_revoked = False
-        self.is_blocked = False
+        self.seek_offset: int | None = None  # set by a seek for the fetcher thread
+        self.is_revoked = False  # no more of its messages may be handed out
+        self.is_blocked = False  # the next message is unreadable, or the offset does not exist
+        # decoded and being handed out; a revocation empties the list
         self.current_messages: list[tuple[int, int, bytes]] = []
-        self.next_inner = 0
+        self.next_inner = 0  # index of the next one of them in its wrapper
         self._inner = start
 
     @property
@@ -97,27 +80,16 @@ class AssignedPartition(PartitionReader):
         return None if self.committed is None and finished < 0 else MessagePosition(finished)
 
     def finish(self, next_offset: int) -> bool:
-        """Mark everything before an offset as processed, so that it may be committed.
-
-        Args:
-            next_offset: where an entry starts or ends; not past what was taken.
-
-        Returns:
-            False if the partition was revoked: another member continues at the last commit.
-
-        Raises:
-            ValueError: messages before the offset were not taken yet; committing it would lose
-                them.
-        """
+        """Mark everything before an offset as processed, so that it may be committed."""
         if self.is_revoked:
-            return False
-        if next_offset > self.offset:
+            return False  # another member continues at the last commit
+        if next_offset > self.offset:  # committing it would lose messages
             raise ValueError(f"messages of {self.partition} were taken up to {self.offset} only")
         self.finished = next_offset
         return True
 
     def finish_inner(self, position: MessagePosition) -> None:
-        """Mark a message inside a compressed set as processed that is not the last of the set."""
+        """Mark a message of a wrapper, but not its last one, as processed."""
         self._inner = position
         self.finished = position.offset
 
@@ -132,10 +104,8 @@ class AssignedPartition(PartitionReader):
 class Committer:
     """Writes finished positions to a store, of partitions whose owner nodes still exist.
 
-    Args:
-        store: of the group's positions.
-        ownership: the owner nodes.
-        on_lost: called when the owner node of an assigned partition is gone.
+    `on_lost` is called when the owner node of an assigned partition is gone. After an error some
+    positions may have been committed.
     """
 
     def __init__(
@@ -147,11 +117,7 @@ class Committer:
         self._lock = threading.Lock()  # one commit at a time
 
     def commit(self, assigned: Iterable[AssignedPartition]) -> None:
-        """Commit the finished positions that are not committed yet.
-
-        Raises:
-            BrokerError: ZooKeeper or the store failed; some may have been committed.
-        """
+        """Commit the finished positions that are not committed yet."""
         with self._lock:
             due = _due(assigned)
             if not due:
@@ -166,12 +132,7 @@ class Committer:
     def salvage(self, assigned: Iterable[AssignedPartition]) -> None:
         """Commit positions of partitions whose owner nodes are gone, where that is safe.
 
-        It is if no other member has claimed the partition or committed for it since. Positions
-        that were committed, and are no longer stored, are committed again: ZooKeeper may have lost
-        its data.
-
-        Raises:
-            BrokerError: ZooKeeper or the store failed; some may have been committed.
+        It is if no other member has created an owner node or committed since.
         """
         with self._lock:
             lost = list(assigned)
@@ -181,6 +142,7 @@ class Committer:
                 free = self._ownership.unowned(positions)
                 self._store.commit({one: due[one][1] for one in free & due.keys()})
                 stored = self._store.load(free)
+                # committed, but not stored any more: ZooKeeper may have lost its data
                 missing = {one: positions[one] for one in free - stored.keys()}
                 self._store.commit({one: at for one, at in missing.items() if at is not None})
 
@@ -194,8 +156,8 @@ class Committer:
                 assigned.committed = position
 
     def _overwrite(self, positions: dict[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Commit over changed offsets of partitions this process owns; return the others."""
-        # The change may also be a commit of this process whose response was lost.
+        """Commit over changed offsets of partitions of this process; return the others."""
+        # the change may also be a commit of this process whose response was lost
         owned = self._ownership.owned(positions)
         found = self._store.load(owned)
         for partition in owned:
@@ -246,7 +208,7 @@ def _names(partitions: Collection[TopicPartition]) -> str:
 
 
 class AutoCommit:
-    """A thread that commits at intervals; a failed commit is logged and soon tried again."""
+    """A thread that commits at intervals; a failed commit is logged and soon retried."""
 
     def __init__(self, commit: Callable[[], None], interval_s: float) -> None:
         self._commit = commit
@@ -276,5 +238,5 @@ class AutoCommit:
             except BrokerError as error:
                 wait_s = min(wait_s, _MAX_RETRY_S)
                 logger.warning("%s; trying again in %gs", error, wait_s)
-            except Exception:  # the thread must not end: later offsets include these
+            except Exception:  # the thread must not end: the next commit includes these offsets
                 logger.exception("failure while committing offsets")

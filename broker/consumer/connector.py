@@ -58,8 +58,8 @@ class ConsumerConnector:
         offsets: the store of the group's offsets; ZooKeeper by default.
         registry: started, and left running; by default one is started and stopped here.
         connect: makes connections to brokers; by default with the timeouts of `config`.
-        payload_filter: which messages to deliver; all by default. Brokers that support it do not
-            send the others. Messages filtered out count as finished.
+        payload_filter: chooses messages to deliver; all by default. Brokers that support it do not
+            send the others, which count as finished.
 
     Raises:
         ConfigError: no group, a group name that is not valid, or no ZooKeeper address.
@@ -150,8 +150,8 @@ class ConsumerConnector:
         """
         subscription = filter_subscription(topic_filter, stream_count)
         streams = [self._make_stream(f"filter-{number}") for number in range(stream_count)]
-        # The split of each topic begins with the same threads, so where there are many topics of
-        # few partitions a stream for each thread would leave most streams idle.
+        # The split of each topic begins with the same threads: with many topics of few partitions,
+        # a stream for each thread would leave most streams idle.
         self._join(
             subscription, lambda _one, _thread, loads: min(streams, key=lambda s: loads.get(s, 0))
         )
@@ -161,8 +161,8 @@ class ConsumerConnector:
         """Join the group and subscribe to topics with one stream for all.
 
         Raises:
-            ConfigError, InvalidTopicError, RegistryConflictError, RegistryUnreachableError: as
-                for `create_message_streams`.
+            ConfigError, InvalidTopicError, RegistryConflictError, RegistryUnreachableError: as for
+                `create_message_streams`.
         """
         subscription = static_subscription(dict.fromkeys(topics, 1))
         stream = self._make_stream("shared")
@@ -183,7 +183,7 @@ class ConsumerConnector:
         return self._member is not None and self._member.coordinator.await_balanced(timeout_s)
 
     def came_later(self, partition: TopicPartition) -> bool:
-        """Return whether a partition came into being while the group was reading its topic."""
+        """Return whether a partition was created while the group was reading its topic."""
         return self._member is not None and self._member.coordinator.came_later(partition)
 
     @property
@@ -348,8 +348,6 @@ class ConsumerConnector:
 
 
 class _Member(NamedTuple):
-    """The parts of a member that has joined its group."""
-
     membership: Membership
     lease_keeper: LeaseKeeper
     auto_commit: AutoCommit

@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 _QUIET_S = 0.1
 _MAX_DEBOUNCE_S = 1.0
 
+# by partition, its thread id, and the number of partitions of each stream
 ChooseStream = Callable[[TopicPartition, str, Mapping[ConsumerStream, int]], ConsumerStream]
-"""Chooses the stream for a partition, given its thread id and each stream's partition count."""
 
 
 class Coordinator:
@@ -36,14 +36,8 @@ class Coordinator:
 
     Args:
         session: in which the owner nodes are created.
-        membership: this process's own node.
-        view: reads the members and topics of the group.
-        ownership: the owner nodes.
-        store: the group's stored positions.
         committer: commits finished positions before a revocation.
-        pool: fetches assigned partitions.
         lease: renewed when the member is registered again.
-        choose_stream: for each assigned partition.
         attempts: how many may fail in a row before all partitions are revoked for a while.
         backoff_s: the wait between attempts.
         commits_on_revoke: false for applications that commit for themselves.
@@ -81,7 +75,7 @@ class Coordinator:
         self._feeds: dict[TopicPartition, Feed] = {}
         self._claimed: set[TopicPartition] = set()  # may have an owner node of this process
         self._finished_here: dict[TopicPartition, MessagePosition] = {}
-        # deleted and created again while this process read them, and not claimed since
+        # deleted and created again while this process read them, and not assigned since
         self._recreated: set[TopicPartition] = set()
         self._new: set[TopicPartition] = set()
         self._stop = threading.Event()
@@ -95,16 +89,11 @@ class Coordinator:
         return [feed.assigned for feed in self._feeds.values()]
 
     def came_later(self, partition: TopicPartition) -> bool:
-        """Return whether a partition came into being while the group was reading its topic."""
+        """Return whether a partition was created while the group was reading its topic."""
         return partition in self._new
 
     def register(self) -> None:
-        """Register the member; before `start`, and again after an expired session.
-
-        Raises:
-            RegistryConflictError: another process is a member under this id.
-            RegistryUnreachableError: ZooKeeper did not respond in time.
-        """
+        """Register the member; before `start`, and again after an expired session."""
         asked_s = time.monotonic()
         self._membership.register()
         self._lease.renew(asked_s + self._session.session_timeout_s)
@@ -115,7 +104,7 @@ class Coordinator:
         self._thread.start()
 
     def notify(self) -> None:
-        """Request a rebalance, from any thread, as something may have changed."""
+        """Request a rebalance after a possible change; from any thread."""
         self._balanced.clear()
         self._changed.set()
 
@@ -134,11 +123,7 @@ class Coordinator:
             self._thread.join()
 
     def release_all(self) -> None:
-        """Revoke all partitions and delete their owner nodes, without a commit; after `join`.
-
-        Raises:
-            CoordinationError: nodes may be left until the session expires.
-        """
+        """Revoke all partitions and delete their owner nodes, without a commit; after `join`."""
         self._drop(self._feeds.keys())
         self._ownership.release(self._claimed)
 
@@ -156,7 +141,7 @@ class Coordinator:
                 again_s = self._backoff_s
 
     def _debounce(self) -> None:
-        """Wait until a burst of changes is over, so that it takes one rebalance."""
+        """Wait until a burst of changes is over, so that it causes one rebalance."""
         give_up_s = time.monotonic() + _MAX_DEBOUNCE_S
         while self._changed.is_set() and time.monotonic() < give_up_s:
             self._changed.clear()
@@ -201,8 +186,8 @@ class Coordinator:
         try:
             missing = self._attempt()
         except RegistryUnreachableError as error:
-            # Does not count: without ZooKeeper no owner node can be deleted, and as the lease is
-            # not renewed no message is handed out. All there is to do is wait.
+            # Does not count: without ZooKeeper no owner node can be deleted, and no message is
+            # handed out as the lease is not renewed. The only remedy is to wait.
             return str(error), False
         except BrokerError as error:
             return str(error), True
@@ -211,7 +196,7 @@ class Coordinator:
         return None, False
 
     def _attempt(self) -> int:
-        """Assign and revoke partitions; return how many wanted ones other members still own."""
+        """Assign and revoke partitions; return how many are still assigned to other members."""
         self._ensure_member()
         view = self._group_view.read()
         self._new = view.new
@@ -236,10 +221,8 @@ class Coordinator:
         return missing_count
 
     def _drop_lost(self, kept: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Revoke the partitions whose owner nodes were deleted by another process; return them.
-
-        Without an owner node nothing of a partition is committed, so it must be claimed again.
-        """
+        """Revoke the partitions whose owner nodes were deleted by another process; return them."""
+        # without an owner node no position is committed, so a new node must be created
         lost = set(kept) - self._ownership.owned(kept)
         if lost:
             logger.warning("owner nodes are gone: %s", ", ".join(map(str, sorted(lost))))
@@ -249,11 +232,7 @@ class Coordinator:
     def _drop_recreated(
         self, kept: Collection[TopicPartition], creations: Creations
     ) -> set[TopicPartition]:
-        """Revoke partitions of topics that were deleted and created again; return them.
-
-        Their positions, and offsets that this process may have committed since, are of the former
-        topic.
-        """
+        """Revoke partitions of topics that were deleted and created again; return them."""
         recreated = set()
         for partition in kept:
             former, present = self._feeds[partition].assigned.creation, creations.of(partition)
@@ -264,6 +243,7 @@ class Coordinator:
                 "topics were deleted and created again: reading %s from the start",
                 ", ".join(map(str, sorted(recreated))),
             )
+            # their positions, and offsets committed here since, are of the former topic
             self._recreated |= recreated
             self._drop(recreated)
             for partition in recreated:
@@ -271,7 +251,6 @@ class Coordinator:
         return recreated
 
     def _salvage(self, lost: list[AssignedPartition]) -> None:
-        """Commit finished positions of partitions without an owner node, where that is safe."""
         if self._commits_on_revoke:
             self._log_failure(lambda: self._committer.salvage(lost))
 
@@ -312,13 +291,13 @@ class Coordinator:
         return [assigned for assigned, _ in dropped]
 
     def _claim(self, threads: Mapping[TopicPartition, str], creations: Creations) -> int:
-        """Claim and assign partitions; return how many of them other members still own."""
+        """Create owner nodes and assign their partitions; return how many got no node."""
         self._claimed = self._claimed | threads.keys()
         claimed = self._ownership.claim(threads, on_release=self.notify)
         self._claimed = self._claimed - (threads.keys() - claimed)
         known = {one: creations.of(one) for one in claimed}
         self._store.void_former({one: found for one, found in known.items() if found is not None})
-        # read only now: the previous owner commits before it deletes its node
+        # loaded only now, as the previous member commits before it deletes its owner node
         positions = self._store.load(claimed)
         feeds = dict(self._feeds)
         loads: dict[ConsumerStream, int] = {}
@@ -344,7 +323,7 @@ class Coordinator:
         return len(threads) - len(claimed)
 
     def _log_failure(self, action: Callable[[], None]) -> None:
-        """Run a commit or release whose failure only means that messages are delivered again."""
+        """Run a commit or release; its failure only means that messages are delivered again."""
         try:
             action()
         except BrokerError as error:

@@ -1,6 +1,6 @@
 """Fetches partitions of one broker, one request ahead.
 
-Brokers serve any byte range of a partition. So the next range is requested while this one is being
+Brokers serve any byte range of a partition. So the next range is requested while this one is
 decoded, and a message may be larger than a request: `PartitionReader` joins its parts.
 
 For brokers that cannot filter, messages are filtered here, with the same chunks as result.
@@ -55,10 +55,7 @@ class _LocalFilter:
         self._readers.pop(partition, None)
 
     def apply(self, chunk: Chunk) -> Iterator[Chunk]:
-        """Give chunks with the matching entries that a chunk completes, and skips in between.
-
-        `chunk` must follow the previous one of its partition.
-        """
+        """Give the matching entries that a chunk, which follows the previous one, completes."""
         reader = self._readers.get(chunk.partition)
         if reader is None:
             reader = PartitionReader(chunk.partition, MessagePosition(chunk.offset))
@@ -87,16 +84,12 @@ class Fetcher:
         positions: the first offset of each partition.
         fetch_bytes: the most to request of one partition.
         max_response_bytes: the most to request of all partitions.
-        max_wait_ms: how long the broker may wait for new data before it responds.
-        min_bytes: for how much of it, in all partitions, 1 or more. A 0.7 broker does not wait.
+        max_wait_ms: how long the broker may delay a response of fewer than `min_bytes`, which is 1
+            or more, of all partitions. A 0.7 broker does not wait.
         retry_s: how long to try to reach a lost broker again before raising an error.
-        payload_filter: which messages to give; the broker applies it if it can. Compressed sets
-            are given whole if a message in them matches, corrupt entries always.
-        takes_followers: whether the broker need not lead the partitions, but be an in-sync
-            replica. Then a filter is applied here.
-
-    Raises:
-        InvalidPatternError: the pattern is not valid.
+        payload_filter: chooses messages; the broker applies it if it can. Wrappers are given whole
+            if a message in them matches, corrupt entries always.
+        takes_followers: the broker may be any in-sync replica. Then a filter is applied here.
     """
 
     def __init__(
@@ -154,19 +147,12 @@ class Fetcher:
         self._drop_partial(partition)
 
     def expect(self, partition: TopicPartition, end: int) -> None:
-        """Request a partition up to an offset at once, where a message that has begun ends.
-
-        A request stays below `max_response_bytes` nevertheless.
-        """
+        """Request a partition up to the end of a large message that has begun, in one request."""
         if partition in self._positions:
-            self._expected_ends[partition] = end
+            self._expected_ends[partition] = end  # `_room` limits it to `max_response_bytes`
 
     def pause(self, partition: TopicPartition) -> None:
-        """Stop requesting a partition until `resume`; a chunk already requested is still given.
-
-        While a partition is paused, brokers wait only shortly for new data of the others, so that
-        its next request is not delayed by theirs.
-        """
+        """Stop requesting a partition until `resume`; a chunk already requested is still given."""
         self._paused.add(partition)
 
     def resume(self, partition: TopicPartition) -> None:
@@ -181,16 +167,8 @@ class Fetcher:
     def poll(self) -> list[Chunk]:
         """Return new chunks; wait for them up to about `max_wait_ms`.
 
-        Returns:
-            Chunks with data or an error, and empty chunks with a high watermark of partitions
-            without new data, unless the broker is a 0.7 one. With a filter there may be several
-            chunks of a partition, in order.
-
-        Raises:
-            BrokerUnreachableError, RequestTimeoutError: the broker could not be reached again
-                within `retry_s`.
-            ProtocolError: the response is malformed.
-            InvalidPatternError: the broker rejects the filter's pattern.
+        A chunk without data or an error has the high watermark of a partition without new data; a
+        0.7 broker sends none. With a filter there may be several chunks of a partition, in order.
         """
         if self._requested is None and not self._wanted():
             return []
@@ -226,12 +204,10 @@ class Fetcher:
         return {one: at for one, at in self._positions.items() if one not in self._paused}
 
     def _room(self, partition: TopicPartition, offset: int) -> int:
-        """Return the most to request of a partition from an offset on."""
         expected_bytes = self._expected_ends.get(partition, 0) - offset
         return max(self._fetch_bytes, min(expected_bytes, self._max_response_bytes))
 
     def _receive(self) -> list[Chunk]:
-        """Return the chunks of the request in flight, or of a new one."""
         if self._requested is None:
             self._ask()
         requested, self._requested = self._requested or {}, None
@@ -278,6 +254,7 @@ class Fetcher:
             )
             max_wait_ms = self._max_wait_ms
             if len(positions) < len(self._positions):
+                # the request of a resumed partition must not wait for data of the others
                 max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
             takes_any = self._takes_followers and self._connection.understands(
                 AnyReplicaReadRequest
@@ -298,7 +275,7 @@ class Fetcher:
         return FilteredReadRequest(read, self._filter)
 
     def _advance(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Move the offsets forward, send the next request, and drop chunks from before a seek."""
+        """Advance the offsets, send the next request, and drop chunks from before a seek."""
         current = []
         for chunk in chunks:
             partition, next_offset = chunk.partition, chunk.next_offset
@@ -308,8 +285,8 @@ class Fetcher:
                 del self._positions[partition]
                 current.append(chunk)
             elif next_offset > chunk.offset:
-                # Move it to the end of the order: if the response was full before it reached the
-                # last partitions, they come first in the next one.
+                # move it to the end of the order: if the response was full before it reached the
+                # last partitions, they come first in the next one
                 del self._positions[partition]
                 self._positions[partition] = next_offset
                 current.append(chunk)
@@ -321,14 +298,14 @@ class Fetcher:
             except BrokerError as error:
                 if not error.is_retriable:
                     raise
-                # the next poll tries again, and raises the error if that fails too
+                # the next poll retries, and raises the error if that fails too
                 self._requested = None
                 self._connection.close()
         return current
 
 
 def _filtered_chunks(part: FilteredPart, requested: Mapping[TopicPartition, int]) -> list[Chunk]:
-    """Return what a broker's filter kept of a partition; an empty chunk if it made no progress."""
+    """Return the entries a broker's filter kept; an empty chunk if it made no progress."""
     offset = end = _requested_offset(part.partition, requested)
     for start, entries in part.runs:
         if start < end or not len(entries):

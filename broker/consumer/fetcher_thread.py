@@ -1,4 +1,4 @@
-"""Threads that fetch ahead for a group's streams: for each broker one, or as many as are set.
+"""Threads that fetch ahead for a group's streams: one or `count` for each broker.
 
 Each has a connection of its own. It retries an unreachable broker, at its current address in
 ZooKeeper, until its partitions are revoked, or other brokers lead them.
@@ -40,8 +40,8 @@ logger = logging.getLogger(__name__)
 
 _FIRST_BACKOFF_S = 0.05
 _ALL_PAUSED_WAIT_S = 1.0
+# for a new leader that does not know yet what is committed; afterwards other partitions are read
 _LATEST_WAIT_S = 1.0
-"""For a new leader that does not know yet what is committed; then other partitions come first."""
 
 
 class Feed(NamedTuple):
@@ -52,36 +52,25 @@ class Feed(NamedTuple):
 
 
 class FetchSettings(NamedTuple):
-    """Settings of the fetcher threads.
-
-    `reset` is used where the group has no offset, `out_of_range_reset` where the offset is out of
-    range: `smallest`, `largest`, or `fail` to raise an error in the application.
-    """
+    """Settings of the fetcher threads; a reset is `smallest`, `largest`, or `fail`: an error."""
 
     fetch_bytes: int
     max_wait_ms: int
     max_backoff_s: float
-    reset: str
+    reset: str  # where the group has no offset
     out_of_range_reset: str
     payload_filter: PayloadFilter | None = None
     min_bytes: int = 1
 
 
-OnMoved = Callable[[Collection[TopicPartition]], None]
-"""Called with partitions that are to be read at another broker, as the cluster knows."""
+OnMoved = Callable[[Collection[TopicPartition]], None]  # the partitions have another broker
 
 
 class FetcherThread:
     """Fetches assigned partitions of one broker, all or a share, in a thread of its own.
 
-    Args:
-        broker_id: of the broker.
-        cluster: has its address.
-        connect: makes connections.
-        settings: see there.
-        is_current: whether a partition's topic has not been created again since it was assigned.
-        replicas: choose the broker of each partition; its leader by default.
-        on_moved: called by this thread alone, for its own partitions.
+    `is_current` returns whether a partition's topic has not been created again since it was
+    assigned; `on_moved` is called by this thread alone, for its own partitions.
     """
 
     def __init__(
@@ -101,7 +90,7 @@ class FetcherThread:
         self._is_current = is_current
         self._on_moved = on_moved
         self._replicas = replicas or ReadReplicas(cluster)
-        self._seen_version = 0  # of what is known of in-sync replicas
+        self._seen_version = 0  # of `_replicas`
         self._feeds: dict[TopicPartition, Feed] = {}
         self._wake = threading.Event()
         self._is_stopped = False
@@ -109,8 +98,8 @@ class FetcherThread:
         self._reading: dict[TopicPartition, AssignedPartition] = {}
         self._paused: set[TopicPartition] = set()
         self._retry_at_s: dict[TopicPartition, float] = {}
-        self._refusals: dict[TopicPartition, str] = {}  # what the broker said of partitions
-        self._deleted: set[TopicPartition] = set()  # as the broker said, of their topics
+        self._refusals: dict[TopicPartition, str] = {}  # the last error of partitions
+        self._deleted: set[TopicPartition] = set()  # their topics do not exist, says the broker
         self._failure = ""
         self._backoff_s = _FIRST_BACKOFF_S
         self._thread = threading.Thread(
@@ -181,7 +170,7 @@ class FetcherThread:
             self._wake.wait(self._settings.max_backoff_s)
 
     def _has_moved(self, feeds: Mapping[TopicPartition, Feed]) -> bool:
-        """Give away partitions that another replica is chosen for; return whether there are any."""
+        """Give up partitions that another replica is chosen for; return whether there are any."""
         if not self._replicas.uses_followers:
             return False
         self._replicas.refresh_if_due({one.topic for one in feeds})
@@ -193,7 +182,7 @@ class FetcherThread:
         return bool(moved)
 
     def _give_away(self, partitions: Collection[TopicPartition]) -> None:
-        """Have partitions read at other brokers; what still comes of them here is dropped."""
+        """Have partitions read at other brokers; chunks that still arrive here are dropped."""
         for partition in partitions:
             self._reading.pop(partition, None)
         if partitions:
@@ -242,7 +231,7 @@ class FetcherThread:
             is_idle = self._reading.get(partition) is not assigned and not assigned.is_blocked
             if is_idle and partition in due and offset is not None:
                 if partition in self._deleted and not self._is_current(assigned):
-                    # the offset means nothing in the new topic, which will be assigned anew
+                    # the offset is not of the new topic, which will be assigned anew
                     self._retry_at_s[partition] = now_s + self._settings.max_backoff_s
                     continue
                 self._deleted.discard(partition)
@@ -264,7 +253,7 @@ class FetcherThread:
             fetcher.resume(assigned.partition)
 
     def _find_starts(self, feeds: Sequence[Feed]) -> None:
-        """List the start of partitions that have no offset: as the reset says, or of the log."""
+        """List the start of partitions that have no offset: by the reset, or of the log."""
         if not feeds:
             return
         with self._list_offsets() as offsets:
@@ -293,7 +282,7 @@ class FetcherThread:
         return OffsetLister(self._cluster, self._connect, latest_wait_s=_LATEST_WAIT_S)
 
     def _try_later(self, partition: TopicPartition, error: ServerError) -> None:
-        """Leave alone for a while what the broker refuses of one partition; log it once."""
+        """Stop reading a partition for a while after an error of its own; log it once."""
         text = f"{error} ({type(error).__name__})"
         if self._refusals.get(partition) != text:
             logger.warning("%s; trying again, others go on", text)
@@ -316,7 +305,7 @@ class FetcherThread:
             logger.warning("%s is being read again", partition)
         if chunk.error != NO_ERROR and self._is_follower(partition):
             self._replicas.leave([partition])
-            self._give_away([partition])  # the leader knows better
+            self._give_away([partition])  # the leader may not have this error
         elif chunk.error == OffsetOutOfRangeError.code:
             self._reset(fetcher, feed, chunk)
         elif chunk.error == NotLeaderError.code:
@@ -335,18 +324,13 @@ class FetcherThread:
             self._pause_or_resume(fetcher, assigned, stream)
 
     def _is_follower(self, partition: TopicPartition) -> bool:
-        """Return whether this broker is known not to lead a partition; it is asked anew.
-
-        Raises:
-            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
-        """
+        """Return whether this broker does not lead a partition, by a new list of leaders."""
         if not self._replicas.uses_followers:
             return False
         leader = self._cluster.find_leaders([partition.topic]).get(partition)
         return leader is not None and leader != self._broker_id
 
     def _reset(self, fetcher: Fetcher, feed: Feed, chunk: Chunk) -> None:
-        """Handle an offset that is out of range."""
         (assigned, stream), reset = feed, self._settings.out_of_range_reset
         try:
             with self._list_offsets() as offsets:
@@ -355,7 +339,7 @@ class FetcherThread:
             self._try_later(assigned.partition, error)
             return
         if self._replicas.uses_followers and start <= chunk.offset <= end:
-            self._try_later(assigned.partition, chunk.failure())  # it was a follower that said so
+            self._try_later(assigned.partition, chunk.failure())  # out of range at a follower only
             return
         problem = f"offset {chunk.offset} of {assigned.partition} is out of range"
         if chunk.offset == UNREADABLE_OFFSET:
@@ -389,7 +373,7 @@ class FetcherThread:
         self._backoff_s = min(self._backoff_s * 2, self._settings.max_backoff_s)
 
     def _leave_moved(self) -> None:
-        """Leave partitions to the fetchers of other brokers that lead them now."""
+        """Give up partitions that other brokers lead now."""
         feeds = self._feeds
         self._replicas.leave(feeds)
         try:
@@ -407,12 +391,9 @@ class FetcherThread:
 
 
 class FetcherPool:
-    """The fetcher threads of all brokers that have assigned partitions.
+    """The fetcher threads of all brokers that have assigned partitions, `count` for each broker.
 
-    Args:
-        make: makes a fetcher thread of a broker id.
-        broker_of: returns the id of the broker to read a partition from.
-        count: how many threads share the partitions of a broker, 1 or more.
+    `make` makes a thread of a broker id, `broker_of` chooses the broker of a partition.
     """
 
     def __init__(
@@ -426,8 +407,8 @@ class FetcherPool:
         self._broker_of = broker_of
         self._count = count
         self._feeds: dict[TopicPartition, Feed] = {}
-        # Two fetchers must never have one partition: each goes on where the other is. So it is only
-        # the fetcher that has a partition, between two polls, that gives it to another.
+        # Two fetchers must never have one partition, as each would continue where the other is. So
+        # only the fetcher that has a partition gives it to another, between two polls.
         self._broker_ids: dict[TopicPartition, int] = {}
         self._lock = threading.Lock()
         self._fetchers: dict[tuple[int, int], FetcherThread] = {}

@@ -1,6 +1,8 @@
 """A consumer group in ZooKeeper: subscriptions, members, owner nodes, and the session's lease.
 
 Paths and values are those of Kafka 0.7. `broker.consumer.coordinator` decides when to use them.
+All that reads or writes ZooKeeper raises `RegistryUnreachableError` without a response in time; a
+request for several nodes may have changed some of them.
 
 A process can be frozen for longer than its ZooKeeper session lasts, and then continues without
 knowing it. So the lease is valid only until one session timeout after the last confirmation that
@@ -58,7 +60,7 @@ class TopicFilter:
             members of a group read it as a Java expression: use syntax common to both.
 
     Raises:
-        ConfigError: it is no regular expression.
+        ConfigError: the text is not a regular expression.
 
     Source: Kafka 0.7 `TopicFilter`.
     """
@@ -94,15 +96,8 @@ class Blacklist(TopicFilter):
 
 
 def make_consumer_id(group: str, name: str, clock: Clock) -> str:
-    """Return the id of a member.
-
-    Args:
-        group: the group's name.
-        name: 0.7's `consumerid`; if empty, one is made of host name, time and a random number.
-        clock: the time.
-
-    Source: Kafka 0.7 `ZookeeperConsumerConnector`, `consumerIdString`.
-    """
+    """Return the id of a member: named by `consumerid`, or by host, time and a random number."""
+    # source: Kafka 0.7 `ZookeeperConsumerConnector`, `consumerIdString`
     if name:
         return f"{group}_{name}"
     digits = f"{uuid.uuid4().int >> 64:x}"[:8]
@@ -110,22 +105,13 @@ def make_consumer_id(group: str, name: str, clock: Clock) -> str:
 
 
 def validate_group_name(group: str) -> None:
-    """Validate the name of a group or of a member, which becomes part of a ZooKeeper path.
-
-    Raises:
-        ConfigError: the name is not valid.
-    """
+    """Validate the name of a group or of a member, which becomes part of a ZooKeeper path."""
     if not group or "/" in group or group in {".", "..", "zookeeper"} or not group.isprintable():
         raise ConfigError(f"'{group}' cannot be the name of a consumer group or of a member")
 
 
 def static_subscription(stream_counts: Mapping[str, int]) -> StaticSubscription:
-    """Return the subscription of a member that names its topics.
-
-    Raises:
-        ConfigError: no topic, or a topic with less than 1 stream.
-        InvalidTopicError: a topic's name is not valid.
-    """
+    """Return the subscription of a member that names its topics, at least one."""
     if not stream_counts:
         raise ConfigError("no topic to consume")
     for topic, count in stream_counts.items():
@@ -135,11 +121,7 @@ def static_subscription(stream_counts: Mapping[str, int]) -> StaticSubscription:
 
 
 def filter_subscription(topic_filter: TopicFilter, stream_count: int) -> FilterSubscription:
-    """Return the subscription of a member that chooses topics by a filter.
-
-    Raises:
-        ConfigError: less than 1 stream.
-    """
+    """Return the subscription of a member that chooses topics by a filter."""
     _validate_stream_count(stream_count, f"filter '{topic_filter.regex}'")
     return FilterSubscription(topic_filter.kind, stream_count, topic_filter.regex)
 
@@ -150,14 +132,10 @@ def _validate_stream_count(count: int, subject: str) -> None:
 
 
 def topics_of(subscription: Subscription, all_topics: Iterable[str]) -> dict[str, int]:
-    """Return how many streams a member has of each topic it reads.
+    """Return how many streams a member has of each topic; filters choose from `all_topics`.
 
-    Args:
-        subscription: of the member.
-        all_topics: existing topics, for a filter to choose from.
-
-    Raises:
-        ConfigError: the filter, perhaps a Java expression, is none in Python.
+    The filter of a 0.7 member may be a Java expression that is not valid in Python: a
+    `ConfigError`.
     """
     if isinstance(subscription, StaticSubscription):
         return dict(subscription.stream_counts)
@@ -168,15 +146,7 @@ def topics_of(subscription: Subscription, all_topics: Iterable[str]) -> dict[str
 def threads_by_topic(
     members: Mapping[str, Subscription], all_topics: Iterable[str]
 ) -> dict[str, list[str]]:
-    """Return the ids of all threads of a group that read each topic.
-
-    Args:
-        members: the subscription of each consumer id.
-        all_topics: existing topics, for filters to choose from.
-
-    Raises:
-        ConfigError: a filter, perhaps a Java expression, is none in Python.
-    """
+    """Return the ids of all threads of a group that read each topic; see `topics_of`."""
     threads: dict[str, list[str]] = {}
     topics = list(all_topics)
     for consumer_id, subscription in members.items():
@@ -186,15 +156,7 @@ def threads_by_topic(
 
 
 def topics_of_kafka07(members: Iterable[Subscription], all_topics: Iterable[str]) -> set[str]:
-    """Return the topics that members of Kafka 0.7 read, which know partitions of live homes only.
-
-    Args:
-        members: the subscriptions of a group.
-        all_topics: existing topics, for filters to choose from.
-
-    Raises:
-        ConfigError: a filter, perhaps a Java expression, is none in Python.
-    """
+    """Return the topics that members of Kafka 0.7 read, who find partitions of live homes only."""
     topics = list(all_topics)
     return {topic for one in members if one.is_kafka07 for topic in topics_of(one, topics)}
 
@@ -217,26 +179,19 @@ class Membership:
         self._path = paths.consumer(group, consumer_id)
         self._value = encode_subscription(subscription)
         self.consumer_id = consumer_id
+        # the session in which the node was created; None before, and after `deregister`
         self.session_id: int | None = None
-        """The session in which the node was created; None before, and after `deregister`."""
 
     def register(self) -> None:
-        """Create the node, again if the session expires meanwhile.
-
-        Raises:
-            RegistryConflictError: another process is a member under this id.
-            RegistryUnreachableError: ZooKeeper did not respond in time, or ends one session after
-                the other.
-
-        Source: Kafka 0.7 `ZookeeperConsumerConnector.registerConsumerInZK`.
-        """
+        """Create the node, again if the session expires meanwhile."""
+        # source: Kafka 0.7 `ZookeeperConsumerConnector.registerConsumerInZK`
         for _ in range(_REGISTER_ATTEMPTS):
             if self._try_register():
                 return
         raise RegistryUnreachableError("the registry session expired while registering")
 
     def _try_register(self) -> bool:
-        """Return whether the node is of the session that there is now."""
+        """Return whether the node is of the current session."""
         session_id = self._session.session_id
         try:
             self._session.create(self._path, self._value, ephemeral=True)
@@ -256,20 +211,12 @@ class Membership:
         return True
 
     def is_registered(self) -> bool:
-        """Return whether the node exists, in the session in which it was created.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time.
-        """
+        """Return whether the node exists, in the session in which it was created."""
         stat = self._session.exists(self._path)
         return stat is not None and stat.ephemeral_owner == self.session_id
 
     def deregister(self) -> None:
-        """Delete the node, if this process created it.
-
-        Raises:
-            CoordinationError: the node may be left until the session expires.
-        """
+        """Delete the node, if this process created it; else it expires with the session."""
         if self.session_id is not None and self.is_registered():
             with suppress(RegistryNodeNotFoundError):
                 self._session.delete(self._path)
@@ -277,12 +224,9 @@ class Membership:
 
 
 class Ownership:
-    """The owner nodes of a group: which consumer thread owns which partition.
+    """The owner nodes of a group, which name the consumer thread of each partition.
 
-    Args:
-        session: started.
-        membership: of this process; nodes created in its session are this process's own.
-        group: the group's name.
+    Nodes of the session of `membership` are those of this process.
     """
 
     def __init__(self, session: Session, membership: Membership, group: str) -> None:
@@ -293,17 +237,9 @@ class Ownership:
     def claim(
         self, threads: Mapping[TopicPartition, str], *, on_release: Callable[[], None]
     ) -> set[TopicPartition]:
-        """Create owner nodes for threads of this process.
+        """Create owner nodes for threads of this process; return the partitions that have one now.
 
-        Args:
-            threads: the thread for each partition.
-            on_release: called when the owner node of another member is deleted.
-
-        Returns:
-            The partitions claimed; other members still own the rest.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time; some may be claimed.
+        The others are still assigned to other members: `on_release` is called when their nodes go.
         """
         nodes = {paths.owner(self._group, partition): partition for partition in threads}
         existing = self._session.create_many(
@@ -323,11 +259,7 @@ class Ownership:
         return {nodes[path] for path in nodes.keys() - unclaimed}
 
     def owned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return which partitions have an owner node of this process.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time.
-        """
+        """Return which partitions have an owner node of this process."""
         nodes = {paths.owner(self._group, partition): partition for partition in partitions}
         session_id = self._membership.session_id
         return {
@@ -337,38 +269,23 @@ class Ownership:
         }
 
     def unowned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return which partitions have no owner node.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time.
-        """
+        """Return which partitions have no owner node."""
         nodes = {paths.owner(self._group, partition): partition for partition in partitions}
         return {nodes[path] for path in nodes.keys() - self._session.get_many(nodes).keys()}
 
     def release(self, partitions: Collection[TopicPartition]) -> None:
-        """Delete the owner nodes of this process among those of some partitions.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time; some nodes may be left.
-        """
+        """Delete the owner nodes of this process among those of some partitions."""
         owned = self.owned(partitions)
         self._session.delete_many(paths.owner(self._group, partition) for partition in owned)
 
 
 class View(NamedTuple):
-    """A group and its topics, as one member sees them.
+    """A group and its topics, as one member sees them."""
 
-    Attributes:
-        partitions: of each topic that the member reads.
-        threads: the ids of all threads of the group that read each of these topics.
-        creations: of these topics.
-        new: the partitions that came into being while the group was reading their topic.
-    """
-
-    partitions: dict[str, list[TopicPartition]]
-    threads: dict[str, list[str]]
+    partitions: dict[str, list[TopicPartition]]  # of each topic that the member reads
+    threads: dict[str, list[str]]  # of the whole group, by topic
     creations: Creations
-    new: set[TopicPartition]
+    new: set[TopicPartition]  # created while the group was reading their topic
 
 
 class _Member(NamedTuple):
@@ -381,12 +298,8 @@ class _Member(NamedTuple):
 class GroupView:
     """Reads a group's members and topics, and watches them.
 
-    Args:
-        session: started.
-        group: the group's name.
-        subscription: of the member whose topics are read.
-        on_change: called when something may have changed since the last read; runs in the
-            session's thread and must not block.
+    `subscription` is that of the member whose topics are read. `on_change` is called when something
+    may have changed since the last read; it runs in the session's thread and must not block.
     """
 
     def __init__(
@@ -402,18 +315,12 @@ class GroupView:
         self._on_change = on_change
         self._lock = threading.Lock()  # guards _armed
         self._armed: set[tuple[str, str]] = set()
-        # the first change in ZooKeeper since which a member read the topic, by topic
+        # by topic, the zxid of the first member that read it
         self._read_since: dict[str, int] = {}
 
     def read(self) -> View:
-        """Read the partitions and threads of the member's topics.
-
-        Raises:
-            ConfigError: a filter, perhaps a Java expression, is none in Python.
-            CoordinationError: ZooKeeper cannot be reached, or a node is malformed.
-
-        Source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`.
-        """
+        """Read the partitions and threads of the member's topics."""
+        # source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`
         members = self._members()
         if isinstance(self._subscription, FilterSubscription):
             topics = list(topics_of(self._subscription, self._children(paths.TOPICS)))
@@ -433,7 +340,7 @@ class GroupView:
         )
 
     def _note_readers(self, members: Iterable[_Member], topics: Collection[str]) -> None:
-        """Note since when members read topics; what is known of former members stays."""
+        """Record since when topics are read; the records of former members stay."""
         for subscription, zxid in members:
             for topic in topics_of(subscription, topics):
                 self._read_since[topic] = min(zxid, self._read_since.get(topic, zxid))
@@ -441,11 +348,9 @@ class GroupView:
     def _new_among(
         self, partitions: Mapping[str, Collection[TopicPartition]], creations: Creations
     ) -> set[TopicPartition]:
-        """Return the partitions that were created after a member began to read their topic.
-
-        The controller creates a node for each partition with replicas. A broker of Kafka 0.7 does
-        not tell when; the node of a whole new topic does.
-        """
+        """Return the partitions that were created after a member began to read their topic."""
+        # The controller creates a node for each partition with replicas. For brokers of Kafka 0.7
+        # only the node of a whole new topic tells when it was created.
         read = {topic: found for topic, found in partitions.items() if topic in self._read_since}
         nodes = {
             one: paths.replicated_partition(one)
@@ -487,16 +392,11 @@ class GroupView:
     def _partitions(
         self, topics: Collection[str], of_live_homes: Collection[str]
     ) -> dict[str, list[TopicPartition]]:
-        """Return the partitions of topics that the group splits.
-
-        Those with replicas are the group's whether their home broker is live or not, and whoever
-        leads them: no change of a leader makes a group rebalance. Members of Kafka 0.7 find the
-        partitions of live homes only, and all members must split the same.
-
-        Args:
-            topics: of the member.
-            of_live_homes: those that members of Kafka 0.7 read as well.
-        """
+        """Return the partitions of topics that the group splits."""
+        # Those with replicas are the group's whether their home broker is live or not, and
+        # whichever broker leads them: no change of a leader makes a group rebalance. Members of
+        # Kafka 0.7, who also read `of_live_homes`, find the partitions of live homes only, and all
+        # members must split the same.
         partitions = self._registered(topics)
         for topic, replicated in self._replicated(topics, partitions).items():
             if topic not in of_live_homes:
@@ -506,14 +406,12 @@ class GroupView:
     def _replicated(
         self, topics: Collection[str], registered: Mapping[str, Collection[TopicPartition]]
     ) -> dict[str, list[TopicPartition]]:
-        """Return the partitions of topics with replicas, and watch these.
-
-        A topic gets replicas before a home broker registers it, and keeps them while it is there.
-        So only a topic that no broker registers is watched for replicas to come.
-        """
+        """Return the partitions of topics with replicas, and watch these."""
         nodes = {paths.replicated_topic(topic): topic for topic in topics}
         found = self._read_watched("data", nodes, self._session.get_many)
         for path in nodes.keys() - found.keys():
+            # A topic gets replicas before a home broker registers it, and keeps them while it
+            # exists: only one that no broker registers is watched for replicas that are added.
             if not registered[nodes[path]]:
                 self._watch_creation(path)
         partitions = {}
@@ -527,11 +425,9 @@ class GroupView:
         return partitions
 
     def _registered(self, topics: Collection[str]) -> dict[str, list[TopicPartition]]:
-        """Return the partitions of topics on all brokers that have registered them, live or not.
-
-        All nodes of a broker expire with its session. A look at its id node as well could only make
-        members disagree that read at different times.
-        """
+        """Return the partitions of topics on all brokers that have registered them, live or not."""
+        # All nodes of a broker expire with its session. Reading its id node as well could only make
+        # members disagree that read at different times.
         homes = self._children_of_each([paths.topic(topic) for topic in topics])
         nodes = {
             f"{paths.topic(topic)}/{name}": (topic, name)
@@ -561,7 +457,6 @@ class GroupView:
     def _read_watched(
         self, kind: str, node_paths: Collection[str], read: Callable[..., dict[str, _T]]
     ) -> dict[str, _T]:
-        """Read nodes with one request, and watch those that exist."""
         try:
             found = read(node_paths, watch=lambda path: self._watch(kind, path))
         except CoordinationError:
@@ -612,18 +507,14 @@ _CHECKS_PER_TIMEOUT = 4
 
 
 class Lease:
-    """The time until which this process's ZooKeeper session is certain to exist.
-
-    Attributes:
-        until_s: on the monotonic clock; read without a lock before each message is handed out.
-    """
+    """The time until which this process's ZooKeeper session is certain to exist."""
 
     __slots__ = ("_changed", "_is_closed", "until_s")
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._is_closed = False
-        self.until_s = 0.0
+        self.until_s = 0.0  # monotonic; read without a lock before each message is handed out
 
     @property
     def is_valid(self) -> bool:
@@ -653,13 +544,9 @@ class Lease:
 
 
 class LeaseKeeper:
-    """A thread that renews a lease while this member's node is registered.
+    """A thread that renews a lease while this member's node is registered, else calls `on_lost`.
 
-    Args:
-        lease: to renew.
-        is_registered: reads from ZooKeeper whether the node exists in this process's session.
-        session_timeout_s: how long a session lasts without a heartbeat.
-        on_lost: called when the node does not exist.
+    `is_registered` reads from ZooKeeper whether the node exists in this process's session.
     """
 
     def __init__(

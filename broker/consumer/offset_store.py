@@ -35,8 +35,7 @@ from broker.zk.values import decode_number, decode_partition_name, encode_number
 
 logger = logging.getLogger(__name__)
 
-UNREADABLE_OFFSET = -1
-"""Replaces a stored offset that is no number: out of range on every broker."""
+UNREADABLE_OFFSET = -1  # for a stored value that is not a number; out of range on every broker
 
 
 def position_after(message: GroupMessage) -> MessagePosition:
@@ -48,34 +47,25 @@ def position_after(message: GroupMessage) -> MessagePosition:
 
 
 class OffsetStore(Protocol):
-    """Stores the positions of one group; called from several threads."""
+    """Stores the positions of one group; called from several threads.
+
+    Methods raise `BrokerError` if the store fails; a commit may have stored some of its positions.
+    """
 
     def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
         """Have partitions start at 0, where every log begins, whose topic was created again.
 
-        Called before they are loaded, with the present creations of their topics. A position that
-        was stored in another creation means nothing in this one.
-
-        Raises:
-            BrokerError: the store fails.
+        Called before `load`, with the present creations: positions of another creation are void.
         """
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
-        """Return the positions of those partitions that have one.
-
-        Raises:
-            BrokerError: the store fails.
-        """
+        """Return the positions of those partitions that have one."""
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Store positions durably.
+        """Store positions durably; return the partitions for which that was refused.
 
-        Returns:
-            The partitions whose positions another process has changed since they were loaded. They
-            are not stored; loading them again allows the next commit.
-
-        Raises:
-            BrokerError: the store fails; some of the positions may have been stored.
+        Another process has changed their positions since they were loaded. Loading them again
+        allows the next commit.
         """
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
@@ -83,9 +73,6 @@ class OffsetStore(Protocol):
 
         Called before the application gets a message from there: when the group has no offset, when
         it is out of range, and after a seek.
-
-        Raises:
-            BrokerError: the store fails.
         """
 
 
@@ -100,7 +87,7 @@ class RegistryOffsets:
     """Stores offsets in ZooKeeper, in 0.7's nodes and format; `session` must be started.
 
     An offset is replaced only if its node has the version this process last saw: a process that was
-    frozen and has lost its partitions cannot overwrite the commits of the new owner.
+    frozen and has lost its partitions cannot overwrite the commits of the member that has them now.
     """
 
     def __init__(self, session: Session, group: str) -> None:
@@ -110,18 +97,10 @@ class RegistryOffsets:
         self._known: dict[TopicPartition, _Known] = {}
 
     def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
-        """Do nothing: `load` knows by the age of an offset whether it is void."""
+        """Do nothing: `load` recognizes void offsets by their age."""
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
-        """Return the positions of those partitions that have one.
-
-        An offset that is no number is logged and returned as -1. One that is older than the
-        topic, which was deleted and created again, is void: it is logged, and returned as 0, where
-        every log begins.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time.
-        """
+        """Return positions: -1 for a value that is not a number, 0 for one older than its topic."""
         nodes = {paths.offset(self._group, partition): partition for partition in partitions}
         found = self._session.get_many(nodes)
         creations = read_creations(self._session, map(nodes.__getitem__, found))
@@ -134,20 +113,17 @@ class RegistryOffsets:
                     offset = _offset_in(value, path)
                     self._known[partition] = _Known(offset, stat.version)
                     creation = creations.of(partition)
+                    # the topic was deleted and created again, and every log begins at 0
                     if creation is not None and creation.voids(stat.mzxid):
                         _log_void(partition, offset)
                         offset = 0
-                        # any commit is written, even of the same number, as its age matters
+                        # even a commit of the same number is written, as it renews the age
                         self._known[partition] = _Known(UNREADABLE_OFFSET, stat.version)
                     positions[partition] = MessagePosition(offset)
         return positions
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Store the offsets; see `OffsetStore.commit`.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time; some may be stored.
-        """
+        """Store the offsets; see `OffsetStore`."""
         offsets = {partition: position.offset for partition, position in positions.items()}
         with self._lock:
             known = {one: self._known[one] for one in offsets if one in self._known}
@@ -237,8 +213,7 @@ class FileOffsets:
                 fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 found = _read(directory / OFFSETS_NAME)
                 self._stored, self._creation_ids, self._results_bytes = found
-                self.results = self._open_results()
-                """The results file, open for writing at its end."""
+                self.results = self._open_results()  # the results file, open at its end
             except BaseException:
                 self._lock_file.close()
                 raise
@@ -308,11 +283,7 @@ class FileOffsets:
         return found
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Store positions for applications without results; see `OffsetStore.commit`.
-
-        Raises:
-            OffsetStoreError: writing fails.
-        """
+        """Store positions for applications without results; `OffsetStoreError` if writing fails."""
         with self._translated():
             self._save(positions, self._results_bytes)
         return set()
@@ -427,13 +398,16 @@ class SqliteOffsets:
                 if store.finish(message):
                     database.execute("INSERT INTO results ...")
 
+    Every method but `close` raises `OffsetStoreError` if the database fails, or is busy for too
+    long.
+
     Args:
         path: the database, created when missing.
         group: the group's name.
         busy_timeout_s: the wait for another process's transaction.
 
     Raises:
-        OffsetStoreError: the file is no database, or cannot be opened.
+        OffsetStoreError: the file is not a database, or cannot be opened.
     """
 
     def __init__(
@@ -467,9 +441,6 @@ class SqliteOffsets:
         """Give the connection for writing results in a transaction, committed at the end.
 
         Use it in one thread, and do not wait for messages inside: it blocks other processes.
-
-        Raises:
-            OffsetStoreError: the database is busy for too long, or fails.
         """
         with self._translated():
             self._database.execute("BEGIN IMMEDIATE")
@@ -488,9 +459,6 @@ class SqliteOffsets:
         Returns:
             False if the offset is past the message: another member, or this one before a restart,
             has processed it and stored its results.
-
-        Raises:
-            OffsetStoreError: no transaction is open, or the database fails.
         """
         if not self._database.in_transaction:
             raise OffsetStoreError("finish a message within a transaction")
@@ -503,19 +471,14 @@ class SqliteOffsets:
         return True
 
     def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
-        """Have partitions start at 0 whose topic was created again; see `OffsetStore`.
-
-        A member that has not heard yet of the last creation changes nothing.
-
-        Raises:
-            OffsetStoreError: the database is busy for too long, or fails.
-        """
+        """Have partitions start at 0 whose topic was created again; see `OffsetStore`."""
         with self._opened() as database:
             database.execute("BEGIN IMMEDIATE")
             for partition, creation in creations.items():
                 key = (self._group, partition.topic, partition.name)
                 row = database.execute(_SELECT_CREATION, key).fetchone()
                 known = creation if row is None else Creation(*row)
+                # a member that does not know the last creation yet must change nothing
                 if known.id != creation.id and known.zxid < creation.zxid:
                     if (position := self._read(database, partition)) is not None:
                         _log_void(partition, position.offset)
@@ -526,23 +489,13 @@ class SqliteOffsets:
             database.execute("COMMIT")
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
-        """Return the positions of those partitions that have one.
-
-        Raises:
-            OffsetStoreError: the database fails.
-        """
+        """Return the positions of those partitions that have one."""
         with self._opened() as database:
             found = {one: self._read(database, one) for one in partitions}
         return {one: position for one, position in found.items() if position is not None}
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Store positions for applications without results; see `OffsetStore.commit`.
-
-        A position never moves back.
-
-        Raises:
-            OffsetStoreError: the database is busy for too long, or fails.
-        """
+        """Store positions for applications without results; a position never moves back."""
         with self._opened() as database:
             database.execute("BEGIN IMMEDIATE")
             for partition, position in positions.items():
@@ -553,11 +506,7 @@ class SqliteOffsets:
         return set()
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
-        """Set a partition's position, which may move back; see `OffsetStore.restart`.
-
-        Raises:
-            OffsetStoreError: the database is busy for too long, or fails.
-        """
+        """Set a partition's position, which may move back; see `OffsetStore`."""
         with self._opened() as database:
             self._write(database, partition, MessagePosition(offset))
 
@@ -585,7 +534,6 @@ class SqliteOffsets:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """Give a new connection, closed at the end."""
         database = self._connect()
         try:
             with self._translated():

@@ -1,8 +1,8 @@
 """Reads one partition: joins messages that were cut at the end of a chunk, and stops at an end.
 
-Every reader of message sets uses it, whoever fetches the chunks: add a chunk, decode `data`, and
-call `take` with the number of bytes decoded. The partial message at the end stays until the next
-chunk completes it.
+Every reader of message sets uses it, whichever fetcher the chunks are from: add a chunk, decode
+`data`, and call `take` with the number of bytes decoded. The partial message at the end stays until
+the next chunk completes it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,7 @@ from broker.topic import MessagePosition, TopicPartition
 
 
 class PartitionReader:
-    """The position in one partition, and the bytes from there on that are not decoded yet.
-
-    Attributes:
-        offset: where the next message starts.
-        inner: how many messages of the next entry, a compressed set, lie before the position; who
-            decodes `data` leaves them out.
-        end: where reading stops; None for never.
-        expected_end: the end of the next message, whose length has come; -1 if unknown.
-    """
+    """The position in one partition, and the bytes after it that are not decoded yet."""
 
     __slots__ = (
         "_bytes",
@@ -43,20 +35,19 @@ class PartitionReader:
         self, partition: TopicPartition, start: MessagePosition, end: MessagePosition | None = None
     ) -> None:
         self.partition = partition
-        self.end = end
+        self.end = end  # where reading stops; None for never
+        # where the next message starts, and how many messages of the next entry, a wrapper, lie
+        # before the position: the user of `data` leaves them out
         self.offset, self.inner = start
         self._bytes = memoryview(b"")
         self._high_watermark = -1
-        self.expected_end = -1
+        self.expected_end = -1  # of the next message, if its length has arrived
 
     @property
     def data(self) -> memoryview:
-        """Return the bytes from `offset` on; the last message may be incomplete.
-
-        They end where the range ends, unless that lies inside a compressed set.
-        """
+        """Return the bytes from `offset` on; the last message may be incomplete."""
         if self.end is None or self.end.inner:
-            return self._bytes
+            return self._bytes  # an end inside a wrapper does not cut the bytes
         return self._bytes[: max(0, self.end.offset - self.offset)]
 
     @property
@@ -66,22 +57,13 @@ class PartitionReader:
         return end is not None and self.offset > end.offset - (not end.inner)
 
     def add(self, chunk: Chunk) -> bool:
-        """Append a chunk to the bytes that are left.
-
-        Returns:
-            False if it holds nothing to read: it is empty, lies past the end of the range, or was
-            requested before a seek and does not continue what is here.
-
-        Raises:
-            InvalidMessageError: a filter skipped messages behind the start of a message here, so
-                that the rest of it will never come.
-        """
+        """Append a chunk to the bytes that are left; return False if nothing new can be read."""
         left = self._bytes
         if chunk.offset != self.offset + len(left) or self.is_done:
-            return False
+            return False  # requested before a seek, or past the end of the range
         if chunk.skip_to is not None:
             if len(left):
-                raise self.corrupt(Fault.SIZE)
+                raise self.corrupt(Fault.SIZE)  # the rest of a message will never arrive
             self.offset, self.inner = chunk.skip_to, 0
             return True
         if not len(chunk.data):
@@ -96,45 +78,29 @@ class PartitionReader:
         self.expected_end = self.offset + entry_end(self._bytes, 0) if is_known else -1
 
     def take(self, valid_bytes: int) -> None:
-        """Move past entries that were decoded.
-
-        Args:
-            valid_bytes: the length of whole entries.
-        """
+        """Move past `valid_bytes` of whole entries, which were decoded."""
         if not valid_bytes:
             return
         self.offset += valid_bytes
         self.inner = 0
         left = self._bytes[valid_bytes:]
-        # Copy a small rest, so that it does not keep a whole chunk in memory until the next one.
+        # copy a small rest, so that it does not keep a whole chunk in memory until the next one
         is_small = 2 * len(left) <= len(self._bytes)
         self._bytes = memoryview(bytes(left)) if is_small else left
         self._note_expected_end()
 
     def take_valid(self, valid_bytes: int, fault: Fault) -> None:
-        """Move past the good entries of `data`.
-
-        Args:
-            valid_bytes: the length of the good entries.
-            fault: why no more of them are good; a `PARTIAL` entry is completed by the next chunk.
-
-        Raises:
-            InvalidMessageError: the next entry is corrupt.
-        """
+        """Move past good entries of `data`, and raise an error if the next one is corrupt."""
         self.take(valid_bytes)
+        # the next chunk completes a `PARTIAL` entry
         if fault and (fault is not Fault.PARTIAL or self.ends_beyond_log()):
             raise self.corrupt(fault)
 
     def ends_beyond_log(self, after_bytes: int = 0) -> bool:
-        """Return whether an incomplete entry would end past the high watermark: it is corrupt.
-
-        Brokers serve whole messages only, up to the high watermark.
-
-        Args:
-            after_bytes: where in `data` the entry starts.
-        """
+        """Return whether an incomplete entry ends past the high watermark, and so is corrupt."""
         if not has_length(self._bytes, after_bytes):
             return False
+        # brokers serve whole messages only, up to the high watermark
         return 0 <= self._high_watermark < self.offset + entry_end(self._bytes, after_bytes)
 
     def corrupt(self, fault: Fault) -> InvalidMessageError:
@@ -147,7 +113,7 @@ class PartitionReader:
         return _corrupt(self.partition, text)
 
     def drop_data(self) -> None:
-        """Forget the bytes that are left; the next chunk starts at `offset` again."""
+        """Drop the bytes that are left; the next chunk starts at `offset` again."""
         self._bytes = memoryview(b"")
         self.expected_end = -1
 
@@ -158,15 +124,11 @@ class PartitionReader:
         self._high_watermark = -1
 
     def finish(self, next_offset: int) -> bool:
-        """Mark all messages before an offset as processed; without a group nothing records it.
+        """Mark all messages before an offset as processed; return False after a revocation.
 
-        Args:
-            next_offset: where an entry starts or ends; not past what was taken.
-
-        Returns:
-            False if the partition was revoked: another member of the group continues it.
+        The offset is where an entry starts or ends, not past those taken.
         """
-        return True
+        return True  # without a group nothing is recorded
 
 
 def _corrupt(partition: TopicPartition, text: str) -> InvalidMessageError:
@@ -177,11 +139,7 @@ def _corrupt(partition: TopicPartition, text: str) -> InvalidMessageError:
 
 @contextmanager
 def naming_partition(partition: TopicPartition) -> Iterator[None]:
-    """Have errors about corrupt messages name their partition.
-
-    Raises:
-        InvalidMessageError: a message is corrupt.
-    """
+    """Add the partition to errors about corrupt messages."""
     try:
         yield
     except InvalidMessageError as error:

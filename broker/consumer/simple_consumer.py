@@ -26,15 +26,14 @@ from broker.protocol.responses import (
 )
 from broker.topic import TopicPartition
 
-Message = tuple[int, int, bytes]
-"""A message as (offset, next offset, payload); offsets are byte positions in the partition."""
+Message = tuple[int, int, bytes]  # offset, next offset, payload; offsets are byte positions
 
 
 class FetchedSet:
     """The message set of one fetch.
 
     Iterating gives (offset, next offset, payload) of each whole message. The next offset is where
-    to fetch after it; inside a compressed set it stays at the set's start until the last message.
+    to fetch after it; inside a wrapper it stays at the wrapper's start until the last message.
 
     Args:
         offset: of the fetch.
@@ -67,7 +66,7 @@ class FetchedSet:
 
 
 class FilteredSet:
-    """The wanted messages of one fetch with a filter.
+    """The matching messages of one fetch with a filter.
 
     Iterating gives (offset, next offset, payload) of each.
 
@@ -75,7 +74,7 @@ class FilteredSet:
         offset: of the fetch.
         runs: entries with matching messages, and corrupt ones.
         next_offset: of the next fetch; no other message before it matches.
-        is_wanted: whether a payload matches; compressed sets hold others as well.
+        is_wanted: whether a payload matches; wrappers also contain others.
     """
 
     def __init__(
@@ -94,12 +93,7 @@ class FilteredSet:
             self._decoded.append((wanted, run_offset + valid_bytes, fault))
 
     def __iter__(self) -> Iterator[Message]:
-        """Give the messages.
-
-        Raises:
-            InvalidMessageError: at a corrupt message, after the good ones before it.
-            InvalidFetchSizeError: the first message is larger than the fetch.
-        """
+        """Give the messages; see `FetchedSet`."""
         for messages, end, fault in self._decoded:
             yield from messages
             raise_fault(fault, end)
@@ -111,7 +105,8 @@ class FilteredSet:
 class SimpleConsumer:
     """Fetches from one broker at offsets that the caller keeps.
 
-    A lost connection is opened again once for each request.
+    A lost connection is opened again once for each request. If that fails, methods raise
+    `BrokerUnreachableError`, `RequestTimeoutError` or `ProtocolError`.
 
     Args:
         host: of the broker.
@@ -162,7 +157,6 @@ class SimpleConsumer:
             OffsetOutOfRangeError: the offset is before the start or past the end.
             WrongPartitionError: the broker has no such partition.
             UnknownServerError: the topic name is not valid.
-            BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
         """
         request = FetchRequest(topic, partition, offset, max_bytes)
         code, data = decode_fetch_response(self._ask(request))
@@ -187,7 +181,7 @@ class SimpleConsumer:
             offset: a message boundary from the log start to the end.
             max_bytes: the message that reaches it is the last one returned; at least the length of
                 the largest message, matching or not.
-            payload_filter: which messages to return.
+            payload_filter: chooses the messages to return.
 
         Returns:
             A set that may be empty; its `next_offset` equals `offset` only at the end of the log.
@@ -197,7 +191,6 @@ class SimpleConsumer:
             PatternTooSlowError: matching the next messages takes the broker too long.
             UnknownTopicError: the broker has no such topic.
             OffsetOutOfRangeError, WrongPartitionError, StorageError: as for `fetch`.
-            BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
         """
         is_wanted = payload_filter.compile()
         connection = self._connection
@@ -216,8 +209,7 @@ class SimpleConsumer:
         """Return the sets of several fetches, in their order.
 
         Raises:
-            ServerError: one of them failed; the first failure is raised.
-            BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
+            ServerError: a fetch failed; the first failure is raised.
         """
         parts = decode_multifetch_response(self._ask(MultiFetchRequest(tuple(fetches))))
         if len(parts) != len(fetches):
@@ -240,9 +232,8 @@ class SimpleConsumer:
             max_offsets: the most to return.
 
         Raises:
-            BrokerUnreachableError: the connection failed; a broker also closes it on a topic or
-                partition that is not valid.
-            RequestTimeoutError, ProtocolError: the connection failed.
+            BrokerUnreachableError: also if the topic or partition is not valid, as the broker then
+                closes the connection.
         """
         request = OffsetsRequest(topic, partition, time_ms, max_offsets)
         return decode_offsets_response(self._ask(request))

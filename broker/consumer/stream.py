@@ -38,7 +38,7 @@ class ConsumerStream:
         name: for messages.
         lease: messages are handed out only while it is valid.
         max_chunks: how many chunks are queued before fetchers pause.
-        timeout_s: the longest wait for a message before an error; None for ever.
+        timeout_s: the longest wait for a message before an error; None for no limit.
         on_room: called when paused fetchers can be resumed.
         on_restart: called with a partition and an offset before reading restarts there.
         is_wanted: whether the application gets a payload; all by default. Not applied by `chunks`.
@@ -112,8 +112,8 @@ class ConsumerStream:
 
         Use this or iteration, not both at once. Decode `data`, which starts at `offset` with an
         entry; call `take` before the next chunk is requested, and `finish` at any time once the
-        messages are processed. With the connector's filter the data also holds compressed sets with
-        a matching message in them and corrupt entries; it is empty after a skip.
+        messages are processed. With the connector's filter the data also holds wrappers with a
+        matching message in them and corrupt entries; it is empty after a skip.
 
         Raises:
             OffsetOutOfRangeError, ConsumerTimeoutError: as for messages.
@@ -127,16 +127,13 @@ class ConsumerStream:
     def skip_corrupt(self, partition: TopicPartition) -> int:
         """Skip the corrupt message at which a partition is blocked; it counts as finished.
 
-        Args:
-            partition: of the error.
-
         Returns:
             The offset at which the partition continues; -1 if it is not assigned to the stream.
 
         Raises:
             InvalidMessageError: the next message is unknown, as the broker is a 0.7 one and the
                 message's length is corrupt too; use `seek`.
-            BrokerError: the broker failed to look up the next message.
+            BrokerError: the broker failed to find the next message.
         """
         assigned = self._assigned(partition)
         if assigned is None:
@@ -165,7 +162,7 @@ class ConsumerStream:
         if assigned is None:
             return False
         if assigned is self._current:
-            # the message in hand is finished first, when the next one is requested
+            # the current message is finished first, when the next one is requested
             assigned.current_messages.clear()
             self._wanted_seek = (assigned, offset)
         else:
@@ -185,7 +182,7 @@ class ConsumerStream:
         with self._changed:
             return sorted(self._assigned_partitions)
 
-    # The methods below are for fetcher threads and the coordinator.
+    # The methods below are called by fetcher threads and the coordinator.
 
     @property
     def is_full(self) -> bool:
@@ -299,14 +296,13 @@ class ConsumerStream:
         return None
 
     def _decode(self, assigned: AssignedPartition) -> None:
-        """Decode a partition's data into the current messages."""
         data, skip = assigned.data, assigned.inner
         whole = data.obj
         # joined chunks are bytes, which the decoder need not copy
         buffer = whole if isinstance(whole, bytes) and len(whole) == len(data) else data
         messages, valid_bytes, fault = decode(buffer, assigned.offset)
         assigned.take(valid_bytes)
-        # messages of a compressed set that were finished before the partition was assigned
+        # messages of a wrapper that were finished before the partition was assigned
         del messages[:skip]
         assigned.next_inner = skip if messages else 0
         if fault is Fault.PARTIAL:
@@ -320,7 +316,6 @@ class ConsumerStream:
             assigned.finished = max(assigned.finished, assigned.offset)
 
     def _add(self, assigned: AssignedPartition, chunk: Chunk) -> bool:
-        """Add a chunk to a partition's data; return False if it does not continue that."""
         try:
             return assigned.add(chunk)
         except InvalidMessageError:
@@ -374,7 +369,7 @@ class ConsumerStream:
         assigned.restart_at(offset)
 
     def _wait(self, deadline_s: float | None) -> None:
-        """Wait for a change; caller holds `_changed`."""
+        """Wait for a change; the caller holds `_changed`."""
         timeout_s = None if deadline_s is None else deadline_s - time.monotonic()
         if timeout_s is not None and timeout_s <= 0:
             raise self._timeout()
