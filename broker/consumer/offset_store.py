@@ -213,7 +213,8 @@ class FileOffsets:
                 fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 found = _read(directory / OFFSETS_NAME)
                 self._stored, self._creation_ids, self._results_bytes = found
-                self.results = self._open_results()  # the results file, open at its end
+                self.results = self._open_results()
+                """The results file, open for writing at its end."""
             except BaseException:
                 self._lock_file.close()
                 raise

@@ -232,7 +232,7 @@ class _CommandExecutor:
 
 
 class _RetryExecutor:
-    """Runs a command for each message; keeps messages for which it fails, so that none fails."""
+    """Runs a command for each message, and keeps messages for which it fails; never fails."""
 
     def __init__(self, env: Environment, handler: RetryingHandler) -> None:
         self._env = env

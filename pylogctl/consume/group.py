@@ -115,7 +115,7 @@ class GroupReader:
     Args:
         connector: has joined the group, with a timeout so that ends and signals are noticed.
         stream: the connector's only stream.
-        ends: the end offset of each partition; None to read until a signal.
+        ends: the end offset of each partition; None without `--exit-at-end`.
         starts: the offset store, which records a requested start that is not valid.
         patience_s: how long reading to `ends` continues while ZooKeeper is unreachable. Without
             ends the reader waits for ZooKeeper forever.
@@ -320,7 +320,7 @@ def _starts(
 ) -> StartElsewhere:
     """Return the group's offset store, with the requested starts if there are no other members.
 
-    The starts are for partitions that exist already; those created later are read from offset 0.
+    The starts are for partitions that exist already; those created later are read from their start.
     """
     wanted = request.span.starts_elsewhere
     if wanted and (members := _members(registry, group.group)):

@@ -83,7 +83,7 @@ def summary_text(copy: Copy, source: str, target: str, *, is_verified: bool) -> 
 
 
 _TIMEOUT_S = 30.0
-_MAX_IN_FLIGHT = 8  # enough to keep a broker busy; after an error these may be written or not
+_MAX_IN_FLIGHT = 8  # keeps a broker busy; at an error, so many sets may be written unconfirmed
 
 Ranges = Mapping[TopicPartition, ReadRange]
 Placement = Mapping[TopicPartition, TopicPartition]

@@ -195,7 +195,7 @@ def e2e_figures(found: E2eResult, *, rate: float, acks: str, flush: str | None) 
 
 
 def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
-    """Return when a broker flushes a topic, in words; `flush` is the broker's status about it."""
+    """Return when a broker flushes a topic, in words; `flush` is a part of its status."""
     if acks == "-1":
         return "before each acknowledgement"
     interval_ms = flush["topic_intervals_ms"].get(topic, flush["interval_ms"])

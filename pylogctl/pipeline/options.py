@@ -343,7 +343,7 @@ class StreamChoice:
     watermark: str | None = None
 
     def check(self, *, is_bounded: bool) -> None:
-        """Validate the options; `is_bounded`: the job keeps events, and needs a watermark."""
+        """Validate the options; a job that keeps events (`is_bounded`) needs a watermark."""
         if self.watermark is not None and not is_bounded:
             raise UsageError("--watermark cannot be used here: the query keeps no events")
         if self.stream and self.checkpoint is None:

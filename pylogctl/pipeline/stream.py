@@ -2,7 +2,7 @@
 
 A stream into files writes one file for each batch, by a rename, so that any reader sees a batch
 whole or not at all; a batch that is run again after a kill replaces its file. The checkpoint
-records the options of the query, and the directory of files the stream that wrote them.
+records the options of its query; a directory of files records the query that writes them.
 """
 
 from __future__ import annotations

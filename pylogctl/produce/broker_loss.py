@@ -42,7 +42,7 @@ def parse_loss_rule(text: str | None, *, choice_of_partition: str, wait_s: float
     Args:
         text: `move` or `wait`, each with `:DUR` or without, or `fail`.
         choice_of_partition: the option by which the user chooses; empty if there is none.
-        wait_s: the limit of `move` without `:DUR`; `wait` has none then.
+        wait_s: the limit without `:DUR`, except of `wait`, which has none then.
     """
     if text is None:
         return LossRule(not choice_of_partition, wait_s)

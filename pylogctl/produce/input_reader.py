@@ -161,7 +161,7 @@ class InputReader:
 
 
 def _until_due_s(idle: Idle | None) -> float | None:
-    """Return the time until `idle` is due; None for ever."""
+    """Return the time until `idle` is due; None if it never is."""
     due_s = None if idle is None else idle.due_s()
     return None if due_s is None else max(0.0, due_s - time.monotonic())
 

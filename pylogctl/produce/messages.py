@@ -42,7 +42,7 @@ def read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[Fr
     limit = plan.max_message_bytes
     if plan.input.csv_column is not None:
         return read_column(stream, plan.input.csv_column, max_message_bytes=limit, refuse=refuse)
-    # a key is cut off before the message's size is validated
+    # a key is cut off a message before its size is validated
     if plan.key_delimiter is not None:
         limit += limit
     return read_messages(stream, plan.framing, max_message_bytes=limit, refuse=refuse)

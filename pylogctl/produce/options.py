@@ -247,7 +247,7 @@ NO_AUDIT = AuditOptions()
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
-    """Records of a run: what is written about it, compared and counted."""
+    """Records of a run: verification, copies of its input, receipts, and counts."""
 
     verify: VerifyOption = False
     tee: Annotated[

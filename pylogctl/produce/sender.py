@@ -209,7 +209,7 @@ class Sender:
         self._raise_failures()
 
     def _complete(self, batch: Batch, delivery: Delivery) -> None:
-        """Record the end of a batch; raise nothing, as this interrupts the producer."""
+        """Record the end of a batch; an exception here would interrupt the producer."""
         error = delivery.error
         if error is None:
             del self._unconfirmed[batch.numbers[0]]
