@@ -1,0 +1,240 @@
+"""The bytes of every extension request and response, as they were when this file was made.
+
+Brokers and clients of different releases talk to each other: a message whose bytes change needs
+another version of its request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from broker.cluster_state import (
+    EpochEnd,
+    EpochStart,
+    IsrChange,
+    IsrDecision,
+    IsrMember,
+    LiveBroker,
+    PartitionState,
+    Reassignment,
+    ReplicatedPartition,
+    ShutdownProgress,
+    StoppedReplica,
+    Unmoved,
+)
+from broker.protocol import cluster_requests, recovery_requests, replica_requests, responses
+from broker.protocol import extension_requests as extensions
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.primitives import INT32, Reader
+from broker.replica_records import ReplicaRecord, UnknownReplica
+from broker.topic import TopicPartition
+
+GOLDEN: dict[str, str] = json.loads(
+    Path(__file__).with_name("golden_messages.json").read_text(encoding="utf-8")
+)
+ORDERS = TopicPartition("orders", 2, 0)
+UMLAUT = TopicPartition("größe", 1, 65536)
+STATE = PartitionState(leader=3, leader_epoch=7, isr=(3, 2), controller_epoch=5)
+REPLICATED = ReplicatedPartition(
+    ORDERS, "c0ffee", (2, 3, 1), 2, STATE, version=9, adding=(1,), kept_id="cafe"
+)
+BARE = ReplicatedPartition(UMLAUT, "", (), 1, PartitionState(-1, 0, (), 0), 0)
+RECORD = ReplicaRecord(ORDERS, "c0ffee", (2, 3), STATE, 9, {"min.insync.replicas": "2"})
+READ = extensions.ReadRequest(
+    500, 1, 1 << 20, (extensions.PartitionPosition(ORDERS, 1 << 40, 4096),)
+)
+
+REQUESTS: list[extensions.ExtensionRequest] = [
+    extensions.HelloRequest(),
+    extensions.PublishRequest(
+        extensions.Acks.AUTO,
+        30_000,
+        (extensions.PartitionSet(ORDERS, b"set"), extensions.PartitionSet(UMLAUT, b"")),
+    ),
+    READ,
+    extensions.AnyReplicaReadRequest(*(getattr(READ, name) for name in READ.__slots__)),
+    extensions.FilteredReadRequest(READ, PayloadFilter(b"a|b", ignore_case=True)),
+    replica_requests.ReplicaFetchRequest(
+        *(2, 77, 500, 1, 1 << 20),
+        (replica_requests.ReplicaPosition(ORDERS, 7, 1 << 40, 6, 1 << 39, 12345, 4096),),
+    ),
+    extensions.MetadataRequest(("orders", "größe")),
+    extensions.ClusterMetadataRequest(None),
+    extensions.ListOffsetsRequest(
+        (extensions.OffsetQuery(ORDERS, extensions.OffsetKind.TERM_END, 7),)
+    ),
+    extensions.ListSegmentsRequest(ORDERS, -2, 10),
+    extensions.StatusRequest(),
+    extensions.ShutdownRequest(force=True),
+    extensions.CreateTopicRequest("größe", 6),
+    replica_requests.CreateReplicatedTopicRequest(
+        "orders", 6, 3, (replica_requests.Setting("min.insync.replicas", "2"),)
+    ),
+    extensions.DeleteTopicRequest("orders"),
+    cluster_requests.DeleteReplicatedTopicRequest("orders"),
+    extensions.MoveLogRequest(ORDERS, "/data/ä"),
+    extensions.ReadChangesRequest(-1),
+    extensions.DigestLogRequest(ORDERS, 1 << 40, 4096),
+    replica_requests.PushStatesRequest(
+        *(1, 5, 77),
+        is_full=True,
+        brokers=(LiveBroker(2, "bröker", 9092, 78, is_clean=True, rack="r1"),),
+        partitions=(REPLICATED, BARE),
+        stopped=(StoppedReplica(UMLAUT, "dead", 8, deletes_log=True),),
+        throttle_bytes_per_s=1 << 33,
+    ),
+    recovery_requests.ListUnknownReplicasRequest(),
+    recovery_requests.RestorePartitionsRequest((RECORD,)),
+    replica_requests.ChangeIsrRequest(
+        2, 77, (IsrChange(ORDERS, 7, 9, (IsrMember(2, 77), IsrMember(3, -1)), 12345),)
+    ),
+    replica_requests.ControlledShutdownRequest(2, 77),
+    cluster_requests.AddPartitionsRequest("orders", 3),
+    cluster_requests.ReplicateTopicRequest("orders", 3),
+    cluster_requests.ElectLeadersRequest(cluster_requests.ElectionKind.UNCLEAN, (ORDERS, UMLAUT)),
+    cluster_requests.ReassignRequest(
+        (
+            cluster_requests.ReplicaTarget(ORDERS, (3, 1)),
+            cluster_requests.ReplicaTarget(UMLAUT, ()),
+        ),
+        1 << 20,
+    ),
+    cluster_requests.ListReassignmentsRequest(),
+]
+
+
+class Response(NamedTuple):
+    """A value, how it becomes the body of a response, and back."""
+
+    value: Any
+    encode: Callable[[Any], bytes]
+    decode: Callable[[Reader], Any]
+
+
+def encode_replica_parts(parts: list[replica_requests.ReplicaPart]) -> bytes:
+    return INT32.pack(len(parts)) + b"".join(
+        replica_requests.encode_replica_part_header(part, len(part.data)) + part.data
+        for part in parts
+    )
+
+
+RESPONSES = {
+    "hello": Response(
+        responses.HelloResponse(2, "cluster", "pylogctl", 1000, 2000, {65: (0, 1), 66: (0, 3)}),
+        responses.HelloResponse.encode,
+        responses.HelloResponse.decode,
+    ),
+    "publish": Response(
+        [
+            responses.Published(ORDERS, 0, 1 << 40, "", 7),
+            responses.Published(UMLAUT, 6, 3, "größe: 3 leads"),
+        ],
+        responses.encode_publish_response,
+        responses.decode_publish_response,
+    ),
+    "list offsets": Response(
+        [responses.ListedOffset(ORDERS, 0, 1 << 40, 17, (1 << 40) + 1)],
+        responses.encode_list_offsets_response,
+        responses.decode_list_offsets_response,
+    ),
+    "list segments": Response(
+        [1 << 40, 0], responses.encode_segments_response, responses.decode_segments_response
+    ),
+    "digest": Response(
+        responses.LogDigest(
+            *(17, 1 << 40, 4096, 99),
+            responses.LogDamage(responses.DamageState.MENDABLE, 5000),
+            bytes(range(32)),
+        ),
+        responses.LogDigest.encode,
+        responses.LogDigest.decode,
+    ),
+    "changes": Response(
+        (4096, b"a line\n"),
+        lambda found: responses.encode_changes_response(*found),
+        responses.decode_changes_response,
+    ),
+    "document": Response(b'{"id": 2}', responses.encode_document, responses.decode_document),
+    "replica fetch": Response(
+        [
+            replica_requests.ReplicaPart(
+                *(ORDERS, 0, 1 << 40, 17, EpochEnd(-1, -1)),
+                (EpochStart(6, 17), EpochStart(7, 4096)),
+                b"entries",
+            ),
+            replica_requests.ReplicaPart(UMLAUT, 6, 3, 0, EpochEnd(5, 99), (), b""),
+        ],
+        encode_replica_parts,
+        replica_requests.decode_replica_fetch_response,
+    ),
+    "change isr": Response(
+        [
+            IsrDecision(ORDERS, 0, "", REPLICATED),
+            IsrDecision(UMLAUT, 3, "größe is not known", None),
+        ],
+        replica_requests.encode_change_isr_response,
+        replica_requests.decode_change_isr_response,
+    ),
+    "controlled shutdown": Response(
+        ShutdownProgress((REPLICATED,), (ORDERS, UMLAUT), (Unmoved(UMLAUT, "no replica"),)),
+        replica_requests.encode_controlled_shutdown_response,
+        replica_requests.decode_controlled_shutdown_response,
+    ),
+    "partitions": Response(
+        (REPLICATED, BARE),
+        replica_requests.encode_partitions_response,
+        replica_requests.decode_partitions_response,
+    ),
+    "outcomes": Response(
+        [
+            cluster_requests.PartitionOutcome(ORDERS, 0, ""),
+            cluster_requests.PartitionOutcome(UMLAUT, 21, "größe has a leader"),
+        ],
+        cluster_requests.encode_outcomes,
+        cluster_requests.decode_outcomes,
+    ),
+    "reassignments": Response(
+        cluster_requests.Reassignments(
+            1 << 20,
+            (cluster_requests.PartitionReassignment(ORDERS, Reassignment((2, 3), (3, 1))),),
+        ),
+        cluster_requests.encode_reassignments,
+        cluster_requests.decode_reassignments,
+    ),
+    "unknown replicas": Response(
+        [
+            UnknownReplica(
+                RECORD, is_live=True, last_epoch=7, log_start_offset=17, log_end_offset=99
+            )
+        ],
+        recovery_requests.encode_unknown_replicas,
+        recovery_requests.decode_unknown_replicas,
+    ),
+}
+
+
+def test_requests_when_listed_then_all_kinds_have_golden_bytes() -> None:
+    assert {type(one) for one in REQUESTS} == set(extensions.EXTENSION_REQUESTS.values())
+    assert GOLDEN.keys() == {type(one).__name__ for one in REQUESTS} | RESPONSES.keys()
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: type(one).__name__)
+def test_request_when_encoded_then_its_bytes_are_the_golden_ones(
+    request_: extensions.ExtensionRequest,
+) -> None:
+    body = request_.encode()
+    assert body.hex() == GOLDEN[type(request_).__name__]
+    assert type(request_).decode(Reader(body)) == request_
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_response_when_encoded_then_its_bytes_are_the_golden_ones(name: str) -> None:
+    value, encode, decode = RESPONSES[name]
+    body = encode(value)
+    assert body.hex() == GOLDEN[name]
+    assert decode(Reader(body)) == value
