@@ -13,11 +13,8 @@ from bench.broker_process import BrokerProcess, temporary_directory
 from broker.client.connection import Connection
 from broker.client.controller_client import ask_controller
 from broker.cluster_state import ReplicatedPartition
-from broker.protocol.replica_requests import (
-    CreateReplicatedTopicRequest,
-    Setting,
-    decode_partitions_response,
-)
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
+from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
@@ -96,7 +93,7 @@ class BenchCluster:
             BrokerAddress(number, "127.0.0.1", one.port) for number, one in self.brokers.items()
         ]
         body = ask_controller(addresses, Connection, request, timeout_s=_WAIT_S)
-        created = decode_partitions_response(body)
+        created = PARTITIONS.decode(body)
         partitions = sorted(one.partition for one in created)
         self.await_isr(partitions, factor)
         return sorted(created)

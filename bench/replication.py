@@ -25,7 +25,8 @@ from broker.client.connection import Connection
 from broker.errors import NO_ERROR, BrokerError, error_for_code
 from broker.protocol import codec
 from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest, StatusRequest
-from broker.protocol.responses import decode_document, decode_publish_response
+from broker.protocol.layouts import DATA
+from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
 
 _MB = 1e6
@@ -263,7 +264,7 @@ def _fetch_count(cluster: BenchCluster) -> int:
     count = 0
     for broker_id in cluster.brokers:
         connection = cluster.connect(broker_id)
-        status = json.loads(decode_document(connection.call(StatusRequest())))
+        status = json.loads(DATA.decode(connection.call(StatusRequest())))
         count += status["metrics"]["SocketServerStats"]["NumFollowerFetchRequests"]
         connection.close()
     return count

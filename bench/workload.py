@@ -13,7 +13,7 @@ from broker.protocol import codec
 from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
 from broker.protocol.primitives import INT32, encode_short_string
 from broker.protocol.requests import RequestType
-from broker.protocol.responses import decode_list_offsets_response
+from broker.protocol.responses import LISTED_OFFSETS
 from broker.topic import TopicPartition
 
 PAYLOAD_BYTES = 200
@@ -73,7 +73,7 @@ def gather(frames: Iterator[bytes], at_least_bytes: int) -> Iterator[bytes]:
 def offset_of(connection: Connection, partition: TopicPartition, kind: OffsetKind) -> int:
     """Return an offset of a partition, listed after all requests sent on this connection."""
     body = connection.call(ListOffsetsRequest((OffsetQuery(partition, kind, 0),)))
-    (found,) = decode_list_offsets_response(body)
+    (found,) = LISTED_OFFSETS.decode(body)
     return found.offset
 
 

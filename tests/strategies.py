@@ -30,16 +30,20 @@ from broker.cluster_state import (
 from broker.protocol import responses
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
+    CreateReplicatedTopicRequest,
     DeleteReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
     ListReassignmentsRequest,
+    ListUnknownReplicasRequest,
     PartitionOutcome,
     PartitionReassignment,
     Reassignments,
     ReassignRequest,
     ReplicaTarget,
     ReplicateTopicRequest,
+    RestorePartitionsRequest,
+    Setting,
 )
 from broker.protocol.compression import Codec, compress
 from broker.protocol.extension_requests import (
@@ -67,19 +71,13 @@ from broker.protocol.extension_requests import (
     StatusRequest,
 )
 from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.recovery_requests import (
-    ListUnknownReplicasRequest,
-    RestorePartitionsRequest,
-)
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
-    CreateReplicatedTopicRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
     ReplicaPart,
     ReplicaPosition,
-    Setting,
 )
 from broker.protocol.requests import (
     BaseRequest,

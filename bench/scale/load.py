@@ -20,7 +20,7 @@ from broker.protocol.extension_requests import (
     OffsetQuery,
 )
 from broker.protocol.requests import ProduceRequest, encode_request
-from broker.protocol.responses import decode_list_offsets_response
+from broker.protocol.responses import LISTED_OFFSETS
 from broker.topic import TopicPartition
 
 BATCH = 50
@@ -90,7 +90,7 @@ def _list_offsets(
     for at in range(0, len(partitions), _MAX_QUERIES):
         asked = tuple(OffsetQuery(one, kind, 0) for one in partitions[at : at + _MAX_QUERIES])
         body = connection.call(ListOffsetsRequest(asked))
-        found += [found.offset for found in decode_list_offsets_response(body)]
+        found += [found.offset for found in LISTED_OFFSETS.decode(body)]
     return found
 
 

@@ -27,6 +27,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import BaseRequest, FetchRequest, RequestHeader, encode_request
 from broker.protocol.responses import (
+    HELLO,
     BrokerAddress,
     HelloResponse,
     check_correlation_id,
@@ -212,7 +213,7 @@ class Connection:
             correlation_id = self.send_extension(HelloRequest())
             has_ended = self._end_if_silent()
             frame = self.receive(_MAX_HELLO_BYTES)
-            found = HelloResponse.decode(self.open_extension(frame, correlation_id))
+            found = HELLO.decode(self.open_extension(frame, correlation_id))
         except BrokerUnreachableError as error:
             if has_ended:  # which closes the connection to a broker, whatever it knows
                 raise self._timed_out(self._silence_s, "while waiting for a response") from error

@@ -38,13 +38,13 @@ from broker.protocol.extension_requests import (
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
 from broker.protocol.responses import (
+    LISTED_OFFSETS,
+    LOG_DIGEST,
+    SEGMENT_STARTS,
     ClusterMetadataResponse,
     DamageState,
     ListedOffset,
-    LogDigest,
-    decode_list_offsets_response,
     decode_offsets_response,
-    decode_segments_response,
 )
 from broker.topic import TopicPartition
 
@@ -206,7 +206,7 @@ class OffsetLister:
             if not connection.understands(DigestLogRequest):
                 return DamageState.LASTING
             request = DigestLogRequest(partition, offset, 1)
-            return LogDigest.decode(_call(connection, request)).damage.state
+            return LOG_DIGEST.decode(_call(connection, request)).damage.state
 
         try:
             state = self._at_leader(partition, ask)
@@ -221,7 +221,7 @@ class OffsetLister:
         request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
 
         def found_in(body: Reader) -> ListedOffset:
-            (found,) = decode_list_offsets_response(body)
+            (found,) = LISTED_OFFSETS.decode(body)
             if found.error != NO_ERROR:
                 text = _refusal(found, kind, argument)
                 raise error_for_code(found.error, text, found.offset)
@@ -282,7 +282,7 @@ class OffsetLister:
         """
         if self.finds_boundaries(partition):
             segments = ListSegmentsRequest(partition, time_ms, max_offsets)
-            return self._call_leader(partition, segments, decode_segments_response)
+            return self._call_leader(partition, segments, SEGMENT_STARTS.decode)
         connection = self._connection(partition)
         request = OffsetsRequest(partition.topic, partition.index, time_ms, max_offsets)
         response = connection.repeat_if_lost(lambda: connection.ask(request))

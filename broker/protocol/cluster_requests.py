@@ -1,45 +1,78 @@
-"""Requests of an operator to the controller: partitions, leaders and replicas of topics.
+"""Requests of an operator about topics with replicas (field tables: REQUESTS.md).
 
-Any other broker refuses them, naming the controller (field tables: REQUESTS.md).
+Any broker but the controller refuses them, naming the controller; only `ListUnknownReplicasRequest`
+is for each.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from broker.cluster_state import Reassignment
-from broker.errors import ProtocolError
-from broker.protocol.primitives import INT8, INT16, INT32, INT64, Reader, encode_short_string
-from broker.protocol.requests import (
-    RequestType,
-    decode_partition,
-    decode_valid_partition,
-    decode_valid_topic,
-    encode_partition,
-    read_item_count,
-)
-from broker.protocol.responses import clip
-from broker.topic import TopicPartition
+from broker.protocol import layouts
+from broker.protocol.layouts import ControllerRequest, ControlRequest, Fields
+from broker.protocol.replica_requests import PARTITIONS, RECORD, UNKNOWN_REPLICAS
+from broker.protocol.requests import RequestType
+from broker.replica_records import ReplicaRecord
+from broker.topic import TopicPartition, validate_topic_name
 
-_LEAST_PARTITION_BYTES = 10
 THROTTLE_STAYS = -1
 """The throttle of a `ReassignRequest` that does not change it."""
 
 
-def encode_ids(ids: tuple[int, ...]) -> bytes:
-    """Return the wire form of a list of broker ids."""
-    return INT32.pack(len(ids)) + b"".join(map(INT32.pack, ids))
+class PartitionOutcome(NamedTuple):
+    """What became of a request for one partition; `error` is 0 if it was carried out."""
+
+    partition: TopicPartition
+    error: int
+    text: str
 
 
-def decode_ids(reader: Reader) -> tuple[int, ...]:
-    """Read a list of broker ids."""
-    return tuple(reader.int32() for _ in range(read_item_count(reader, INT32.size)))
+OUTCOMES = layouts.response_list(
+    layouts.record(
+        PartitionOutcome, partition=layouts.PARTITION, error=layouts.INT16, text=layouts.TEXT
+    )
+)
+
+
+class Setting(NamedTuple):
+    """A setting of a topic, as text."""
+
+    name: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitionsRequest:
+class CreateReplicatedTopicRequest(ControllerRequest):
+    """Ask the controller to create a topic, spread over the brokers.
+
+    Attributes:
+        topic: its name.
+        partition_count: of all brokers together, 1 or more.
+        replication_factor: copies of each partition, 1 or more.
+        settings: those that differ from the brokers'.
+    """
+
+    TYPE = RequestType.CREATE_TOPIC
+    VERSION = 1
+    BODY = Fields(
+        topic=layouts.TOPIC,
+        partition_count=layouts.INT32,
+        replication_factor=layouts.INT32,
+        settings=layouts.array(layouts.record(Setting, name=layouts.STRING, value=layouts.STRING)),
+    )
+    RESPONSE = PARTITIONS
+
+    topic: str
+    partition_count: int
+    replication_factor: int
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitionsRequest(ControllerRequest):
     """Ask the controller to add partitions to a topic with replicas.
 
     Attributes:
@@ -47,24 +80,16 @@ class AddPartitionsRequest:
         partition_count: how many to add, 1 or more.
     """
 
-    TYPE: ClassVar[RequestType] = RequestType.ADD_PARTITIONS
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.ADD_PARTITIONS
+    BODY = Fields(topic=layouts.TOPIC, partition_count=layouts.INT32)
+    RESPONSE = PARTITIONS
 
     topic: str
     partition_count: int
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        return encode_short_string(self.topic) + INT32.pack(self.partition_count)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> AddPartitionsRequest:
-        """Read the body."""
-        return cls(decode_valid_topic(reader), reader.int32())
-
 
 @dataclass(frozen=True, slots=True)
-class ReplicateTopicRequest:
+class ReplicateTopicRequest(ControllerRequest):
     """Ask the controller to give replicas to a topic that has none.
 
     Attributes:
@@ -72,39 +97,24 @@ class ReplicateTopicRequest:
         replication_factor: copies of each partition, 1 or more.
     """
 
-    TYPE: ClassVar[RequestType] = RequestType.REPLICATE_TOPIC
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.REPLICATE_TOPIC
+    BODY = Fields(topic=layouts.TOPIC, replication_factor=layouts.INT32)
+    RESPONSE = PARTITIONS
 
     topic: str
     replication_factor: int
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        return encode_short_string(self.topic) + INT32.pack(self.replication_factor)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> ReplicateTopicRequest:
-        """Read the body."""
-        return cls(decode_valid_topic(reader), reader.int32())
-
 
 @dataclass(frozen=True, slots=True)
-class DeleteReplicatedTopicRequest:
+class DeleteReplicatedTopicRequest(ControllerRequest):
     """Ask the controller to delete a topic with replicas, on all brokers."""
 
-    TYPE: ClassVar[RequestType] = RequestType.DELETE_TOPIC
-    VERSION: ClassVar[int] = 1
+    TYPE = RequestType.DELETE_TOPIC
+    VERSION = 1
+    BODY = Fields(topic=layouts.TOPIC)
+    RESPONSE = layouts.NOTHING
 
     topic: str
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        return encode_short_string(self.topic)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> DeleteReplicatedTopicRequest:
-        """Read the body."""
-        return cls(decode_valid_topic(reader))
 
 
 class ElectionKind(IntEnum):
@@ -117,33 +127,18 @@ class ElectionKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ElectLeadersRequest:
-    """Ask the controller to elect leaders.
+class ElectLeadersRequest(ControllerRequest):
+    """Ask the controller to elect leaders of partitions."""
 
-    Attributes:
-        kind: which replicas are to lead.
-        partitions: of which partitions.
-    """
-
-    TYPE: ClassVar[RequestType] = RequestType.ELECT_LEADERS
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.ELECT_LEADERS
+    BODY = Fields(
+        kind=layouts.enum(ElectionKind, layouts.INT8, "kind of election"),
+        partitions=layouts.array(layouts.VALID_PARTITION),
+    )
+    RESPONSE = OUTCOMES
 
     kind: ElectionKind
     partitions: tuple[TopicPartition, ...]
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        partitions = b"".join(map(encode_partition, self.partitions))
-        return INT8.pack(self.kind) + INT32.pack(len(self.partitions)) + partitions
-
-    @classmethod
-    def decode(cls, reader: Reader) -> ElectLeadersRequest:
-        """Read the body."""
-        kind = reader.int8()
-        if kind not in ElectionKind.__members__.values():
-            raise ProtocolError(f"{kind} is no kind of election")
-        count = read_item_count(reader, _LEAST_PARTITION_BYTES)
-        return cls(ElectionKind(kind), tuple(decode_valid_partition(reader) for _ in range(count)))
 
 
 class ReplicaTarget(NamedTuple):
@@ -157,7 +152,7 @@ class ReplicaTarget(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ReassignRequest:
+class ReassignRequest(ControllerRequest):
     """Ask the controller to move partitions to other replicas, or to cancel that.
 
     Attributes:
@@ -166,72 +161,19 @@ class ReassignRequest:
             all changes that are under way; 0 for no limit, `THROTTLE_STAYS` to leave it as it is.
     """
 
-    TYPE: ClassVar[RequestType] = RequestType.REASSIGN
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.REASSIGN
+    BODY = Fields(
+        throttle_bytes_per_s=layouts.INT64,
+        targets=layouts.array(
+            layouts.record(
+                ReplicaTarget, partition=layouts.VALID_PARTITION, replicas=layouts.BROKER_IDS
+            )
+        ),
+    )
+    RESPONSE = OUTCOMES
 
     targets: tuple[ReplicaTarget, ...]
     throttle_bytes_per_s: int = THROTTLE_STAYS
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        parts = [INT64.pack(self.throttle_bytes_per_s), INT32.pack(len(self.targets))]
-        for partition, replicas in self.targets:
-            parts += (encode_partition(partition), encode_ids(replicas))
-        return b"".join(parts)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> ReassignRequest:
-        """Read the body."""
-        throttle_bytes_per_s = reader.int64()
-        count = read_item_count(reader, _LEAST_PARTITION_BYTES + INT32.size)
-        return cls(
-            tuple(
-                ReplicaTarget(decode_valid_partition(reader), decode_ids(reader))
-                for _ in range(count)
-            ),
-            throttle_bytes_per_s,
-        )
-
-
-class PartitionOutcome(NamedTuple):
-    """What became of a request for one partition; `error` is 0 if it was carried out."""
-
-    partition: TopicPartition
-    error: int
-    text: str
-
-
-def encode_outcomes(outcomes: list[PartitionOutcome]) -> bytes:
-    """Return the body of a response with an outcome for each partition."""
-    parts = [INT32.pack(len(outcomes))]
-    for partition, error, text in outcomes:
-        parts += (encode_partition(partition), INT16.pack(error), encode_short_string(clip(text)))
-    return b"".join(parts)
-
-
-def decode_outcomes(reader: Reader) -> list[PartitionOutcome]:
-    """Read the body of a response with an outcome for each partition."""
-    return [
-        PartitionOutcome(decode_partition(reader), reader.int16(), reader.short_string())
-        for _ in range(reader.count(INT32, _LEAST_PARTITION_BYTES + 4))
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class ListReassignmentsRequest:
-    """Ask the controller which changes of replicas are under way."""
-
-    TYPE: ClassVar[RequestType] = RequestType.LIST_REASSIGNMENTS
-    VERSION: ClassVar[int] = 0
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        return b""
-
-    @classmethod
-    def decode(cls, reader: Reader) -> ListReassignmentsRequest:
-        """Read the body, which is empty."""
-        return cls()
 
 
 class PartitionReassignment(NamedTuple):
@@ -248,21 +190,55 @@ class Reassignments(NamedTuple):
     changes: tuple[PartitionReassignment, ...]
 
 
-def encode_reassignments(found: Reassignments) -> bytes:
-    """Return the body of the response about changes of replicas."""
-    parts = [INT64.pack(found.throttle_bytes_per_s), INT32.pack(len(found.changes))]
-    for partition, (original, target) in found.changes:
-        parts += (encode_partition(partition), encode_ids(original), encode_ids(target))
-    return b"".join(parts)
+REASSIGNMENTS = layouts.record(
+    Reassignments,
+    throttle_bytes_per_s=layouts.INT64,
+    changes=layouts.array(
+        layouts.record(
+            PartitionReassignment,
+            partition=layouts.PARTITION,
+            reassignment=layouts.record(
+                Reassignment, original=layouts.BROKER_IDS, target=layouts.BROKER_IDS
+            ),
+        ),
+        layouts.any_count,
+    ),
+)
 
 
-def decode_reassignments(reader: Reader) -> Reassignments:
-    """Read the body of the response about changes of replicas."""
-    throttle_bytes_per_s = reader.int64()
-    changes = tuple(
-        PartitionReassignment(
-            decode_partition(reader), Reassignment(decode_ids(reader), decode_ids(reader))
-        )
-        for _ in range(reader.count(INT32, _LEAST_PARTITION_BYTES + 8))
+@dataclass(frozen=True, slots=True)
+class ListReassignmentsRequest(ControllerRequest):
+    """Ask the controller which changes of replicas are under way."""
+
+    TYPE = RequestType.LIST_REASSIGNMENTS
+    RESPONSE = REASSIGNMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class ListUnknownReplicasRequest(ControlRequest):
+    """Ask a broker for the replicas that it has logs of, and that the registry does not know."""
+
+    TYPE = RequestType.LIST_UNKNOWN_REPLICAS
+    RESPONSE = UNKNOWN_REPLICAS
+
+
+def _with_valid_topic(record: ReplicaRecord) -> ReplicaRecord:
+    validate_topic_name(record.partition.topic)
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePartitionsRequest(ControllerRequest):
+    """Ask the controller to put partitions that the registry has lost into it again.
+
+    Attributes:
+        records: of partitions of one topic; what their states are to be.
+    """
+
+    TYPE = RequestType.RESTORE_PARTITIONS
+    BODY = Fields(
+        records=layouts.array(layouts.mapped(RECORD, _with_valid_topic, _with_valid_topic))
     )
-    return Reassignments(throttle_bytes_per_s, changes)
+    RESPONSE = PARTITIONS
+
+    records: tuple[ReplicaRecord, ...]

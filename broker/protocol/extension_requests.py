@@ -11,35 +11,33 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, get_args
 
 from broker.errors import NO_ERROR, InvalidRequestError, ProtocolError
+from broker.protocol import layouts
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
+    CreateReplicatedTopicRequest,
     DeleteReplicatedTopicRequest,
     ElectLeadersRequest,
     ListReassignmentsRequest,
+    ListUnknownReplicasRequest,
     ReassignRequest,
     ReplicateTopicRequest,
+    RestorePartitionsRequest,
 )
+from broker.protocol.layouts import DATA, ControlRequest, Fields
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import (
-    INT8,
     INT16,
     INT32,
-    INT64,
     Buffer,
     Reader,
     encode_short_string,
 )
-from broker.protocol.recovery_requests import (
-    ListUnknownReplicasRequest,
-    RestorePartitionsRequest,
-)
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
-    CreateReplicatedTopicRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
 )
@@ -48,29 +46,19 @@ from broker.protocol.requests import (
     RequestType,
     check_item_count,
     decode_partition,
-    decode_valid_partition,
-    decode_valid_topic,
     encode_partition,
     read_item_count,
 )
+from broker.protocol.responses import CHANGES, HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
 from broker.topic import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class HelloRequest:
+class HelloRequest(ControlRequest):
     """Ask a broker who it is and what it understands."""
 
-    TYPE: ClassVar[RequestType] = RequestType.HELLO
-    VERSION: ClassVar[int] = 0
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        return b""
-
-    @classmethod
-    def decode(cls, reader: Reader) -> HelloRequest:
-        """Read the body, which is empty."""
-        return cls()
+    TYPE = RequestType.HELLO
+    RESPONSE = HELLO
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,105 +94,69 @@ class ClusterMetadataRequest(MetadataRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class StatusRequest:
+class StatusRequest(ControlRequest):
     """Ask for a broker's state and counters."""
 
-    TYPE: ClassVar[RequestType] = RequestType.STATUS
-    VERSION: ClassVar[int] = 0
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        return b""
-
-    @classmethod
-    def decode(cls, reader: Reader) -> StatusRequest:
-        """Read the body, which is empty."""
-        return cls()
+    TYPE = RequestType.STATUS
+    RESPONSE = DATA
 
 
 @dataclass(frozen=True, slots=True)
-class ShutdownRequest:
+class ShutdownRequest(ControlRequest):
     """Ask a broker to shut down; `force` skips the wait for clients to move on."""
 
-    TYPE: ClassVar[RequestType] = RequestType.SHUTDOWN
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.SHUTDOWN
+    BODY = Fields(force=layouts.BOOL)
+    RESPONSE = DATA
 
     force: bool
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        return INT8.pack(self.force)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> ShutdownRequest:
-        """Read the body."""
-        return cls(bool(reader.int8()))
-
 
 @dataclass(frozen=True, slots=True)
-class CreateTopicRequest:
+class CreateTopicRequest(ControlRequest):
     """Create a topic with a number of partitions on the broker asked."""
 
-    TYPE: ClassVar[RequestType] = RequestType.CREATE_TOPIC
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.CREATE_TOPIC
+    BODY = Fields(topic=layouts.TOPIC, partition_count=layouts.INT32)
 
     topic: str
     partition_count: int
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        return encode_short_string(self.topic) + INT32.pack(self.partition_count)
 
-    @classmethod
-    def decode(cls, reader: Reader) -> CreateTopicRequest:
-        """Read the body."""
-        return cls(decode_valid_topic(reader), reader.int32())
+def _without_nul(directory: str) -> str:
+    if "\0" in directory:
+        raise InvalidRequestError(f"{directory!r} is no directory: a path has no NUL")
+    return directory
 
 
 @dataclass(frozen=True, slots=True)
-class MoveLogRequest:
+class MoveLogRequest(ControlRequest):
     """Have a log moved to a data directory of the broker asked; empty: ask how far the move is."""
 
-    TYPE: ClassVar[RequestType] = RequestType.MOVE_LOG
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.MOVE_LOG
+    BODY = Fields(
+        partition=layouts.VALID_PARTITION,
+        directory=layouts.mapped(layouts.STRING, str, _without_nul),
+    )
+    RESPONSE = DATA
 
     partition: TopicPartition
     directory: str
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        return encode_partition(self.partition) + encode_short_string(self.directory)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> MoveLogRequest:
-        """Read the body."""
-        partition, directory = decode_valid_partition(reader), reader.short_string()
-        if "\0" in directory:
-            raise InvalidRequestError(f"{directory!r} is no directory: a path has no NUL")
-        return cls(partition, directory)
-
 
 @dataclass(frozen=True, slots=True)
-class ReadChangesRequest:
+class ReadChangesRequest(ControlRequest):
     """Read the state-change log of the broker asked, from a position on; -1: from its start."""
 
-    TYPE: ClassVar[RequestType] = RequestType.READ_CHANGES
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.READ_CHANGES
+    BODY = Fields(position=layouts.INT64)
+    RESPONSE = CHANGES
 
     position: int
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        return INT64.pack(self.position)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> ReadChangesRequest:
-        """Read the body."""
-        return cls(reader.int64())
-
 
 @dataclass(frozen=True, slots=True)
-class DigestLogRequest:
+class DigestLogRequest(ControlRequest):
     """Ask for the digest of a range of the log that the broker asked has of a partition.
 
     Attributes:
@@ -213,40 +165,23 @@ class DigestLogRequest:
         length: how many bytes, from 0.
     """
 
-    TYPE: ClassVar[RequestType] = RequestType.DIGEST_LOG
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.DIGEST_LOG
+    BODY = Fields(partition=layouts.VALID_PARTITION, offset=layouts.INT64, length=layouts.INT32)
+    RESPONSE = LOG_DIGEST
 
     partition: TopicPartition
     offset: int
     length: int
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        return encode_partition(self.partition) + _OFFSET_AND_BYTES.pack(self.offset, self.length)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> DigestLogRequest:
-        """Read the body."""
-        return cls(decode_valid_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
-
 
 @dataclass(frozen=True, slots=True)
-class DeleteTopicRequest:
+class DeleteTopicRequest(ControlRequest):
     """Delete a topic with all its logs on the broker asked."""
 
-    TYPE: ClassVar[RequestType] = RequestType.DELETE_TOPIC
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.DELETE_TOPIC
+    BODY = Fields(topic=layouts.TOPIC)
 
     topic: str
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        return encode_short_string(self.topic)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> DeleteTopicRequest:
-        """Read the body."""
-        return cls(decode_valid_topic(reader))
 
 
 _WAIT_AND_BYTES = struct.Struct(">iii")
@@ -416,37 +351,27 @@ class OffsetQuery(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ListOffsetsRequest:
+class ListOffsetsRequest(ControlRequest):
     """List offsets of many partitions."""
 
-    TYPE: ClassVar[RequestType] = RequestType.LIST_OFFSETS
-    VERSION: ClassVar[int] = 0
+    TYPE = RequestType.LIST_OFFSETS
+    BODY = Fields(
+        queries=layouts.array(
+            layouts.record(
+                OffsetQuery,
+                partition=layouts.PARTITION,
+                kind=layouts.enum(OffsetKind, layouts.INT8, "kind of offset"),
+                argument=layouts.INT64,
+            )
+        )
+    )
+    RESPONSE = LISTED_OFFSETS
 
     queries: tuple[OffsetQuery, ...]
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        parts = [INT32.pack(len(self.queries))]
-        for partition, kind, argument in self.queries:
-            parts += (encode_partition(partition), INT8.pack(kind), INT64.pack(argument))
-        return b"".join(parts)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> ListOffsetsRequest:
-        """Read the body."""
-        count = read_item_count(reader, 19)
-        queries = []
-        for _ in range(count):
-            partition = decode_partition(reader)
-            kind = reader.int8()
-            if kind not in OffsetKind.__members__.values():
-                raise ProtocolError(f"{kind} is no kind of offset")
-            queries.append(OffsetQuery(partition, OffsetKind(kind), reader.int64()))
-        return cls(tuple(queries))
-
 
 @dataclass(frozen=True, slots=True)
-class ListSegmentsRequest:
+class ListSegmentsRequest(ControlRequest):
     """0.7's offsets request for a partition of any home.
 
     Attributes:
@@ -455,29 +380,41 @@ class ListSegmentsRequest:
         max_offsets: how many offsets to return at most.
     """
 
-    TYPE: ClassVar[RequestType] = RequestType.LIST_OFFSETS
-    VERSION: ClassVar[int] = 1
+    TYPE = RequestType.LIST_OFFSETS
+    VERSION = 1
+    BODY = Fields(
+        partition=layouts.VALID_PARTITION, time_ms=layouts.INT64, max_offsets=layouts.INT32
+    )
+    RESPONSE = SEGMENT_STARTS
 
     partition: TopicPartition
     time_ms: int
     max_offsets: int
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        fields = _OFFSET_AND_BYTES.pack(self.time_ms, self.max_offsets)
-        return encode_partition(self.partition) + fields
 
-    @classmethod
-    def decode(cls, reader: Reader) -> ListSegmentsRequest:
-        """Read the body."""
-        return cls(decode_valid_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
-
-
-ControllerRequest = (
-    ChangeIsrRequest
-    | ControlledShutdownRequest
+ExtensionRequest = (
+    HelloRequest
+    | PublishRequest
+    | ReadRequest
+    | FilteredReadRequest
+    | ReplicaFetchRequest
+    | AnyReplicaReadRequest
+    | MetadataRequest
+    | ClusterMetadataRequest
+    | ListOffsetsRequest
+    | ListSegmentsRequest
+    | StatusRequest
+    | ShutdownRequest
+    | CreateTopicRequest
     | CreateReplicatedTopicRequest
+    | DeleteTopicRequest
     | DeleteReplicatedTopicRequest
+    | MoveLogRequest
+    | ReadChangesRequest
+    | DigestLogRequest
+    | PushStatesRequest
+    | ChangeIsrRequest
+    | ControlledShutdownRequest
     | AddPartitionsRequest
     | ReplicateTopicRequest
     | ElectLeadersRequest
@@ -486,58 +423,8 @@ ControllerRequest = (
     | ListUnknownReplicasRequest
     | RestorePartitionsRequest
 )
-
-ExtensionRequest = (
-    HelloRequest
-    | PublishRequest
-    | ReadRequest
-    | FilteredReadRequest
-    | MetadataRequest
-    | ClusterMetadataRequest
-    | ListOffsetsRequest
-    | ListSegmentsRequest
-    | StatusRequest
-    | ShutdownRequest
-    | CreateTopicRequest
-    | DeleteTopicRequest
-    | MoveLogRequest
-    | ReadChangesRequest
-    | DigestLogRequest
-    | ReplicaFetchRequest
-    | PushStatesRequest
-    | ControllerRequest
-)
-
 EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
-    (RequestType.HELLO, 0): HelloRequest,
-    (RequestType.PUBLISH, 0): PublishRequest,
-    (RequestType.READ, 0): ReadRequest,
-    (RequestType.READ, 1): FilteredReadRequest,
-    (RequestType.READ, 2): ReplicaFetchRequest,
-    (RequestType.READ, 3): AnyReplicaReadRequest,
-    (RequestType.METADATA, 0): MetadataRequest,
-    (RequestType.METADATA, 1): ClusterMetadataRequest,
-    (RequestType.LIST_OFFSETS, 0): ListOffsetsRequest,
-    (RequestType.LIST_OFFSETS, 1): ListSegmentsRequest,
-    (RequestType.STATUS, 0): StatusRequest,
-    (RequestType.SHUTDOWN, 0): ShutdownRequest,
-    (RequestType.CREATE_TOPIC, 0): CreateTopicRequest,
-    (RequestType.CREATE_TOPIC, 1): CreateReplicatedTopicRequest,
-    (RequestType.DELETE_TOPIC, 0): DeleteTopicRequest,
-    (RequestType.MOVE_LOG, 0): MoveLogRequest,
-    (RequestType.READ_CHANGES, 0): ReadChangesRequest,
-    (RequestType.DIGEST_LOG, 0): DigestLogRequest,
-    (RequestType.DELETE_TOPIC, 1): DeleteReplicatedTopicRequest,
-    (RequestType.PUSH_STATES, 0): PushStatesRequest,
-    (RequestType.LIST_UNKNOWN_REPLICAS, 0): ListUnknownReplicasRequest,
-    (RequestType.RESTORE_PARTITIONS, 0): RestorePartitionsRequest,
-    (RequestType.CHANGE_ISR, 0): ChangeIsrRequest,
-    (RequestType.CONTROLLED_SHUTDOWN, 0): ControlledShutdownRequest,
-    (RequestType.ADD_PARTITIONS, 0): AddPartitionsRequest,
-    (RequestType.REPLICATE_TOPIC, 0): ReplicateTopicRequest,
-    (RequestType.ELECT_LEADERS, 0): ElectLeadersRequest,
-    (RequestType.REASSIGN, 0): ReassignRequest,
-    (RequestType.LIST_REASSIGNMENTS, 0): ListReassignmentsRequest,
+    (kind.TYPE, kind.VERSION): kind for kind in get_args(ExtensionRequest)
 }
 """By type and version."""
 

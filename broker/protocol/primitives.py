@@ -42,6 +42,15 @@ def encode_short_string(text: str) -> bytes:
     return INT16.pack(len(data)) + data
 
 
+def clip(text: str) -> str:
+    """Return the text, cut to what a short string can hold.
+
+    A file name that is no valid Unicode has lone surrogates in Python; they are escaped.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) * 4 <= MAX_SHORT_STRING_BYTES else text[: MAX_SHORT_STRING_BYTES // 4]
+
+
 class Reader:
     """Reads fields one after another from a buffer.
 

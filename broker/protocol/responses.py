@@ -17,14 +17,15 @@ from broker.errors import (
     ShuttingDownError,
     error_for_code,
 )
+from broker.protocol import layouts
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import (
     INT16,
     INT32,
     INT64,
-    MAX_SHORT_STRING_BYTES,
     Buffer,
     Reader,
+    clip,
     encode_short_string,
 )
 from broker.protocol.requests import decode_partition, encode_partition
@@ -118,15 +119,6 @@ def encode_last_response(text: str) -> bytes:
     return encode_extension_error(LAST_RESPONSE_ID, ShuttingDownError.code, text)
 
 
-def clip(text: str) -> str:
-    """Return the text, cut to what a short string can hold.
-
-    A file name that is no valid Unicode has lone surrogates in Python; they are escaped.
-    """
-    text = text.encode("utf-8", "backslashreplace").decode()
-    return text if len(text) * 4 <= MAX_SHORT_STRING_BYTES else text[: MAX_SHORT_STRING_BYTES // 4]
-
-
 def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
     """Return the correlation id and the body of a response to an extension request.
 
@@ -158,32 +150,33 @@ class HelloResponse:
     max_request_bytes: int
     versions: dict[int, tuple[int, int]]
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        parts = [
-            INT32.pack(self.broker_id),
-            encode_short_string(self.cluster_id),
-            encode_short_string(self.software),
-            INT32.pack(self.max_message_bytes),
-            INT32.pack(self.max_request_bytes),
-            INT32.pack(len(self.versions)),
-        ]
-        for request_type, (least, greatest) in self.versions.items():
-            parts += (INT16.pack(request_type), INT16.pack(least), INT16.pack(greatest))
-        return b"".join(parts)
 
-    @classmethod
-    def decode(cls, reader: Reader) -> HelloResponse:
-        """Read the body."""
-        broker_id = reader.int32()
-        cluster_id, software = reader.short_string(), reader.short_string()
-        max_message_bytes, max_request_bytes = reader.int32(), reader.int32()
-        versions = {}
-        for _ in range(reader.count(INT32, 6)):
-            request_type = reader.int16()  # by itself: an assignment reads its right side first
-            versions[request_type] = (reader.int16(), reader.int16())
-        return cls(broker_id, cluster_id, software, max_message_bytes, max_request_bytes, versions)
+class _Versions(NamedTuple):
+    request_type: int
+    least: int
+    greatest: int
 
+
+HELLO = layouts.record(
+    HelloResponse,
+    broker_id=layouts.INT32,
+    cluster_id=layouts.STRING,
+    software=layouts.STRING,
+    max_message_bytes=layouts.INT32,
+    max_request_bytes=layouts.INT32,
+    versions=layouts.mapped(
+        layouts.response_list(
+            layouts.record(
+                _Versions,
+                request_type=layouts.INT16,
+                least=layouts.INT16,
+                greatest=layouts.INT16,
+            )
+        ),
+        lambda versions: [_Versions(number, *limits) for number, limits in versions.items()],
+        lambda found: {number: (least, greatest) for number, least, greatest in found},
+    ),
+)
 
 NO_TERM = -1
 """The term of a set that was not appended."""
@@ -573,45 +566,18 @@ class ListedOffset(NamedTuple):
     high_watermark: int
 
 
-def encode_list_offsets_response(results: list[ListedOffset]) -> bytes:
-    """Return the body of the response to a list-offsets request."""
-    parts = [INT32.pack(len(results))]
-    for partition, error, offset, log_start_offset, high_watermark in results:
-        parts += (
-            encode_partition(partition),
-            INT16.pack(error),
-            INT64.pack(offset),
-            INT64.pack(log_start_offset),
-            INT64.pack(high_watermark),
-        )
-    return b"".join(parts)
-
-
-def decode_list_offsets_response(reader: Reader) -> list[ListedOffset]:
-    """Read the body of the response to a list-offsets request."""
-    return [
-        ListedOffset(
-            decode_partition(reader),
-            reader.int16(),
-            reader.int64(),
-            reader.int64(),
-            reader.int64(),
-        )
-        for _ in range(reader.count(INT32, 36))
-    ]
-
-
-def encode_segments_response(offsets: list[int]) -> bytes:
-    """Return the body of the response to a list-segments request, newest offset first."""
-    return INT32.pack(len(offsets)) + b"".join(map(INT64.pack, offsets))
-
-
-def decode_segments_response(reader: Reader) -> list[int]:
-    """Read the body of the response to a list-segments request."""
-    return [reader.int64() for _ in range(reader.count(INT32, 8))]
-
-
-_DIGEST = struct.Struct(">qqqibq")
+LISTED_OFFSETS = layouts.response_list(
+    layouts.record(
+        ListedOffset,
+        partition=layouts.PARTITION,
+        error=layouts.INT16,
+        offset=layouts.INT64,
+        log_start_offset=layouts.INT64,
+        high_watermark=layouts.INT64,
+    )
+)
+SEGMENT_STARTS = layouts.response_list(layouts.INT64)
+"""Base offsets of segments, the newest first."""
 
 
 class DamageState(IntEnum):
@@ -650,40 +616,30 @@ class LogDigest(NamedTuple):
     damage: LogDamage
     digest: bytes
 
-    def encode(self) -> bytes:
-        """Return the body of the response."""
-        return _DIGEST.pack(*self[:4], *self.damage) + INT32.pack(len(self.digest)) + self.digest
 
-    @classmethod
-    def decode(cls, reader: Reader) -> LogDigest:
-        """Read the body of the response."""
-        start, high_watermark, segment, length, state, offset = reader.fields(_DIGEST)
-        digest = bytes(reader.data(reader.int32()))
-        try:
-            damage = LogDamage(DamageState(state), offset)
-        except ValueError as error:
-            raise ProtocolError(f"a digest tells of damage {state}, which is none") from error
-        return cls(start, high_watermark, segment, length, damage, digest)
-
-
-def encode_changes_response(position: int, lines: bytes) -> bytes:
-    """Return the body of the response to a request for changes: lines, and where they begin."""
-    return INT64.pack(position) + INT32.pack(len(lines)) + lines
+LOG_DIGEST = layouts.record(
+    LogDigest,
+    log_start_offset=layouts.INT64,
+    high_watermark=layouts.INT64,
+    segment=layouts.INT64,
+    length=layouts.INT32,
+    damage=layouts.record(
+        LogDamage,
+        state=layouts.enum(DamageState, layouts.INT8, "state of damage"),
+        offset=layouts.INT64,
+    ),
+    digest=layouts.DATA,
+)
 
 
-def decode_changes_response(reader: Reader) -> tuple[int, bytes]:
-    """Read the body of the response to a request for changes."""
-    return reader.int64(), bytes(reader.data(reader.int32()))
+class Changes(NamedTuple):
+    """Lines of a state-change log, and the position at which they begin."""
+
+    position: int
+    lines: bytes
 
 
-def encode_document(document: bytes) -> bytes:
-    """Return the body of a response that is one JSON document."""
-    return INT32.pack(len(document)) + document
-
-
-def decode_document(reader: Reader) -> bytes:
-    """Read the body of a response that is one JSON document."""
-    return bytes(reader.data(reader.int32()))
+CHANGES = layouts.record(Changes, position=layouts.INT64, lines=layouts.DATA)
 
 
 def check_correlation_id(expected: int, found: int) -> None:

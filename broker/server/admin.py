@@ -39,20 +39,23 @@ from broker.protocol.extension_requests import (
     ReadChangesRequest,
     ShutdownRequest,
 )
+from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import (
+    CHANGES,
+    HELLO,
     LED_PARTITION_BYTES,
+    LISTED_OFFSETS,
+    LOG_DIGEST,
     BrokerAddress,
+    Changes,
     HelloResponse,
     ListedOffset,
-    encode_changes_response,
-    encode_document,
     encode_extension_error,
     encode_extension_header,
     encode_extension_response,
     encode_led_partitions,
-    encode_list_offsets_response,
     encode_metadata_header,
     encode_topic_metadata_header,
 )
@@ -296,7 +299,7 @@ class AdminHandler:
 
         def work() -> list[Response]:
             try:
-                body = encode_document(json.dumps(self._move_log(request)).encode())
+                body = DATA.encode(json.dumps(self._move_log(request)).encode())
             except ServerError as error:
                 text = str(error)
                 return [Response(encode_extension_error(header.correlation_id, error.code, text))]
@@ -338,7 +341,7 @@ class AdminHandler:
                 text = f"the state-change log cannot be read: {error}"
                 refusal = encode_extension_error(header.correlation_id, StorageError.code, text)
                 return [Response(refusal)]
-            body = encode_changes_response(*found)
+            body = CHANGES.encode(Changes(*found))
             return [Response(encode_extension_response(header.correlation_id, body))]
 
         return self._workers.submit(work)
@@ -358,7 +361,7 @@ class AdminHandler:
                     raise WrongPartitionError(f"this broker has no log of {request.partition}")
                 digest = digest_of(log, request.offset, request.length)
                 damage = self._replicas.damage_in(log, request.offset, request.length)
-                body = digest._replace(damage=damage).encode()
+                body = LOG_DIGEST.encode(digest._replace(damage=damage))
             except ServerError as error:
                 text = str(error)
                 return [Response(encode_extension_error(header.correlation_id, error.code, text))]
@@ -368,13 +371,13 @@ class AdminHandler:
 
     def hello(self, header: RequestHeader) -> Response:
         """Say who the broker is."""
-        self._hello_body = self._hello_body or self._host.hello().encode()
+        self._hello_body = self._hello_body or HELLO.encode(self._host.hello())
         return Response(encode_extension_response(header.correlation_id, self._hello_body))
 
     def status(self, header: RequestHeader) -> Response:
         """Return the state and counters as JSON."""
         document = json.dumps(self._host.status(), separators=(",", ":")).encode()
-        return Response(encode_extension_response(header.correlation_id, encode_document(document)))
+        return Response(encode_extension_response(header.correlation_id, DATA.encode(document)))
 
     def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> DelayedResponse:
         """Start the shutdown; the response comes at its end, with all its steps."""
@@ -382,7 +385,7 @@ class AdminHandler:
         def attempt(is_last: bool) -> list[Part] | None:
             if not is_last:
                 return None
-            body = encode_document(self._host.shutdown_report())
+            body = DATA.encode(self._host.shutdown_report())
             return [encode_extension_response(header.correlation_id, body)]
 
         self._host.request_shutdown(force=request.force)
@@ -430,7 +433,7 @@ class _Listing:
         elif error is not None:  # a bug, which costs the connection
             self._done.set_exception(error)
         else:
-            body = encode_list_offsets_response(self._listed)
+            body = LISTED_OFFSETS.encode(self._listed)
             response = encode_extension_response(self._header.correlation_id, body)
             self._done.set_result([Response(response)])
 

@@ -7,36 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker.cluster_state import ReplicatedPartition
 from broker.errors import NotControllerError, ProtocolError, ServerError
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
+    CreateReplicatedTopicRequest,
     DeleteReplicatedTopicRequest,
     ElectLeadersRequest,
     ListReassignmentsRequest,
+    ListUnknownReplicasRequest,
     ReassignRequest,
     ReplicateTopicRequest,
-    encode_outcomes,
-    encode_reassignments,
-)
-from broker.protocol.extension_requests import ControllerRequest
-from broker.protocol.primitives import Reader
-from broker.protocol.recovery_requests import (
-    ListUnknownReplicasRequest,
     RestorePartitionsRequest,
-    encode_unknown_replicas,
 )
+from broker.protocol.layouts import ControllerRequest, Layout
+from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
+    UNKNOWN_REPLICAS,
     ChangeIsrRequest,
     ControlledShutdownRequest,
-    CreateReplicatedTopicRequest,
     PushStatesRequest,
     decode_push_epochs,
-    encode_change_isr_response,
-    encode_controlled_shutdown_response,
-    encode_partitions_response,
 )
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import encode_extension_error, encode_extension_response
@@ -83,7 +75,7 @@ class ControlHandler:
         if len(body) <= RECEIVE_BYTES:
             body = memoryview(bytes(body))
         carried_out = self._orders.submit(self._carry_out, body)
-        return _respond(carried_out, header, encode_unknown_replicas)
+        return _respond(carried_out, header, UNKNOWN_REPLICAS)
 
     def _carry_out(self, body: memoryview) -> list[UnknownReplica]:
         try:
@@ -93,52 +85,42 @@ class ControlHandler:
             if len(body) > RECEIVE_BYTES:
                 give_back_freed_memory()
 
-    def handle(self, request: ControllerRequest, header: RequestHeader) -> Future[list[Response]]:
+    def handle(
+        self, request: ControllerRequest | ListUnknownReplicasRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
         """Have a request carried out by the controller; return its future response.
 
         Raises:
             NotControllerError: this broker can never be it.
         """
+        outcome: Future[Any]
         if isinstance(request, ListUnknownReplicasRequest):
-            found = self._orders.submit(self._replicas.unknown_replicas)
-            return _respond(found, header, encode_unknown_replicas)
-        controller = self.controller
-        if controller is None:
+            outcome = self._orders.submit(self._replicas.unknown_replicas)
+        elif self.controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
-        match request:
-            case ChangeIsrRequest():
-                return _respond(controller.change_isr(request), header, encode_change_isr_response)
-            case ControlledShutdownRequest():
-                progress = controller.controlled_shutdown(request)
-                return _respond(progress, header, encode_controlled_shutdown_response)
-            case CreateReplicatedTopicRequest():
-                return _respond(controller.create_topic(request), header, _encode_partitions)
-            case RestorePartitionsRequest():
-                return _respond(controller.restore(request), header, _encode_partitions)
-            case AddPartitionsRequest():
-                return _respond(controller.add_partitions(request), header, _encode_partitions)
-            case ReplicateTopicRequest():
-                return _respond(controller.replicate_topic(request), header, _encode_partitions)
-            case DeleteReplicatedTopicRequest():
-                return _respond(controller.delete_topic(request), header, _encode_nothing)
-            case ElectLeadersRequest():
-                return _respond(controller.elect_leaders(request), header, encode_outcomes)
-            case ReassignRequest():
-                return _respond(controller.reassign(request), header, encode_outcomes)
-            case ListReassignmentsRequest():
-                return _respond(controller.reassignments(), header, encode_reassignments)
+        else:
+            outcome = _carry_out(self.controller, request)
+        return _respond(outcome, header, request.RESPONSE)
 
 
-def _encode_nothing(_: None) -> bytes:
-    return b""
-
-
-def _encode_partitions(partitions: list[ReplicatedPartition]) -> bytes:
-    return encode_partitions_response(tuple(partitions))
+def _carry_out(controller: ControllerThread, request: ControllerRequest) -> Future[Any]:
+    methods: dict[type[ControllerRequest], Callable[[Any], Future[Any]]] = {
+        ChangeIsrRequest: controller.change_isr,
+        ControlledShutdownRequest: controller.controlled_shutdown,
+        CreateReplicatedTopicRequest: controller.create_topic,
+        RestorePartitionsRequest: controller.restore,
+        AddPartitionsRequest: controller.add_partitions,
+        ReplicateTopicRequest: controller.replicate_topic,
+        DeleteReplicatedTopicRequest: controller.delete_topic,
+        ElectLeadersRequest: controller.elect_leaders,
+        ReassignRequest: controller.reassign,
+        ListReassignmentsRequest: controller.reassignments,
+    }
+    return methods[type(request)](request)
 
 
 def _respond(
-    outcome: Future[_T], header: RequestHeader, encode: Callable[[_T], bytes]
+    outcome: Future[_T], header: RequestHeader, layout: Layout[_T]
 ) -> Future[list[Response]]:
     """Return the future response to a request with a future outcome."""
     response: Future[list[Response]] = Future()
@@ -155,7 +137,9 @@ def _respond(
                 response.set_exception(error)
                 return
             else:
-                frame = encode_extension_response(header.correlation_id, encode(done.result()))
+                frame = encode_extension_response(
+                    header.correlation_id, layout.encode(done.result())
+                )
         except Exception as bug:  # costs one connection
             response.set_exception(bug)
             raise

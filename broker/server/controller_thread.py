@@ -46,21 +46,19 @@ from broker.errors import (
 from broker.protocol.cluster_requests import (
     THROTTLE_STAYS,
     AddPartitionsRequest,
+    CreateReplicatedTopicRequest,
     DeleteReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
+    ListReassignmentsRequest,
     PartitionOutcome,
     PartitionReassignment,
     Reassignments,
     ReassignRequest,
     ReplicateTopicRequest,
+    RestorePartitionsRequest,
 )
-from broker.protocol.recovery_requests import RestorePartitionsRequest
-from broker.protocol.replica_requests import (
-    ChangeIsrRequest,
-    ControlledShutdownRequest,
-    CreateReplicatedTopicRequest,
-)
+from broker.protocol.replica_requests import ChangeIsrRequest, ControlledShutdownRequest
 from broker.replica_records import UnknownReplica
 from broker.server.controller_events import ControllerEvents
 from broker.server.push_sender import PushAnswer, PushSender, PushTimes
@@ -357,7 +355,7 @@ class ControllerThread:
 
         return self._submit(self._with_all_brokers(reassign))
 
-    def reassignments(self) -> Future[Reassignments]:
+    def reassignments(self, _: ListReassignmentsRequest) -> Future[Reassignments]:
         """List the changes of replicas that are under way."""
         return self._submit(
             lambda one: Reassignments(

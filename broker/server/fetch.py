@@ -53,6 +53,7 @@ from broker.protocol.requests import (
 )
 from broker.protocol.responses import (
     ERROR_BYTES,
+    SEGMENT_STARTS,
     FilteredPart,
     ReadPart,
     encode_extension_error,
@@ -63,7 +64,6 @@ from broker.protocol.responses import (
     encode_multifetch_header,
     encode_offsets_response,
     encode_read_part_header,
-    encode_segments_response,
 )
 from broker.server.forwarder import MAX_READ_BYTES, Forwarder
 from broker.server.metrics import ProcessorMetrics
@@ -263,7 +263,7 @@ class FetchHandler:
             if log.is_replicated and time_ms != EARLIEST_TIME:
                 self._replicas.leader_of(log.partition).check_latest()
             offsets = log.offsets_before(time_ms, max_offsets)
-        body = encode_segments_response(offsets)
+        body = SEGMENT_STARTS.encode(offsets)
         return Response(encode_extension_response(header.correlation_id, body))
 
     def read(self, request: ReadRequest, header: RequestHeader) -> Response:

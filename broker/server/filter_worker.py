@@ -17,8 +17,8 @@ from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.message import LENGTH_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.primitives import INT16, INT32, INT64, Reader, encode_short_string
-from broker.protocol.responses import Run, clip, encode_run
+from broker.protocol.primitives import INT16, INT32, INT64, Reader, clip, encode_short_string
+from broker.protocol.responses import Run, encode_run
 
 _RECEIVE_BYTES = 1 << 16
 

@@ -41,10 +41,10 @@ from broker.protocol.extension_requests import (
 from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import (
+    SEGMENT_STARTS,
     ReadPart,
     decode_publish_response,
     decode_read_response,
-    decode_segments_response,
     encode_offsets_response,
 )
 from broker.server.purgatory import Response
@@ -180,7 +180,7 @@ class Forwarder:
             _has_new_leader,
             _NEW_LEADER_WAIT_S,
         )
-        return Response(encode_offsets_response(decode_segments_response(body)))
+        return Response(encode_offsets_response(SEGMENT_STARTS.decode(body)))
 
     def _read(self, positions: Sequence[PartitionPosition]) -> list[ReadPart]:
         if len(positions) > 1:

@@ -22,12 +22,7 @@ from broker.errors import (
 )
 from broker.protocol.append_request import PRODUCE_TYPE, PUBLISH_TYPE, append_request
 from broker.protocol.cluster_requests import (
-    AddPartitionsRequest,
-    DeleteReplicatedTopicRequest,
-    ElectLeadersRequest,
-    ListReassignmentsRequest,
-    ReassignRequest,
-    ReplicateTopicRequest,
+    ListUnknownReplicasRequest,
 )
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
@@ -50,15 +45,9 @@ from broker.protocol.extension_requests import (
     StatusRequest,
     position_count,
 )
+from broker.protocol.layouts import ControllerRequest
 from broker.protocol.primitives import INT16, Reader
-from broker.protocol.recovery_requests import (
-    ListUnknownReplicasRequest,
-    RestorePartitionsRequest,
-)
 from broker.protocol.replica_requests import (
-    ChangeIsrRequest,
-    ControlledShutdownRequest,
-    CreateReplicatedTopicRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
 )
@@ -269,19 +258,7 @@ class RequestHandlers:
                 return self._admin.shutdown(request, header)
             case ReplicaFetchRequest():
                 return self._replica_reads.read(request, header)
-            case (
-                ChangeIsrRequest()
-                | ControlledShutdownRequest()
-                | CreateReplicatedTopicRequest()
-                | DeleteReplicatedTopicRequest()
-                | AddPartitionsRequest()
-                | ReplicateTopicRequest()
-                | ElectLeadersRequest()
-                | ReassignRequest()
-                | ListReassignmentsRequest()
-                | ListUnknownReplicasRequest()
-                | RestorePartitionsRequest()
-            ):
+            case ControllerRequest() | ListUnknownReplicasRequest():
                 return self._control.handle(request, header)
 
 

@@ -17,8 +17,7 @@ from broker.errors import (
     StaleBrokerEpochError,
     StaleControllerEpochError,
 )
-from broker.protocol.recovery_requests import decode_unknown_replicas
-from broker.protocol.replica_requests import PushStatesRequest
+from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.protocol.responses import BrokerAddress
 from broker.replica_records import UnknownReplica
 from broker.stats import WindowedStats
@@ -133,7 +132,7 @@ class PushSender:
         while (push := self._next()) is not None:
             try:
                 body = self._connection.call(self._request(push))
-                answer = PushAnswer(None, decode_unknown_replicas(body))
+                answer = PushAnswer(None, UNKNOWN_REPLICAS.decode(body))
             except (StaleControllerEpochError, StaleBrokerEpochError) as error:
                 # If this controller stays in office, the broker will take it: it may be about to
                 # learn of its own registration.

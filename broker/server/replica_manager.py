@@ -52,12 +52,12 @@ from broker.log.manager import LogManager
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
+    ISR_DECISIONS,
+    SHUTDOWN_PROGRESS,
     ChangeIsrRequest,
     ControlledShutdownRequest,
     PushEpochs,
     PushStatesRequest,
-    decode_change_isr_response,
-    decode_controlled_shutdown_response,
 )
 from broker.protocol.responses import BrokerAddress, DamageState, LogDamage
 from broker.replica_records import UnknownReplica
@@ -840,7 +840,7 @@ class ReplicaManager:
         decided = {}
         try:
             body = self._ask_controller(ChangeIsrRequest(self._me, self.broker_epoch, changes))
-            decided = {one.partition: one for one in decode_change_isr_response(body)}
+            decided = {one.partition: one for one in ISR_DECISIONS.decode(body)}
         except ServerError as error:
             logger.warning("the in-sync replicas stay as they are: %s", error)
         except BrokerError as error:
@@ -900,7 +900,7 @@ class ReplicaManager:
             BrokerError: it cannot be reached, or has refused.
         """
         body = self._ask_controller(ControlledShutdownRequest(self._me, self.broker_epoch))
-        return decode_controlled_shutdown_response(body)
+        return SHUTDOWN_PROGRESS.decode(body)
 
     def _ask_controller(self, request: ExtensionRequest) -> Reader:
         """Return the body of the controller's response.

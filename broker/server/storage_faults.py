@@ -29,10 +29,10 @@ from broker.log.segment import Segment
 from broker.protocol.extension_requests import DigestLogRequest, PartitionPosition, ReadRequest
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import (
+    LOG_DIGEST,
     BrokerAddress,
     DamageState,
     LogDamage,
-    LogDigest,
     decode_read_response,
 )
 from broker.replication.follower import Follower
@@ -179,7 +179,7 @@ class StorageFaults:
             damaged = mend(log, segment, read)
             if damaged is not None:
                 request = DigestLogRequest(log.partition, damaged, 1)
-                found = LogDigest.decode(connection.call(request))
+                found = LOG_DIGEST.decode(connection.call(request))
                 if found.damage.state is DamageState.LASTING:
                     self._give_up(log, segment, f"broker {role.leader} has it damaged, too")
         except OffsetOutOfRangeError as error:

@@ -18,7 +18,7 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.log.manager import LogManager
-from broker.protocol.replica_requests import CreateReplicatedTopicRequest, Setting
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
 from broker.protocol.responses import BrokerAddress
 from broker.server.cluster_view import ClusterMetadata
 from broker.server.replica_manager import ReplicaManager

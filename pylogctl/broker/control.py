@@ -21,7 +21,8 @@ from broker.errors import (
     RequestTimeoutError,
 )
 from broker.protocol.extension_requests import ShutdownRequest, StatusRequest
-from broker.protocol.responses import BrokerAddress, decode_document
+from broker.protocol.layouts import DATA
+from broker.protocol.responses import BrokerAddress
 from broker.zk import paths
 from broker.zk.values import decode_broker
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -84,7 +85,7 @@ def request_status(connect: Connect, address: BrokerAddress) -> StatusResponse:
     try:
         if connection.hello() is None:
             return StatusResponse(address, None)
-        document = json.loads(decode_document(connection.call(StatusRequest())))
+        document = json.loads(DATA.decode(connection.call(StatusRequest())))
         return StatusResponse(address, document)
     except BrokerError as error:
         return StatusResponse(address, None, error)
@@ -113,7 +114,7 @@ def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
         )
     # The connection's timeout limits the wait for this response. Without `force` the broker waits
     # for clients that send without acknowledgements.
-    steps = json.loads(decode_document(connection.call(ShutdownRequest(force))))
+    steps = json.loads(DATA.decode(connection.call(ShutdownRequest(force))))
     try:
         connection.receive()
     except RequestTimeoutError:

@@ -10,8 +10,9 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.errors import BrokerError, BrokerUnreachableError, UnsupportedVersionError
+from broker.protocol import responses
 from broker.protocol.extension_requests import ReadChangesRequest
-from broker.protocol.responses import BrokerAddress, decode_changes_response
+from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes, merged
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Absence, connector, open_cluster
@@ -131,7 +132,7 @@ class ChangeReader:
         lines: list[bytes] = []
         position = self._position
         while True:
-            start, data = decode_changes_response(connection.call(ReadChangesRequest(position)))
+            start, data = responses.CHANGES.decode(connection.call(ReadChangesRequest(position)))
             if not data:
                 break
             lines += data.splitlines()

@@ -9,12 +9,12 @@ from broker.client.cluster import Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.cluster_state import PartitionState
 from broker.errors import BrokerError
-from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
-from broker.protocol.recovery_requests import (
+from broker.protocol.cluster_requests import (
+    DeleteReplicatedTopicRequest,
     ListUnknownReplicasRequest,
     RestorePartitionsRequest,
-    decode_unknown_replicas,
 )
+from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import BrokerAddress
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
@@ -119,7 +119,7 @@ def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[Unk
     try:
         if not connection.understands(ListUnknownReplicasRequest):
             return broker.id, []
-        return broker.id, decode_unknown_replicas(connection.call(ListUnknownReplicasRequest()))
+        return broker.id, UNKNOWN_REPLICAS.decode(connection.call(ListUnknownReplicasRequest()))
     finally:
         connection.close()
 

@@ -28,7 +28,13 @@ from broker.log.data_directory import DataDirectory, read_broker_id
 from broker.log.replica_logs import read_high_watermarks
 from broker.log.segment import SegmentFile, base_offset_of, reason_of, segments_of
 from broker.protocol.extension_requests import DigestLogRequest
-from broker.protocol.responses import BrokerAddress, DamageState, LogDigest, PartitionMetadata
+from broker.protocol.responses import (
+    LOG_DIGEST,
+    BrokerAddress,
+    DamageState,
+    LogDigest,
+    PartitionMetadata,
+)
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Absence, connector, open_cluster
 from pylogctl.cli.context import Environment
@@ -232,7 +238,7 @@ class _BrokerCopy:
             raise UnsupportedVersionError(f"{connection.name} cannot tell digests of its logs")
         request = DigestLogRequest(self._partition, offset, length)
         try:
-            return LogDigest.decode(connection.call(request))
+            return LOG_DIGEST.decode(connection.call(request))
         except BrokerUnreachableError:
             raise
         except BrokerError as error:

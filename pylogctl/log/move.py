@@ -10,7 +10,8 @@ from typing import Any
 from broker.client.connection import Connection
 from broker.errors import BrokerUnreachableError
 from broker.protocol.extension_requests import MoveLogRequest
-from broker.protocol.responses import BrokerAddress, decode_document
+from broker.protocol.layouts import DATA
+from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.cli.connections import Absence, connector, open_cluster
 from pylogctl.cli.context import Environment
@@ -89,7 +90,7 @@ def _find_broker(env: Environment, broker_id: int) -> BrokerAddress:
 
 
 def _request(connection: Connection, partition: TopicPartition, directory: str) -> dict[str, Any]:
-    found = decode_document(connection.call(MoveLogRequest(partition, directory)))
+    found = DATA.decode(connection.call(MoveLogRequest(partition, directory)))
     state: dict[str, Any] = json.loads(found)
     return state
 

@@ -30,8 +30,9 @@ from broker.errors import (
 )
 from broker.protocol.codec import scan
 from broker.protocol.extension_requests import StatusRequest
+from broker.protocol.layouts import DATA
 from broker.protocol.message_set import slice_messages
-from broker.protocol.responses import BrokerAddress, PartitionMetadata, decode_document
+from broker.protocol.responses import BrokerAddress, PartitionMetadata
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _T = TypeVar("_T")
@@ -208,7 +209,7 @@ class TopicFacts:
             connection = self._connect(broker)
             try:
                 is_07 = connection.hello() is None
-                document = b"null" if is_07 else decode_document(connection.call(StatusRequest()))
+                document = b"null" if is_07 else DATA.decode(connection.call(StatusRequest()))
             except _SILENCE as error:
                 self._silent[broker.id] = error
                 raise

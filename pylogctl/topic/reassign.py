@@ -17,14 +17,14 @@ from broker.controller.assignment import validate_target
 from broker.errors import NO_ERROR, InvalidRequestError
 from broker.properties import INT64_MAX
 from broker.protocol.cluster_requests import (
+    OUTCOMES,
+    REASSIGNMENTS,
     THROTTLE_STAYS,
     ListReassignmentsRequest,
     PartitionOutcome,
     Reassignments,
     ReassignRequest,
     ReplicaTarget,
-    decode_outcomes,
-    decode_reassignments,
 )
 from broker.protocol.responses import PartitionMetadata
 from broker.tools.reassignment import Plan, plan_replicas
@@ -131,7 +131,7 @@ def request(
         ReassignRequest(targets, throttle),
         timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
     )
-    return decode_outcomes(body)
+    return OUTCOMES.decode(body)
 
 
 def _validate(env: Environment, cluster: Cluster, plan: Plan) -> None:
@@ -160,7 +160,7 @@ def list_reassignments(env: Environment, cluster: Cluster) -> Reassignments:
         ListReassignmentsRequest(),
         timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
     )
-    return decode_reassignments(body)
+    return REASSIGNMENTS.decode(body)
 
 
 def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:

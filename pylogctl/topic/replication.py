@@ -12,20 +12,18 @@ from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.cluster_state import NO_LEADER, ReplicatedPartition
 from broker.errors import NO_ERROR, ConfigError, TopicExistsError
 from broker.protocol.cluster_requests import (
+    OUTCOMES,
     AddPartitionsRequest,
+    CreateReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
     PartitionOutcome,
     ReplicateTopicRequest,
-    decode_outcomes,
+    Setting,
 )
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import Reader
-from broker.protocol.replica_requests import (
-    CreateReplicatedTopicRequest,
-    Setting,
-    decode_partitions_response,
-)
+from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition, validate_topic_name
 from broker.topic_settings import normalize
@@ -73,7 +71,7 @@ def create_replicated_topic(
             raise
         env.note(f"topic '{topic}' exists; it stays as it is")
         return
-    render(env, CREATE_REPLICATED, map(_record, decode_partitions_response(body)))
+    render(env, CREATE_REPLICATED, map(_record, PARTITIONS.decode(body)))
 
 
 def parse_settings(texts: Sequence[str]) -> list[Setting]:
@@ -116,7 +114,7 @@ def replicate_topic(
         f"topic '{topic}' has no replicas; it gets some, and stays one with replicas. Go on?",
     )
     body = _ask(env, cluster, ReplicateTopicRequest(topic, replication_factor))
-    render(env, CREATE_REPLICATED, map(_record, decode_partitions_response(body)))
+    render(env, CREATE_REPLICATED, map(_record, PARTITIONS.decode(body)))
 
 
 def has_replicas(env: Environment, cluster: Cluster, topic: str) -> bool:
@@ -143,7 +141,7 @@ def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_cou
         return
     request = AddPartitionsRequest(topic, partition_count - present)
     body = _ask(env, cluster, request)
-    render(env, CREATE_REPLICATED, map(_record, decode_partitions_response(body)))
+    render(env, CREATE_REPLICATED, map(_record, PARTITIONS.decode(body)))
 
 
 def replicas_of(
@@ -205,7 +203,7 @@ def elect_leaders(
         render(env, ELECT, [{**one, "result": "elect"} for one in names])
         return
     body = _ask(env, cluster, ElectLeadersRequest(kind, tuple(sorted(wanted))))
-    render_outcomes(env, decode_outcomes(body), "elected")
+    render_outcomes(env, OUTCOMES.decode(body), "elected")
 
 
 def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import FIRST_EXTENSION_TYPE
-from broker.protocol.responses import BrokerAddress, HelloResponse, encode_extension_response
+from broker.protocol.responses import HELLO, BrokerAddress, HelloResponse, encode_extension_response
 from tests.support.ports import port_of_its_own
 
 Serve = Callable[[socket.socket], object]
@@ -95,7 +95,7 @@ def answer_each(*answers: bytes, versions: dict[int, tuple[int, int]] | None = N
         versions: of the requests that it says it understands.
     """
     response = HelloResponse(0, "", "", 1, 1, versions or {})
-    hello = encode_extension_response(1, response.encode())
+    hello = encode_extension_response(1, HELLO.encode(response))
 
     def serve(sock: socket.socket) -> None:
         for answer in (hello, *answers):

@@ -24,6 +24,8 @@ from broker.protocol.framing import FrameDecoder
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import (
+    HELLO,
+    LISTED_OFFSETS,
     BrokerAddress,
     HelloResponse,
     ListedOffset,
@@ -34,7 +36,6 @@ from broker.protocol.responses import (
     encode_cluster_partition,
     encode_cluster_topic_header,
     encode_extension_response,
-    encode_list_offsets_response,
     encode_publish_response,
     encode_read_part_header,
 )
@@ -105,7 +106,8 @@ class Replicas:
             case HelloRequest():
                 versions = {int(one): (0, 0) for one in _TYPES}
                 versions[int(RequestType.METADATA)] = (0, 1)
-                return HelloResponse(broker_id, "zk", "", 1 << 20, 1 << 20, versions).encode()
+                hello = HelloResponse(broker_id, "zk", "", 1 << 20, 1 << 20, versions)
+                return HELLO.encode(hello)
             case ClusterMetadataRequest():
                 return self._metadata(broker_id)
             case PublishRequest(sets=((partition, message_set),)):
@@ -134,7 +136,7 @@ class Replicas:
                 elif not self.knows_committed:
                     found = ListedOffset(partition, OffsetNotAvailableError.code, -1, -1, -1)
                     self.unavailable_count += 1
-                return encode_list_offsets_response([found])
+                return LISTED_OFFSETS.encode([found])
         raise AssertionError(f"no answer to {request}")
 
     def _metadata(self, broker_id: int) -> bytes:

@@ -14,7 +14,7 @@ import pytest
 from broker.errors import NO_ERROR, BrokerError, StorageError
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import MoveLogRequest, StatusRequest
-from broker.protocol.responses import decode_document
+from broker.protocol.layouts import DATA
 from broker.topic import TopicPartition
 from tests.integration.broker.server.peer import Peer
 from tests.integration.process.conftest import ProcessFactory
@@ -95,7 +95,7 @@ def has_left(place: Path) -> bool:
 
 
 def directories_of(peer: Peer) -> list[str | None]:
-    document = json.loads(decode_document(peer.call(StatusRequest())))
+    document = json.loads(DATA.decode(peer.call(StatusRequest())))
     return [one["error"] for one in document["directories"]]
 
 

@@ -11,7 +11,7 @@ from broker.errors import NO_ERROR
 from broker.log.segment import segment_name
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
-from broker.protocol.responses import decode_list_offsets_response
+from broker.protocol.responses import LISTED_OFFSETS
 from tests.integration.broker.server.peer import Peer, partition
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory
@@ -38,7 +38,7 @@ def shorten(process: BrokerProcess, size: int | None) -> None:
 
 def boundary_after(peer: Peer, offset: int) -> int:
     query = OffsetQuery(partition("events"), OffsetKind.BOUNDARY_AFTER, offset)
-    (found,) = decode_list_offsets_response(peer.call(ListOffsetsRequest((query,))))
+    (found,) = LISTED_OFFSETS.decode(peer.call(ListOffsetsRequest((query,))))
     return found.offset
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import ShutdownRequest
+from broker.protocol.layouts import DATA
 from broker.protocol.requests import ProduceRequest
-from broker.protocol.responses import decode_document, decode_read_response
+from broker.protocol.responses import decode_read_response
 from tests.integration.broker.server.peer import read_request
 from tests.integration.process.broker_process import StartError
 from tests.integration.process.conftest import ProcessFactory
@@ -59,7 +60,7 @@ def test_shutdown_request_when_sent_then_answered_after_the_marker_and_exit_0(
     process = start_process()
     with process.peer() as peer:
         peer.publish("events", ONE)
-        steps = json.loads(decode_document(peer.call(ShutdownRequest(force=True))))
+        steps = json.loads(DATA.decode(peer.call(ShutdownRequest(force=True))))
         assert (process.data / MARKER).exists()
         assert [one["step"] for one in steps][-3:] == ["close logs", "checkpoint", "marker"]
         assert peer.is_closed()

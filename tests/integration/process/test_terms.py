@@ -19,12 +19,7 @@ from broker.protocol.extension_requests import (
     PartitionSet,
     PublishRequest,
 )
-from broker.protocol.responses import (
-    NO_TERM,
-    Published,
-    decode_list_offsets_response,
-    decode_publish_response,
-)
+from broker.protocol.responses import LISTED_OFFSETS, NO_TERM, Published, decode_publish_response
 from broker.topic import TopicPartition
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory
@@ -50,7 +45,7 @@ def publish(broker: BrokerProcess, acks: Acks = Acks.AUTO) -> Published:
 def end_of(broker: BrokerProcess, term: int) -> int:
     with closing(broker.connect()) as connection:
         query = OffsetQuery(PARTITION, OffsetKind.TERM_END, term)
-        (found,) = decode_list_offsets_response(connection.call(ListOffsetsRequest((query,))))
+        (found,) = LISTED_OFFSETS.decode(connection.call(ListOffsetsRequest((query,))))
         assert found.error == 0
         return found.offset
 

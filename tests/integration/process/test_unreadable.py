@@ -17,7 +17,7 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.extension_requests import PartitionPosition as Position
 from broker.protocol.requests import FetchRequest
-from broker.protocol.responses import decode_list_offsets_response, decode_read_response
+from broker.protocol.responses import LISTED_OFFSETS, decode_read_response
 from tests.integration.broker.server.peer import Peer, partition
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory
@@ -83,7 +83,7 @@ def test_start_when_a_segment_is_missing_then_its_partition_is_offline_and_the_o
         assert "events[0-0] is offline: a gap in events[0-0]" in refused.text
         query = OffsetQuery(partition("events"), OffsetKind.LATEST, 0)
         body = peer.call(ListOffsetsRequest((query,)))
-        assert [one.error for one in decode_list_offsets_response(body)] == [StorageError.code]
+        assert [one.error for one in LISTED_OFFSETS.decode(body)] == [StorageError.code]
         assert peer.publish("others", ONE).error == NO_ERROR
         (failure,) = peer.status()["failures"]
         assert "events[0-0] is offline" in failure["error"]

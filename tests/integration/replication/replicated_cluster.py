@@ -12,11 +12,8 @@ from typing import Any, NamedTuple
 from bench.broker_process import BrokerProcess
 from broker.client.connection import Connection
 from broker.errors import BrokerError, RegistryNodeNotFoundError
-from broker.protocol.replica_requests import (
-    CreateReplicatedTopicRequest,
-    Setting,
-    decode_partitions_response,
-)
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
+from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes
 from broker.topic import TopicPartition
@@ -224,7 +221,7 @@ class ReplicatedCluster:
         wait_until(lambda: self.controller() >= 0, "the election of a controller")
         connection = self.connect(self.controller(), timeout_s=60)
         try:
-            created = decode_partitions_response(connection.call(request))
+            created = PARTITIONS.decode(connection.call(request))
         finally:
             connection.close()
         return sorted(one.partition for one in created)

@@ -17,7 +17,7 @@ from broker.producer.producer import Producer
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
 from broker.protocol.message_set import iter_messages
-from broker.protocol.responses import decode_list_offsets_response
+from broker.protocol.responses import LISTED_OFFSETS
 from broker.topic import TopicPartition
 from tests.integration.replication.history import Outcome
 from tests.integration.replication.network import ZOOKEEPER
@@ -127,7 +127,7 @@ def test_producer_when_the_leader_restarts_and_has_no_orders_yet_then_waits_and_
 
     def code_of(one: TopicPartition) -> int:
         query = ListOffsetsRequest((OffsetQuery(one, OffsetKind.LATEST, 0),))
-        (found,) = decode_list_offsets_response(connection.call(query))
+        (found,) = LISTED_OFFSETS.decode(connection.call(query))
         return found.error
 
     payloads = [b"%d" % number for number in range(100)]

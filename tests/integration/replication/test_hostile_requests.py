@@ -34,6 +34,7 @@ from broker.errors import (
 )
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
+    CreateReplicatedTopicRequest,
     DeleteReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
@@ -41,6 +42,7 @@ from broker.protocol.cluster_requests import (
     ReassignRequest,
     ReplicaTarget,
     ReplicateTopicRequest,
+    Setting,
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
@@ -60,11 +62,9 @@ from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
-    CreateReplicatedTopicRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
     ReplicaPosition,
-    Setting,
 )
 from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from broker.protocol.extension_requests import StatusRequest
-from broker.protocol.responses import decode_document
+from broker.protocol.layouts import DATA
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.integration.replication.test_describe import publish
 from tests.support.waiting import wait_until
@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[3] / "docs/operations/metrics.md"
 def metrics(cluster: ReplicatedCluster, broker_id: int) -> dict[str, dict[str, Any]]:
     connection = cluster.connect(broker_id)
     try:
-        document = json.loads(decode_document(connection.call(StatusRequest())))
+        document = json.loads(DATA.decode(connection.call(StatusRequest())))
     finally:
         connection.close()
     found: dict[str, dict[str, Any]] = document["metrics"]

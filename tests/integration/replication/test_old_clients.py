@@ -12,12 +12,9 @@ from broker.errors import BrokerUnreachableError, UnknownServerError
 from broker.log.epoch_file import EPOCH_FILE_NAME
 from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import ShutdownRequest
+from broker.protocol.layouts import DATA
 from broker.protocol.requests import LATEST_TIME, FetchRequest, OffsetsRequest, ProduceRequest
-from broker.protocol.responses import (
-    decode_document,
-    decode_fetch_response,
-    decode_offsets_response,
-)
+from broker.protocol.responses import decode_fetch_response, decode_offsets_response
 from broker.topic import TopicPartition
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke
@@ -163,7 +160,7 @@ def test_shutdown_when_asked_for_then_its_report_says_where_each_leadership_went
     await_orders(cluster, 1, led)
     connection = cluster.connect(1, timeout_s=60)
     try:
-        steps = json.loads(decode_document(connection.call(ShutdownRequest(force=True))))
+        steps = json.loads(DATA.decode(connection.call(ShutdownRequest(force=True))))
     finally:
         connection.close()
     step = next(one for one in steps if one["step"] == "move leaderships")

@@ -26,7 +26,8 @@ from broker.protocol.extension_requests import (
     ReadRequest,
     StatusRequest,
 )
-from broker.protocol.responses import ReadPart, decode_document, decode_read_response
+from broker.protocol.layouts import DATA
+from broker.protocol.responses import ReadPart, decode_read_response
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from tests.integration.replication.load import LoadThread, LoggedProducer
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
@@ -71,7 +72,7 @@ def bytes_out(cluster: ReplicatedCluster, broker_id: int) -> int:
     """Return how much of the topic a broker has sent to consumers."""
     connection = cluster.connect(broker_id)
     try:
-        document = json.loads(decode_document(connection.call(StatusRequest())))
+        document = json.loads(DATA.decode(connection.call(StatusRequest())))
     finally:
         connection.close()
     return int(document["metrics"].get("BrokerTopicStat.t", {}).get("BytesOut", 0))

@@ -13,7 +13,7 @@ from broker.protocol.extension_requests import (
     OffsetKind,
     OffsetQuery,
 )
-from broker.protocol.responses import ClusterMetadataResponse, decode_list_offsets_response
+from broker.protocol.responses import LISTED_OFFSETS, ClusterMetadataResponse
 from broker.topic import TopicPartition
 from tests.integration.replication.history import Outcome, Seen, contradictions, violations
 from tests.integration.replication.load import Connections, LoggedProducer, LoggedReader
@@ -152,7 +152,7 @@ class Trial:
             request = ListOffsetsRequest((OffsetQuery(partition, OffsetKind.LATEST, 0),))
             try:
                 connection = connections.to_leader(partition)
-                (listed,) = decode_list_offsets_response(connection.call(request))
+                (listed,) = LISTED_OFFSETS.decode(connection.call(request))
                 if listed.error != NO_ERROR:
                     raise error_for_code(listed.error, f"the latest offset of {partition}")
             except BrokerError as error:

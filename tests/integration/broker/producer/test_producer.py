@@ -31,6 +31,7 @@ from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import (
+    HELLO,
     BrokerAddress,
     HelloResponse,
     Published,
@@ -325,7 +326,7 @@ def test_send_when_connection_is_reset_then_what_was_acknowledged_before_is_not_
     """A client notices the reset when it sends; the acknowledgement waits in its socket then."""
     taken: list[bytes] = []
     is_reset = threading.Event()
-    hello = encode_extension_response(1, HelloResponse(0, "", "", 1, 1, {}).encode())
+    hello = encode_extension_response(1, HELLO.encode(HelloResponse(0, "", "", 1, 1, {})))
 
     def serve(sock: socket.socket) -> None:
         sock.recv(1 << 16)
@@ -493,7 +494,7 @@ def test_send_when_broker_stays_away_then_unreachable_and_in_flight_fails(
 
 def answer_publishes(*answers: Callable[[int], bytes]) -> Serve:
     """Return what answers a hello on each connection, and publishes one after the other."""
-    hello = HelloResponse(0, "", "", 1, 1, {}).encode()
+    hello = HELLO.encode(HelloResponse(0, "", "", 1, 1, {}))
     left = iter(answers)
 
     def serve(sock: socket.socket) -> None:

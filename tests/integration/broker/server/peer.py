@@ -19,6 +19,7 @@ from broker.protocol.extension_requests import (
     StatusRequest,
     encode_extension_parts,
 )
+from broker.protocol.layouts import DATA
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (
@@ -34,7 +35,6 @@ from broker.protocol.responses import (
     FilteredPart,
     Published,
     ReadPart,
-    decode_document,
     decode_extension_response,
     decode_fetch_response,
     decode_filtered_read_response,
@@ -246,5 +246,5 @@ class Peer:
         return part
 
     def status(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(decode_document(self.call(StatusRequest())))
+        document: dict[str, Any] = json.loads(DATA.decode(self.call(StatusRequest())))
         return document

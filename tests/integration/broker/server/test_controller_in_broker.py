@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.client.controller_client import ask_controller
-from broker.protocol.replica_requests import (
-    CreateReplicatedTopicRequest,
-    decode_partitions_response,
-)
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest
+from broker.protocol.replica_requests import PARTITIONS
 from tests.integration.broker.factories import BrokerFactory, ConnectionFactory, address_of
 from tests.support.waiting import wait_until
 
@@ -43,7 +41,7 @@ def test_topic_when_created_then_defaults_are_the_brokers_and_each_new_role_is_a
         timeout_s=60,
     )
 
-    (created,) = decode_partitions_response(body)
+    (created,) = PARTITIONS.decode(body)
     assert created.min_isr == 2
     leader = created.state.leader
     where = f"controller epoch 1: {created.partition}: leader epoch 0: broker"

@@ -32,23 +32,24 @@ from broker.errors import (
 )
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
+    CreateReplicatedTopicRequest,
     DeleteReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
+    ListReassignmentsRequest,
     PartitionReassignment,
     Reassignments,
     ReassignRequest,
     ReplicaTarget,
+    Setting,
 )
 from broker.protocol.framing import FrameDecoder
 from broker.protocol.primitives import Reader
-from broker.protocol.recovery_requests import encode_unknown_replicas
 from broker.protocol.replica_requests import (
+    UNKNOWN_REPLICAS,
     ChangeIsrRequest,
     ControlledShutdownRequest,
-    CreateReplicatedTopicRequest,
     PushStatesRequest,
-    Setting,
 )
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import encode_extension_error, encode_extension_response
@@ -133,8 +134,11 @@ class PushTaker:
                     sock.sendall(encode_extension_error(header.correlation_id, error, "refused"))
                 else:
                     self.pushes.append(push)
-                    body = encode_unknown_replicas([])
+                    body = UNKNOWN_REPLICAS.encode([])
                     sock.sendall(encode_extension_response(header.correlation_id, body))
+
+
+NO_CHANGES = Reassignments(0, ())
 
 
 @pytest.fixture
@@ -739,7 +743,7 @@ def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
     moved = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, (target,)),), 9000))
 
     assert [one.error for one in moved.result(60)] == [0]
-    listed = thread.reassignments().result(60)
+    listed = thread.reassignments(ListReassignmentsRequest()).result(60)
     change = Reassignment(info.replicas, (target,))
     assert listed == Reassignments(9000, (PartitionReassignment(info.partition, change),))
     await_told(brokers[0], lambda one: one.replicas == (*info.replicas, target))
@@ -750,7 +754,7 @@ def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
     cancel = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, ()),)))
     assert [one.error for one in cancel.result(60)] == [0]
     await_told(brokers[0], lambda one: one.replicas == info.replicas)
-    assert thread.reassignments().result(60) == Reassignments(0, ())
+    assert thread.reassignments(ListReassignmentsRequest()).result(60) == NO_CHANGES
 
 
 def test_replicas_when_a_target_is_not_live_then_nothing_is_begun(brokers: Brokers) -> None:
@@ -762,7 +766,9 @@ def test_replicas_when_a_target_is_not_live_then_nothing_is_begun(brokers: Broke
     with pytest.raises(InvalidRequestError, match="broker 9, which is not live"):
         brokers[0].thread.reassign(request).result(60)
 
-    assert brokers[0].thread.reassignments().result(60) == Reassignments(0, ())
+    assert brokers[0].thread.reassignments(ListReassignmentsRequest()).result(60) == Reassignments(
+        0, ()
+    )
 
 
 def test_leadership_when_preferred_replica_is_in_sync_again_then_goes_back_by_itself(

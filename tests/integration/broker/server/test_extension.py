@@ -31,10 +31,10 @@ from broker.protocol.extension_requests import (
 from broker.protocol.primitives import INT16, INT32, encode_short_string
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
-    HelloResponse,
+    HELLO,
+    LISTED_OFFSETS,
     ListedOffset,
     MetadataResponse,
-    decode_list_offsets_response,
     decode_read_response,
 )
 from broker.server.broker import Broker
@@ -48,7 +48,7 @@ NEVER_MS = 3_600_000
 
 
 def list_offsets(peer: Peer, *queries: OffsetQuery) -> list[ListedOffset]:
-    return decode_list_offsets_response(peer.call(ListOffsetsRequest(queries)))
+    return LISTED_OFFSETS.decode(peer.call(ListOffsetsRequest(queries)))
 
 
 def find(peer: Peer, kind: OffsetKind, argument: int = 0, topic: str = "events") -> tuple[int, int]:
@@ -66,7 +66,7 @@ def test_hello_when_asked_then_tells_who_and_what(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     peer = connect(start_broker(broker_id=5, max_message_bytes=1234, max_request_bytes=56789))
-    hello = HelloResponse.decode(peer.call(HelloRequest()))
+    hello = HELLO.decode(peer.call(HelloRequest()))
     assert hello.broker_id == 5
     assert hello.software.startswith("pylogctl ")
     assert (hello.max_message_bytes, hello.max_request_bytes) == (1234, 56789)
@@ -254,7 +254,7 @@ def test_list_offsets_when_slow_then_other_connections_are_served(
     assert other.fetch("events", 0) == (0, ONE)
     assert not waiting.has_answer()
     may_go_on.set()
-    assert decode_list_offsets_response(waiting.receive_extension())[0].offset == 3
+    assert LISTED_OFFSETS.decode(waiting.receive_extension())[0].offset == 3
 
 
 def test_list_offsets_when_others_ask_for_very_many_then_a_small_request_need_not_wait_for_them(
@@ -265,11 +265,11 @@ def test_list_offsets_when_others_ask_for_very_many_then_a_small_request_need_no
     asking.publish("events", ONE * 1000)
     for peer in greedy:
         peer.send_extension(ListOffsetsRequest((query,) * 3000))
-    (listed,) = decode_list_offsets_response(asking.call(ListOffsetsRequest((query,))))
+    (listed,) = LISTED_OFFSETS.decode(asking.call(ListOffsetsRequest((query,))))
     assert listed.offset == len(ONE) * 999
     assert not all(peer.has_answer() for peer in greedy)
     for peer in greedy:
-        assert set(decode_list_offsets_response(peer.receive_extension())) == {listed}
+        assert set(LISTED_OFFSETS.decode(peer.receive_extension())) == {listed}
 
 
 def test_list_offsets_when_asked_for_in_a_pipeline_then_completed_in_order(peer: Peer) -> None:
@@ -286,7 +286,7 @@ def test_list_offsets_when_asked_for_in_a_pipeline_then_completed_in_order(peer:
             number,
         )
     for number in range(10):
-        (listed,) = decode_list_offsets_response(peer.receive_extension(number))
+        (listed,) = LISTED_OFFSETS.decode(peer.receive_extension(number))
         assert listed.offset == len(ONE) * number
 
 

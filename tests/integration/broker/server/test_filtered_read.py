@@ -28,8 +28,8 @@ from broker.protocol.message_set import build_set
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import (
+    HELLO,
     FilteredPart,
-    HelloResponse,
     decode_filtered_read_response,
 )
 from broker.server import pattern_filter
@@ -417,7 +417,7 @@ def test_filtered_read_when_counted_then_as_a_fetch_with_what_was_left_out(
 
 
 def test_hello_when_asked_then_tells_that_reads_can_be_filtered(peer: Peer) -> None:
-    hello = HelloResponse.decode(peer.call(HelloRequest()))
+    hello = HELLO.decode(peer.call(HelloRequest()))
     assert hello.versions[RequestType.READ][1] >= 1
 
 

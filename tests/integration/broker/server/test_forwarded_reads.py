@@ -18,16 +18,8 @@ from broker.protocol.extension_requests import (
     PublishRequest,
 )
 from broker.protocol.replica_requests import PushStatesRequest
-from broker.protocol.requests import (
-    EARLIEST_TIME,
-    LATEST_TIME,
-    FetchRequest,
-    OffsetsRequest,
-)
-from broker.protocol.responses import (
-    decode_publish_response,
-    decode_segments_response,
-)
+from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, FetchRequest, OffsetsRequest
+from broker.protocol.responses import SEGMENT_STARTS, decode_publish_response
 from broker.server.broker import Broker
 from broker.server.forwarder import MAX_READ_BYTES
 from broker.topic import TopicPartition
@@ -208,6 +200,6 @@ def test_list_segments_when_asked_of_a_broker_that_does_not_lead_then_refused_as
     moved.publish(0, ONE)
     request = ListSegmentsRequest(PARTITIONS[0], LATEST_TIME, 10)
 
-    assert decode_segments_response(moved.at_leader.call(request)) == [len(ONE), 0]
+    assert SEGMENT_STARTS.decode(moved.at_leader.call(request)) == [len(ONE), 0]
     with pytest.raises(NotLeaderError):
         moved.peer.call(request)

@@ -20,8 +20,9 @@ from broker.errors import (
 from broker.log.manager import LogManager
 from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import ShutdownRequest
+from broker.protocol.layouts import DATA
 from broker.protocol.requests import FetchRequest, encode_request
-from broker.protocol.responses import decode_document, decode_read_response
+from broker.protocol.responses import decode_read_response
 from broker.server.acceptor import AddressInUseError, listen
 from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
@@ -258,7 +259,7 @@ def test_shutdown_request_when_answered_then_tells_the_steps_and_closes_after_th
     peer.send_extension(ShutdownRequest(force=True))
     assert running_broker.wait_for_shutdown_request(20)
     stopping = in_background(running_broker.stop)
-    steps = json.loads(decode_document(peer.receive_extension()))
+    steps = json.loads(DATA.decode(peer.receive_extension()))
     assert (tmp_path / "data" / MARKER).exists()
     assert [one["step"] for one in steps] == [
         "deregister",
@@ -286,7 +287,7 @@ def test_shutdown_request_when_several_ask_then_all_are_answered_last_of_all(
         assert peer.receive_fetched() == (0, b"")
     stopping = in_background(running_broker.stop)
     for peer in peers:
-        assert json.loads(decode_document(peer.receive_extension()))[-1]["step"] == "marker"
+        assert json.loads(DATA.decode(peer.receive_extension()))[-1]["step"] == "marker"
         assert peer.is_closed()  # and what came behind is not answered any more
     stopping.join()
 
@@ -340,7 +341,7 @@ def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
         client.produce("events", ONE)
         assert not client.has_answer(0.02)  # nor the end
     monkeypatch.setattr("broker.server.broker.QUIET_CLIENT_S", 0.05)
-    steps = json.loads(decode_document(peer.receive_extension()))
+    steps = json.loads(DATA.decode(peer.receive_extension()))
     assert [one["step"] for one in steps] == [
         "deregister",
         "wait for clients",
@@ -364,7 +365,7 @@ def test_shutdown_request_when_clients_do_not_move_on_then_says_how_many(
     peer.send_extension(ShutdownRequest(force=False))
     assert running_broker.wait_for_shutdown_request(20)
     stopping = in_background(running_broker.stop)
-    steps = json.loads(decode_document(peer.receive_extension()))
+    steps = json.loads(DATA.decode(peer.receive_extension()))
     assert steps[1]["note"] == "1 client still sends without acknowledgements"
     assert steps[1]["done"] is True
     stopping.join()
@@ -382,8 +383,8 @@ def test_shutdown_request_when_a_second_one_forces_then_clients_are_not_waited_f
     stopping = in_background(running_broker.stop)
     assert not patient.has_answer(0.1)
     hasty.send_extension(ShutdownRequest(force=True))
-    assert json.loads(decode_document(patient.receive_extension()))
-    assert json.loads(decode_document(hasty.receive_extension()))
+    assert json.loads(DATA.decode(patient.receive_extension()))
+    assert json.loads(DATA.decode(hasty.receive_extension()))
     stopping.join()
 
 
@@ -405,7 +406,7 @@ def test_stop_when_flushing_fails_then_the_rest_is_done_and_no_marker_written(
     peer.send_extension(ShutdownRequest(force=True))
     assert running_broker.wait_for_shutdown_request(20)
     stopping = in_background(running_broker.stop)
-    steps = json.loads(decode_document(peer.receive_extension()))
+    steps = json.loads(DATA.decode(peer.receive_extension()))
     assert "cannot flush events[0-0]" in caplog.text
     assert not (tmp_path / "data" / MARKER).exists()
     failed = {one["step"]: one["note"] for one in steps if not one["done"]}

@@ -30,9 +30,9 @@ from broker.protocol.requests import (
     encode_request,
 )
 from broker.protocol.responses import (
-    HelloResponse,
+    HELLO,
+    LISTED_OFFSETS,
     decode_extension_response,
-    decode_list_offsets_response,
     decode_offsets_response,
     decode_publish_response,
     decode_read_response,
@@ -131,9 +131,9 @@ def check_answer(answer: bytes, expected: object) -> None:
     elif kind == "read":
         assert decode_read_response(body)[0].message_set == ONE
     elif kind == "list offsets":
-        assert decode_list_offsets_response(body)[0].offset == 0
+        assert LISTED_OFFSETS.decode(body)[0].offset == 0
     else:
-        assert HelloResponse.decode(body).broker_id == 0
+        assert HELLO.decode(body).broker_id == 0
 
 
 def test_requests_when_of_all_kinds_in_one_write_then_answered_in_order(
@@ -302,7 +302,7 @@ def test_response_when_an_earlier_one_is_delayed_then_waits_for_it(
     (part,) = decode_read_response(peer.receive_extension(7))
     assert part.message_set == ONE
     assert peer.receive_fetched() == (0, ONE)
-    assert HelloResponse.decode(peer.receive_extension(8)).broker_id == 0
+    assert HELLO.decode(peer.receive_extension(8)).broker_id == 0
 
 
 def test_publish_when_a_bad_request_follows_then_still_answered(

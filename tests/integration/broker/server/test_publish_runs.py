@@ -25,7 +25,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.message_set import build_set
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
-    HelloResponse,
+    HELLO,
     Published,
     decode_extension_response,
     decode_publish_response,
@@ -79,7 +79,7 @@ def answers_until_hello(peer: Peer) -> list[tuple[int, list[Published]]]:
     while True:
         number, body = decode_extension_response(peer.receive())
         if number == LAST_ID:
-            HelloResponse.decode(body)
+            HELLO.decode(body)
             return answers
         results = decode_publish_response(body)
         answers.append((number, [one._replace(term=one.term & 0xFFFFFFFF) for one in results]))

@@ -32,13 +32,13 @@ from broker.protocol.extension_requests import (
 from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.protocol.responses import (
+    LISTED_OFFSETS,
+    SEGMENT_STARTS,
     ListedOffset,
     Published,
     ReadPart,
-    decode_list_offsets_response,
     decode_publish_response,
     decode_read_response,
-    decode_segments_response,
 )
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
@@ -144,7 +144,7 @@ class ScriptedCluster:
         partition: TopicPartition = PARTITION,
     ) -> ListedOffset:
         request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
-        (found,) = decode_list_offsets_response(self.peer(broker_id).call(request))
+        (found,) = LISTED_OFFSETS.decode(self.peer(broker_id).call(request))
         return found
 
     def bytes_of(self, broker_id: int) -> bytes:
@@ -298,7 +298,7 @@ def test_offsets_when_a_new_leader_does_not_know_what_is_committed_then_only_the
     with pytest.raises(OffsetNotAvailableError):
         cluster.peer(1).call(ListSegmentsRequest(PARTITION, LATEST_TIME, 10))
     body = cluster.peer(1).call(ListSegmentsRequest(PARTITION, EARLIEST_TIME, 10))
-    assert decode_segments_response(body) == [0]
+    assert SEGMENT_STARTS.decode(body) == [0]
 
     cluster.decide(1, (1,))
     for kind in ends:

@@ -44,11 +44,11 @@ from broker.protocol.extension_requests import (
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
+    LISTED_OFFSETS,
     BrokerAddress,
     HelloResponse,
     ListedOffset,
     Published,
-    encode_list_offsets_response,
     encode_publish_response,
 )
 from broker.topic import TopicPartition
@@ -192,7 +192,7 @@ class FakeConnection:
         end = self._world.term_ends.get((partition, term), -1)
         if term == self._world.term(partition):
             end = self._world.end(partition)
-        return Reader(encode_list_offsets_response([ListedOffset(partition, 0, end, 0, end)]))
+        return Reader(LISTED_OFFSETS.encode([ListedOffset(partition, 0, end, 0, end)]))
 
     def repeat_if_lost(self, exchange):  # type: ignore[no-untyped-def]  # as a connection has it
         return exchange()

@@ -27,7 +27,7 @@ from broker.cluster_state import (
     StoppedReplica,
     Unmoved,
 )
-from broker.protocol import cluster_requests, recovery_requests, replica_requests, responses
+from broker.protocol import cluster_requests, layouts, replica_requests, responses
 from broker.protocol import extension_requests as extensions
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Reader
@@ -72,8 +72,8 @@ REQUESTS: list[extensions.ExtensionRequest] = [
     extensions.StatusRequest(),
     extensions.ShutdownRequest(force=True),
     extensions.CreateTopicRequest("größe", 6),
-    replica_requests.CreateReplicatedTopicRequest(
-        "orders", 6, 3, (replica_requests.Setting("min.insync.replicas", "2"),)
+    cluster_requests.CreateReplicatedTopicRequest(
+        "orders", 6, 3, (cluster_requests.Setting("min.insync.replicas", "2"),)
     ),
     extensions.DeleteTopicRequest("orders"),
     cluster_requests.DeleteReplicatedTopicRequest("orders"),
@@ -88,8 +88,8 @@ REQUESTS: list[extensions.ExtensionRequest] = [
         stopped=(StoppedReplica(UMLAUT, "dead", 8, deletes_log=True),),
         throttle_bytes_per_s=1 << 33,
     ),
-    recovery_requests.ListUnknownReplicasRequest(),
-    recovery_requests.RestorePartitionsRequest((RECORD,)),
+    cluster_requests.ListUnknownReplicasRequest(),
+    cluster_requests.RestorePartitionsRequest((RECORD,)),
     replica_requests.ChangeIsrRequest(
         2, 77, (IsrChange(ORDERS, 7, 9, (IsrMember(2, 77), IsrMember(3, -1)), 12345),)
     ),
@@ -126,8 +126,8 @@ def encode_replica_parts(parts: list[replica_requests.ReplicaPart]) -> bytes:
 RESPONSES = {
     "hello": Response(
         responses.HelloResponse(2, "cluster", "pylogctl", 1000, 2000, {65: (0, 1), 66: (0, 3)}),
-        responses.HelloResponse.encode,
-        responses.HelloResponse.decode,
+        responses.HELLO.encode,
+        responses.HELLO.decode,
     ),
     "publish": Response(
         [
@@ -139,11 +139,11 @@ RESPONSES = {
     ),
     "list offsets": Response(
         [responses.ListedOffset(ORDERS, 0, 1 << 40, 17, (1 << 40) + 1)],
-        responses.encode_list_offsets_response,
-        responses.decode_list_offsets_response,
+        responses.LISTED_OFFSETS.encode,
+        responses.LISTED_OFFSETS.decode,
     ),
     "list segments": Response(
-        [1 << 40, 0], responses.encode_segments_response, responses.decode_segments_response
+        [1 << 40, 0], responses.SEGMENT_STARTS.encode, responses.SEGMENT_STARTS.decode
     ),
     "digest": Response(
         responses.LogDigest(
@@ -151,15 +151,15 @@ RESPONSES = {
             responses.LogDamage(responses.DamageState.MENDABLE, 5000),
             bytes(range(32)),
         ),
-        responses.LogDigest.encode,
-        responses.LogDigest.decode,
+        responses.LOG_DIGEST.encode,
+        responses.LOG_DIGEST.decode,
     ),
     "changes": Response(
-        (4096, b"a line\n"),
-        lambda found: responses.encode_changes_response(*found),
-        responses.decode_changes_response,
+        responses.Changes(4096, b"a line\n"),
+        responses.CHANGES.encode,
+        responses.CHANGES.decode,
     ),
-    "document": Response(b'{"id": 2}', responses.encode_document, responses.decode_document),
+    "document": Response(b'{"id": 2}', layouts.DATA.encode, layouts.DATA.decode),
     "replica fetch": Response(
         [
             replica_requests.ReplicaPart(
@@ -177,34 +177,34 @@ RESPONSES = {
             IsrDecision(ORDERS, 0, "", REPLICATED),
             IsrDecision(UMLAUT, 3, "größe is not known", None),
         ],
-        replica_requests.encode_change_isr_response,
-        replica_requests.decode_change_isr_response,
+        replica_requests.ISR_DECISIONS.encode,
+        replica_requests.ISR_DECISIONS.decode,
     ),
     "controlled shutdown": Response(
         ShutdownProgress((REPLICATED,), (ORDERS, UMLAUT), (Unmoved(UMLAUT, "no replica"),)),
-        replica_requests.encode_controlled_shutdown_response,
-        replica_requests.decode_controlled_shutdown_response,
+        replica_requests.SHUTDOWN_PROGRESS.encode,
+        replica_requests.SHUTDOWN_PROGRESS.decode,
     ),
     "partitions": Response(
         (REPLICATED, BARE),
-        replica_requests.encode_partitions_response,
-        replica_requests.decode_partitions_response,
+        replica_requests.PARTITIONS.encode,
+        replica_requests.PARTITIONS.decode,
     ),
     "outcomes": Response(
         [
             cluster_requests.PartitionOutcome(ORDERS, 0, ""),
             cluster_requests.PartitionOutcome(UMLAUT, 21, "größe has a leader"),
         ],
-        cluster_requests.encode_outcomes,
-        cluster_requests.decode_outcomes,
+        cluster_requests.OUTCOMES.encode,
+        cluster_requests.OUTCOMES.decode,
     ),
     "reassignments": Response(
         cluster_requests.Reassignments(
             1 << 20,
             (cluster_requests.PartitionReassignment(ORDERS, Reassignment((2, 3), (3, 1))),),
         ),
-        cluster_requests.encode_reassignments,
-        cluster_requests.decode_reassignments,
+        cluster_requests.REASSIGNMENTS.encode,
+        cluster_requests.REASSIGNMENTS.decode,
     ),
     "unknown replicas": Response(
         [
@@ -212,8 +212,8 @@ RESPONSES = {
                 RECORD, is_live=True, last_epoch=7, log_start_offset=17, log_end_offset=99
             )
         ],
-        recovery_requests.encode_unknown_replicas,
-        recovery_requests.decode_unknown_replicas,
+        replica_requests.UNKNOWN_REPLICAS.encode,
+        replica_requests.UNKNOWN_REPLICAS.decode,
     ),
 }
 

@@ -10,22 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import ProtocolError
-from broker.protocol.cluster_requests import (
-    decode_outcomes,
-    decode_reassignments,
-    encode_outcomes,
-    encode_reassignments,
-)
+from broker.protocol import cluster_requests, replica_requests
 from broker.protocol.primitives import INT32, Reader
 from broker.protocol.replica_requests import (
     ReplicaPart,
-    decode_change_isr_response,
-    decode_controlled_shutdown_response,
-    decode_partitions_response,
     decode_replica_fetch_response,
-    encode_change_isr_response,
-    encode_controlled_shutdown_response,
-    encode_partitions_response,
     encode_replica_part_header,
 )
 from tests.strategies import (
@@ -49,20 +38,24 @@ RESPONSES = [
     (st.lists(REPLICA_PARTS, max_size=3), encode_parts, decode_replica_fetch_response),
     (
         st.lists(ISR_DECISIONS, max_size=3),
-        encode_change_isr_response,
-        decode_change_isr_response,
+        replica_requests.ISR_DECISIONS.encode,
+        replica_requests.ISR_DECISIONS.decode,
     ),
-    (st.lists(OUTCOMES, max_size=3), encode_outcomes, decode_outcomes),
-    (REASSIGNMENTS, encode_reassignments, decode_reassignments),
+    (
+        st.lists(OUTCOMES, max_size=3),
+        cluster_requests.OUTCOMES.encode,
+        cluster_requests.OUTCOMES.decode,
+    ),
+    (REASSIGNMENTS, cluster_requests.REASSIGNMENTS.encode, cluster_requests.REASSIGNMENTS.decode),
     (
         SHUTDOWN_PROGRESS,
-        encode_controlled_shutdown_response,
-        decode_controlled_shutdown_response,
+        replica_requests.SHUTDOWN_PROGRESS.encode,
+        replica_requests.SHUTDOWN_PROGRESS.decode,
     ),
     (
         st.lists(REPLICATED_PARTITION, max_size=3).map(tuple),
-        encode_partitions_response,
-        decode_partitions_response,
+        replica_requests.PARTITIONS.encode,
+        replica_requests.PARTITIONS.decode,
     ),
 ]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from broker.errors import ProtocolError
 from broker.protocol import extension_requests, requests
-from broker.protocol.cluster_requests import ReassignRequest
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, ReassignRequest
 from broker.protocol.extension_requests import (
     Acks,
     ExtensionRequest,
@@ -26,11 +26,7 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Reader
-from broker.protocol.replica_requests import (
-    ChangeIsrRequest,
-    CreateReplicatedTopicRequest,
-    PushStatesRequest,
-)
+from broker.protocol.replica_requests import ChangeIsrRequest, PushStatesRequest
 from broker.protocol.requests import (
     FIRST_EXTENSION_TYPE,
     MAX_ITEMS,

@@ -17,7 +17,7 @@ from broker.errors import (
     StorageError,
     UnknownServerError,
 )
-from broker.protocol import responses
+from broker.protocol import layouts, responses
 from broker.protocol.primitives import MAX_SHORT_STRING_BYTES, Reader
 from broker.topic import TopicPartition
 from tests.strategies import (
@@ -90,8 +90,8 @@ Coding = tuple[st.SearchStrategy[Any], Callable[[Any], bytes], Callable[[Reader]
 BODIES: dict[str, Coding] = {
     "hello": (
         HELLO_RESPONSES,
-        responses.HelloResponse.encode,
-        responses.HelloResponse.decode,
+        responses.HELLO.encode,
+        responses.HELLO.decode,
     ),
     "publish": (
         st.lists(PUBLISHED, max_size=3),
@@ -116,10 +116,10 @@ BODIES: dict[str, Coding] = {
     ),
     "list offsets": (
         st.lists(LISTED_OFFSET, max_size=3),
-        responses.encode_list_offsets_response,
-        responses.decode_list_offsets_response,
+        responses.LISTED_OFFSETS.encode,
+        responses.LISTED_OFFSETS.decode,
     ),
-    "document": (st.binary(max_size=40), responses.encode_document, responses.decode_document),
+    "document": (st.binary(max_size=40), layouts.DATA.encode, layouts.DATA.decode),
 }
 FRAMES: dict[str, Callable[[bytes], object]] = {
     "fetch": responses.decode_fetch_response,
@@ -175,7 +175,7 @@ def test_frame_when_random_then_only_broker_errors_are_raised(name: str, frame: 
 @pytest.mark.parametrize(
     ("decode", "head"),
     [
-        (responses.HelloResponse.decode, bytes(16)),
+        (responses.HELLO.decode, bytes(16)),
         (responses.decode_publish_response, b""),
         (responses.decode_read_response, b""),
         (responses.decode_filtered_read_response, b""),
@@ -184,8 +184,8 @@ def test_frame_when_random_then_only_broker_errors_are_raised(name: str, frame: 
         (responses.MetadataResponse.decode, bytes(6)),
         (responses.ClusterMetadataResponse.decode, bytes(10)),
         (responses.ClusterMetadataResponse.decode, bytes(14)),
-        (responses.decode_list_offsets_response, b""),
-        (responses.decode_document, b""),
+        (responses.LISTED_OFFSETS.decode, b""),
+        (layouts.DATA.decode, b""),
     ],
 )
 @pytest.mark.parametrize("count", [2**31 - 1, -1, -(2**31)])

@@ -1,0 +1,256 @@
+"""Layouts: the wire form of a value, declared once for both ways.
+
+Requests of the control plane and their responses are put together from them. What is sent for each
+message set (publishes, reads, fetches of followers) and what names all partitions of a cluster is
+encoded by hand, as that is faster.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from operator import attrgetter
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+from broker.errors import ProtocolError
+from broker.protocol.primitives import Reader, clip, encode_short_string
+from broker.protocol.requests import (
+    RequestType,
+    decode_partition,
+    decode_valid_partition,
+    decode_valid_topic,
+    encode_partition,
+    read_item_count,
+)
+
+T = TypeVar("T")
+E = TypeVar("E", bound=IntEnum)
+
+
+class Layout(NamedTuple, Generic[T]):
+    """The wire form of one kind of value.
+
+    Attributes:
+        encode: returns it.
+        decode: reads it; raises `ProtocolError` if it is cut off, or none.
+        least_bytes: its least length, by which the counts of arrays are validated.
+        number: the `struct` format of a plain number, which is read together with its neighbours.
+    """
+
+    encode: Callable[[T], bytes]
+    decode: Callable[[Reader], T]
+    least_bytes: int
+    number: str = ""
+
+
+def _number(number: str) -> Layout[Any]:
+    layout = struct.Struct(f">{number}")
+    return Layout(layout.pack, lambda reader: reader.fields(layout)[0], layout.size, number)
+
+
+BOOL: Layout[bool] = _number("?")
+INT8: Layout[int] = _number("b")
+INT16: Layout[int] = _number("h")
+INT32: Layout[int] = _number("i")
+INT64: Layout[int] = _number("q")
+STRING = Layout(encode_short_string, Reader.short_string, 2)
+TOPIC = Layout(encode_short_string, decode_valid_topic, 2)
+"""A name that a topic can have, as whoever decodes it looks it up."""
+PARTITION = Layout(encode_partition, decode_partition, 10)
+VALID_PARTITION = Layout(encode_partition, decode_valid_partition, 10)
+"""A partition of a topic that can be; see `TOPIC`."""
+TEXT = Layout(lambda text: encode_short_string(clip(text)), Reader.short_string, 2)
+"""A sentence for people, cut if it is too long."""
+
+
+def mapped(
+    wire: Layout[Any], to_wire: Callable[[T], object], from_wire: Callable[[Any], T]
+) -> Layout[T]:
+    """Return the layout of values that are another value on the wire.
+
+    `from_wire` raises `ValueError` for values that mean nothing.
+    """
+
+    def decode(reader: Reader) -> T:
+        try:
+            return from_wire(wire.decode(reader))
+        except ValueError as error:
+            raise ProtocolError(str(error)) from error
+
+    return Layout(lambda value: wire.encode(to_wire(value)), decode, wire.least_bytes)
+
+
+def enum(kind: type[E], wire: Layout[int], name: str) -> Layout[E]:
+    """Return the layout of an enumeration; `name` says in errors what a number is not."""
+
+    def from_wire(number: int) -> E:
+        try:
+            return kind(number)
+        except ValueError:
+            raise ValueError(f"{number} is no {name}") from None
+
+    return mapped(wire, int, from_wire)
+
+
+def _decode_data(reader: Reader) -> bytes:
+    return bytes(reader.data(reader.int32()))
+
+
+DATA: Layout[bytes] = Layout(lambda data: INT32.encode(len(data)) + data, _decode_data, 4)
+"""Bytes, their number before them."""
+
+
+def array(
+    item: Layout[T], count: Callable[[Reader, int], int] = read_item_count
+) -> Layout[tuple[T, ...]]:
+    """Return the layout of items, their number before them.
+
+    Args:
+        item: of each.
+        count: reads the number, given the least length of an item.
+    """
+    encode_item, decode_item, least_bytes, _ = item
+
+    def encode(items: Iterable[T]) -> bytes:
+        parts = list(map(encode_item, items))
+        return INT32.encode(len(parts)) + b"".join(parts)
+
+    def decode(reader: Reader) -> tuple[T, ...]:
+        return tuple([decode_item(reader) for _ in range(count(reader, least_bytes))])
+
+    return Layout(encode, decode, INT32.least_bytes)
+
+
+def any_count(reader: Reader, item_bytes: int) -> int:
+    """Read the number of items in a response, which may be any; a request has `MAX_ITEMS`."""
+    count = reader.int32()
+    reader.check_count(count, item_bytes)
+    return count
+
+
+def response_list(item: Layout[T]) -> Layout[list[T]]:
+    """Return the layout of the items that a response consists of."""
+    items = array(item, any_count)
+    return mapped(items, tuple, list)
+
+
+def optional(item: Layout[T]) -> Layout[T | None]:
+    """Return the layout of a value that may be missing: an int16 says whether it follows."""
+
+    def encode(value: T | None) -> bytes:
+        return INT16.encode(0) if value is None else INT16.encode(1) + item.encode(value)
+
+    def decode(reader: Reader) -> T | None:
+        return item.decode(reader) if reader.int16() else None
+
+    return Layout(encode, decode, INT16.least_bytes)
+
+
+class Fields:
+    """Fields one after another.
+
+    Args:
+        fields: the layout of each, by the name of the attribute that has its value.
+    """
+
+    __slots__ = ("_steps", "least_bytes", "names")
+
+    def __init__(self, **fields: Layout[Any]) -> None:
+        self.least_bytes = sum(one.least_bytes for one in fields.values())
+        self.names = tuple(fields)
+        self._steps: list[tuple[Callable[[Any], Any], struct.Struct | Layout[Any]]] = []
+        numbers: dict[str, str] = {}
+        for name, layout in fields.items():
+            if layout.number:
+                numbers[name] = layout.number
+            else:
+                self._add_numbers(numbers)
+                self._steps.append((attrgetter(name), layout))
+                numbers = {}
+        self._add_numbers(numbers)
+
+    def _add_numbers(self, numbers: dict[str, str]) -> None:
+        if numbers:
+            get = attrgetter(*numbers)
+            values = get if len(numbers) > 1 else lambda value: (get(value),)
+            self._steps.append((values, struct.Struct(">" + "".join(numbers.values()))))
+
+    def encode(self, value: object) -> bytes:
+        """Return the wire form of the attributes of a value."""
+        return b"".join(
+            step.pack(*get(value)) if isinstance(step, struct.Struct) else step.encode(get(value))
+            for get, step in self._steps
+        )
+
+    def values(self, reader: Reader) -> list[Any]:
+        """Read the values, in the order of the fields."""
+        values: list[Any] = []
+        for _, step in self._steps:
+            if isinstance(step, struct.Struct):
+                values += reader.fields(step)
+            else:
+                values.append(step.decode(reader))
+        return values
+
+    def decode(self, reader: Reader) -> dict[str, Any]:
+        """Read the values, by name.
+
+        Raises:
+            ProtocolError: they are cut off, or one means nothing.
+        """
+        return dict(zip(self.names, self.values(reader), strict=True))
+
+
+def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
+    """Return the layout of a value with fields, which `kind` makes of keyword arguments."""
+    laid_out = Fields(**fields)
+    if getattr(kind, "_fields", ()) == laid_out.names:  # by position is faster
+        return Layout(
+            laid_out.encode, lambda reader: kind(*laid_out.values(reader)), laid_out.least_bytes
+        )
+    return Layout(
+        laid_out.encode, lambda reader: kind(**laid_out.decode(reader)), laid_out.least_bytes
+    )
+
+
+class ControlRequest:
+    """A request whose body is laid out field by field: a dataclass with `TYPE` and `BODY`.
+
+    Attributes:
+        TYPE: starts the frame.
+        VERSION: of the body's layout.
+        BODY: the fields, by the names of the attributes.
+        RESPONSE: the layout of the response's body.
+    """
+
+    __slots__ = ()
+
+    TYPE: ClassVar[RequestType]
+    VERSION: ClassVar[int] = 0
+    BODY: ClassVar[Fields] = Fields()
+    RESPONSE: ClassVar[Layout[Any]]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return self.BODY.encode(self)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> Self:
+        """Read the body.
+
+        Raises:
+            ProtocolError: it is cut off, or a field means nothing.
+        """
+        return cls(**cls.BODY.decode(reader))
+
+
+class ControllerRequest(ControlRequest):
+    """A request that the controller carries out."""
+
+    __slots__ = ()
+
+
+NOTHING: Layout[None] = Layout(lambda _: b"", lambda _: None, 0)
+"""The body of a response that says no more than that the request was carried out."""
+BROKER_IDS: Layout[tuple[int, ...]] = array(INT32)
