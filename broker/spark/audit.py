@@ -32,17 +32,11 @@ class Events(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """Counts of messages by window.
+    """Counts of messages by window."""
 
-    Attributes:
-        counts: messages, each once, and the bytes of all rows.
-        repeated: rows beyond those.
-        timeless_count: rows without a time, and so without a window.
-    """
-
-    counts: dict[AuditWindow, Count]
-    repeated: dict[AuditWindow, int]
-    timeless_count: int
+    counts: dict[AuditWindow, Count]  # messages, each once, and the bytes of all rows
+    repeated: dict[AuditWindow, int]  # rows beyond those
+    timeless_count: int  # rows without a time, and so without a window
 
 
 def tally_events(messages: DataFrame) -> Events:
@@ -79,17 +73,13 @@ def with_payload(loaded: DataFrame) -> DataFrame:
 def count_messages(
     messages: DataFrame, windows: Collection[AuditWindow], *, time_field: str | None = None
 ) -> Counted:
-    """Count messages in the windows that tiers have reported.
+    """Count messages in windows that tiers reported; those of a topic have the same length.
 
     Args:
         messages: rows of topics or of a load: `topic`, `partition`, `offset`, `inner_index` and
-            `value`; those of other topics than the windows' are left out.
-        windows: the reported ones; all windows of a topic are of one length. Messages from before
-            the first one of their topic are left out.
+            `value`. Those of topics without a window, or before the first one, are left out.
+        windows: the reported ones.
         time_field: field of JSON payloads with their time; without one each topic has one window.
-
-    Raises:
-        QueryError: the path of the field is malformed.
     """
     first = {one.topic: one for one in sorted(windows, reverse=True)}
     rows = [(one.topic, one.start_ms, one.end_ms - one.start_ms) for one in first.values()]

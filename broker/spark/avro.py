@@ -3,6 +3,9 @@
 The schema registry is a directory with a file `<id>.avsc` for each schema; fastavro decodes. With a
 reader's schema, values become a column of its Arrow type. As in Spark's `from_avro`, the underlying
 types are resolved, logical types come from the reader's schema, and times of a day stay numbers.
+
+A missing or invalid schema is a `ConfigError`, a payload that does not fit its schema an
+`InvalidMessageError`.
 """
 
 from __future__ import annotations
@@ -62,9 +65,8 @@ def _stored(schema: Any) -> Any:
 def _arrow_type(schema: Any) -> pa.DataType:
     """Return the Arrow type for a schema that fastavro has parsed.
 
-    Raises:
-        ConfigError: there is none: a union of several types, a recursive type, or a decimal of more
-            than 38 digits.
+    There is none for a union of several types, a recursive type, or a decimal of more than 38
+    digits.
     """
     return _Types().of(schema)
 
@@ -126,9 +128,9 @@ def _decimal(schema: dict[str, Any]) -> pa.DataType:
 
 
 class _Defaults:
-    """Replaces the defaults in a reader's schema by values, as fastavro gives them out unchanged.
+    """Replaces the defaults in a reader's schema by values, as fastavro returns them unchanged.
 
-    In JSON bytes are a text with a character for each, as are decimals, by their unscaled number.
+    In JSON, bytes and the unscaled numbers of decimals are text, one character for each byte.
     """
 
     def __init__(self) -> None:
@@ -199,10 +201,6 @@ class SchemaRegistry:
 
     Attributes:
         value_type: Arrow type of the reader's records; None without `reader_id`.
-
-    Raises:
-        ConfigError: the directory does not exist, fastavro is not installed, or the reader's schema
-            has no Arrow type, or a default that is none of its type.
     """
 
     def __init__(self, directory: Path, reader_id: int | None = None) -> None:
@@ -229,11 +227,7 @@ class SchemaRegistry:
             raise ConfigError(f"{path}: {error}") from error
 
     def schema(self, schema_id: int) -> Any:
-        """Return a schema, parsed.
-
-        Raises:
-            ConfigError: its file is missing, or is not a schema.
-        """
+        """Return a schema, parsed."""
         from fastavro.schema import SchemaParseException, UnknownType
 
         if schema_id not in self._schemas:
@@ -248,12 +242,7 @@ class SchemaRegistry:
         return self._schemas[schema_id]
 
     def decode(self, payload: bytes) -> AvroRecord:
-        """Return the record in a payload.
-
-        Raises:
-            InvalidMessageError: the payload is malformed, or is not a record of its schema.
-            ConfigError: the file of its schema is missing.
-        """
+        """Return the record in a payload."""
         from fastavro import schemaless_reader
         from fastavro.read import SchemaResolutionError
 

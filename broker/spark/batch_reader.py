@@ -1,7 +1,7 @@
-"""The batch reader: plans the ranges of a read on the driver; each task reads one range.
+"""The batch reader: plans a read on the driver; each Spark partition is some tasks of the plan.
 
-It has no `pushFilters`: Spark keeps one plan for each data source object, so the filters that were
-pushed last would apply to every reference to a table, in the same query and in later ones.
+No `pushFilters`: Spark keeps one plan for each data source object, so the filters that were pushed
+last would apply to every reference to a table, in the same query and in later ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from broker.spark.workers import keep_imports
 
 
 class BatchReader(DataSourceReader):
-    """Reads the messages that exist when the read is planned; gives the columns of `schema`."""
+    """Reads the messages that exist when the read is planned; returns the columns of `schema`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options

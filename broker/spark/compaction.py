@@ -4,7 +4,8 @@
 
 The new load has the number of the newest one it replaces, and the rows, ranges and counts of all of
 them. Readers see either the old loads or the new one: see `load_output`. A query that has listed
-the old files and not read them yet fails, as they are gone; it never has rows twice.
+the old files and not read them yet fails, as they are gone; it never has rows twice. A compaction
+that fails replaces nothing.
 """
 
 from __future__ import annotations
@@ -32,12 +33,7 @@ FILE_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The plan of a compaction.
-
-    Attributes:
-        replaced: manifests of the loads to replace, oldest first.
-        groups: files to be joined, each group into one.
-    """
+    """The loads to replace, oldest first, and groups of files, each to be joined into one."""
 
     replaced: tuple[Manifest, ...]
     groups: tuple[tuple[StoredFile, ...], ...]
@@ -61,7 +57,7 @@ def compact(
     keep: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Manifest | None:
-    """Join the small files of all loads of an output.
+    """Join the small files of an output; return the new load's manifest, None if there are none.
 
     Args:
         engine: any session of Spark, or processes of this machine.
@@ -70,15 +66,6 @@ def compact(
         keep: number of the newest loads to leave as they are. Joined loads can only be loaded
             again together.
         on_progress: called with the completed fraction.
-
-    Returns:
-        The manifest of the new load; None if there was nothing to join.
-
-    Raises:
-        ConfigError: the target size or the number to keep is out of range.
-        OutputConflictError: the output is in use, or its file system cannot exchange directories.
-        LogCorruptError: a file was changed since it was loaded; nothing is replaced.
-        OSError: there are no loads, or the file system fails; nothing is replaced.
     """
     with prepare_compaction(path, file_bytes=file_bytes, keep=keep) as prepared:
         return None if prepared.plan.is_empty else prepared.run(engine, on_progress)
@@ -87,11 +74,7 @@ def compact(
 def plan_compaction(
     output: LoadOutput, *, file_bytes: int = FILE_BYTES, keep: int = 0
 ) -> CompactionPlan:
-    """Plan a compaction without running it.
-
-    Raises:
-        ConfigError, OutputConflictError, OSError: as for `compact`.
-    """
+    """Plan a compaction without running it."""
     if file_bytes < 1 or keep < 0:
         raise ConfigError("the target size of files is at least 1, and the loads to keep 0")
     if not output.loads_path.is_dir():
@@ -115,11 +98,7 @@ def plan_compaction(
 def prepare_compaction(
     path: Path, *, file_bytes: int = FILE_BYTES, keep: int = 0
 ) -> Iterator[PreparedCompaction]:
-    """Plan a compaction, with its output locked until the block ends; needs no Spark.
-
-    Raises:
-        BrokerError, OSError: as for `compact`.
-    """
+    """Plan a compaction, with its output locked until the block ends; needs no Spark."""
     output = LoadOutput(path)
     plan_compaction(output, file_bytes=file_bytes, keep=keep)  # before anything is created
     with output.locked():
@@ -134,12 +113,7 @@ class PreparedCompaction:
         self._output = output
 
     def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
-        """Join the planned files, and replace the loads by one.
-
-        Raises:
-            BrokerError, OSError: as for `compact`; nothing is replaced.
-            Py4JJavaError: a task failed on Spark (see `jobs.cause_of`); nothing is replaced.
-        """
+        """Join the planned files, and replace the loads by one."""
         self._output.check_exchange()
         staged = self._output.stage()
         replaced = self.plan.replaced

@@ -1,11 +1,11 @@
 """Creations of topics in checkpoints and manifests: offsets of a former topic are not used.
 
-A topic can be deleted and created again under its name. The offsets that were reached in the former
-one mean nothing in the new one, where they may even be valid. The broker that leads a partition
-tells the creation id of its topic; one of Kafka 0.7 has none.
+A topic can be deleted and created again under its name. Offsets reached in the former topic mean
+nothing in the new one, though they may be valid there. The leader of a partition tells the creation
+id of its topic; a broker of Kafka 0.7 has none.
 
-In one and the same topic what was read once stays there until retention removes it. A new leader
-may not know yet that it is committed: it is waited for, and nothing is read again.
+In the same topic, a message that was read once stays until retention removes it. A new leader may
+not know yet that the message is committed: readers wait for that, and read nothing again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from broker.spark.options import Offsets
 from broker.topic import TopicPartition
 
 CreationIds = Mapping[tuple[str, int], str]
-"""The creation ids of topics by topic and home broker, as far as they are known."""
+"""The known creation ids of topics, by topic and home broker."""
 CreationDocument = dict[str, dict[str, str]]
 """Ids as checkpoints and manifests have them: `{"topic": {"0": "ID"}}`."""
 
 
 class Reached(NamedTuple):
-    """The offsets that a load or batch ends at, and the creations that they are of."""
+    """The offsets that a load or batch ended at, and the creations of their topics."""
 
     offsets: Offsets
     creation_ids: CreationIds
@@ -33,12 +33,7 @@ class Reached(NamedTuple):
     def of_former_topics(
         self, present: CreationIds, partitions: Iterable[TopicPartition]
     ) -> set[TopicPartition]:
-        """Return those of some partitions whose topic was created again since they were reached.
-
-        Args:
-            present: the ids of the creations there are.
-            partitions: to be read.
-        """
+        """Return those of some partitions whose topic was created again since they were reached."""
 
         def is_former(one: TopicPartition) -> bool:
             key = one.topic, one.home
@@ -48,17 +43,12 @@ class Reached(NamedTuple):
         return {one for one in partitions if one in self.offsets and is_former(one)}
 
     def is_known(self, partition: TopicPartition) -> bool:
-        """Return whether the creation is known that the offset of a partition is of."""
+        """Return whether the creation is known that a partition's offset belongs to."""
         return (partition.topic, partition.home) in self.creation_ids
 
 
 def check_reached(partition: TopicPartition, offset: int, found: Watermarks) -> None:
-    """Validate that a log has an offset that was reached, or planned, in the same topic.
-
-    Raises:
-        OffsetNotAvailableError: its high watermark is lower, as that of a new leader can be for a
-            while.
-    """
+    """Raise an `OffsetNotAvailableError` if a log is shorter than an offset of the same topic."""
     if found.high_watermark < offset:
         raise OffsetNotAvailableError(
             f"{partition}: offset {offset} was reached, and its leader has a high watermark of "
@@ -69,12 +59,7 @@ def check_reached(partition: TopicPartition, offset: int, found: Watermarks) -> 
 
 
 def text_of_former(offset: int, first: int) -> str:
-    """Return the text of the omission of a partition that is of a topic created again.
-
-    Args:
-        offset: reached in the former topic.
-        first: the log start offset.
-    """
+    """Return the text for an offset reached in a former topic; the new one starts at `first`."""
     return (
         f"offset {offset} was reached, and the topic was deleted and created again since; it "
         f"starts at {first} now"
@@ -82,7 +67,7 @@ def text_of_former(offset: int, first: int) -> str:
 
 
 def joined_ids(known: CreationIds, present: CreationIds) -> CreationIds:
-    """Return the ids to store: those there are, or where none is known, those that were stored."""
+    """Return the ids to store: the present ones, else the ones stored before."""
     return {**known, **present}
 
 
@@ -98,11 +83,7 @@ def to_creation_document(
 
 
 def from_creation_document(document: Mapping[str, Mapping[str, str]]) -> CreationIds:
-    """Return the ids in a document.
-
-    Raises:
-        ValueError: the id of a broker is no number.
-    """
+    """Return the ids in a document."""
     return {
         (topic, int(home)): creation_id
         for topic, homes in document.items()

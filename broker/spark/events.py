@@ -8,6 +8,9 @@ A stream needs a watermark: how far an event may be behind the newest one and st
 Without it Spark would keep the state of every window. A stream emits each window once, when the
 watermark has passed its end; later events of that window are not counted. A join of streams also
 needs the maximum difference in time of two matching events.
+
+Tables of events have the columns `key`, `time` and `text`, and optionally `value`. Arguments out of
+range, and streams where a batch is needed or the reverse, are a `QueryError`.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 _OF_VALUES = {"sum": fn.sum, "average": fn.avg, "minimum": fn.min, "maximum": fn.max}
 COLUMNS = ("start", "end", "key", "messages", *_OF_VALUES)
-"""Columns of the counts; those after `messages` are there if events have a value."""
+"""Columns of the counts; those after `messages` exist if events have a value."""
 
 
 def count_windows(
@@ -38,15 +41,11 @@ def count_windows(
     """Count the events of each key in windows of one length, aligned to 1970.
 
     Args:
-        events: has the columns `key` and `time`, and optionally `value`; those without a time are
-            left out.
+        events: those without a time are left out.
         length_ms: length of a window, at least 1.
         slide_ms: distance between the starts of windows, 1 to `length_ms`, which is the default;
             with less, an event counts in several windows.
         watermark_ms: how late an event of a stream may be.
-
-    Raises:
-        QueryError: a length is out of range, or a stream has no watermark.
     """
     slide_ms = length_ms if slide_ms is None else slide_ms
     if not 0 < slide_ms <= length_ms:
@@ -61,14 +60,7 @@ def count_windows(
 def count_sessions(events: DataFrame, gap_ms: int, *, watermark_ms: int | None = None) -> DataFrame:
     """Count the events of each key in sessions.
 
-    Args:
-        events: has the columns `key` and `time`, and optionally `value`; those without a time are
-            left out.
-        gap_ms: a session ends when its key has no event for this time, at least 1.
-        watermark_ms: how late an event of a stream may be.
-
-    Raises:
-        QueryError: the gap is out of range, or a stream has no watermark.
+    A session ends when its key has had no event for `gap_ms`, at least 1.
     """
     if gap_ms < 1:
         raise QueryError(f"sessions cannot have a gap of {gap_ms} ms: it is at least 1 ms")
@@ -83,14 +75,10 @@ def count_late(
     slide_ms: int | None = None,
     gap_ms: int | None = None,
 ) -> int:
-    """Return how many events of a batch have a window, or a session, that a watermark has closed.
+    """Return how many events of a batch are in a window or session that a watermark has closed.
 
-    Args:
-        events: has the column `time`.
-        watermark_ms: milliseconds since 1970.
-        length_ms: length of a window, with `slide_ms` as for `count_windows`.
-        slide_ms: distance between the starts of windows.
-        gap_ms: instead of a length: that of sessions, as for `count_sessions`.
+    The watermark is in milliseconds since 1970. Windows are as for `count_windows`, sessions
+    (`gap_ms` instead of `length_ms`) as for `count_sessions`.
     """
     micros = fn.unix_micros("time")
     if length_ms is None:
@@ -104,11 +92,7 @@ def count_late(
 
 
 def _with_watermark(events: DataFrame, watermark_ms: int | None, column: str = "time") -> DataFrame:
-    """Set the watermark of a stream; a batch is returned unchanged.
-
-    Raises:
-        QueryError: a stream has no watermark.
-    """
+    """Set the watermark of a stream; a batch is returned unchanged."""
     if not events.isStreaming:
         return events
     if watermark_ms is None or watermark_ms < 0:
@@ -134,12 +118,6 @@ def largest(counts: DataFrame, count: int, by: str = "messages") -> DataFrame:
         counts: of a batch, as `count_windows` returns them.
         count: number of keys of a window, at least 1; of equal ones the first by name are taken.
         by: a column with numbers; rows where it is null come last.
-
-    Returns:
-        Rows by window, the largest first.
-
-    Raises:
-        QueryError: the table is a stream, or has no such column, or the number is out of range.
     """
     if counts.isStreaming:
         raise QueryError("a stream cannot be ranked: rank what it has written")
@@ -158,7 +136,7 @@ def _interval(length_ms: int) -> str:
 
 
 How = Literal["inner", "left"]
-"""Whether events of the left side without a match are dropped, or kept with nulls."""
+"""Events of the left side without a match are dropped (`inner`), or kept with nulls (`left`)."""
 _OF_EVENTS = ("key", "time", "text")
 
 
@@ -170,20 +148,10 @@ def join_topics(
     watermark_ms: int | None = None,
     how: How = "inner",
 ) -> DataFrame:
-    """Return pairs of events of the same key.
+    """Return pairs of events of the same key: `key`, `left_time`, `left`, `right_time`, `right`.
 
-    Args:
-        left: has the columns `key`, `time` and `text`.
-        right: the same columns; both are streams, or neither is.
-        within_ms: maximum difference in time of a pair; required for streams.
-        watermark_ms: how late events of a stream may be.
-        how: `inner` drops events of `left` without a match; `left` keeps them.
-
-    Returns:
-        The columns `key`, `left_time`, `left`, `right_time`, `right`.
-
-    Raises:
-        QueryError: a stream is joined with a batch or without `within_ms`, or that is negative.
+    Both sides are streams, or neither is. `within_ms` is the maximum difference in time of a pair,
+    required for streams; `watermark_ms` says how late events of a stream may be.
     """
     if left.isStreaming != right.isStreaming:
         raise QueryError("a stream of a topic is joined with a stream, or with a table")
@@ -216,20 +184,10 @@ def _side(events: DataFrame, name: str, watermark_ms: int | None) -> DataFrame:
 def join_table(
     events: DataFrame, table: DataFrame, column: str, *, how: How = "inner"
 ) -> DataFrame:
-    """Return events with the rows of a table for their keys.
+    """Return events with the rows of a table, a batch, for their keys.
 
-    Args:
-        events: of a batch or a stream; has the columns `key`, `time` and `text`.
-        table: a batch.
-        column: column of the table that is compared, as text, with the key.
-        how: `inner` drops events without a row; `left` keeps them.
-
-    Returns:
-        `key`, `time`, `text`, and the other columns of the table, prefixed with `table_` if they
-        have one of these three names.
-
-    Raises:
-        QueryError: the table lacks the column, or is a stream.
+    `column` of the table is compared, as text, with the key. Its other columns follow `key`, `time`
+    and `text`, prefixed with `table_` if they have one of these names.
     """
     if table.isStreaming:
         raise QueryError("a table to join with is a batch")

@@ -35,34 +35,20 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """Format of times in messages.
+    """Format of times in messages."""
 
-    Attributes:
-        pattern: for Spark's parser; None for `AUTO`.
-        has_zone: whether times include their zone.
-        has_year: whether times include their year.
-        has_century: whether the year has four digits.
-        zone: zone of times that include none.
-    """
-
-    pattern: str | None = None
+    pattern: str | None = None  # for Spark's parser; None for `AUTO`
     has_zone: bool = False
     has_year: bool = True
-    has_century: bool = True
-    zone: str = "UTC"
+    has_century: bool = True  # the year has four digits
+    zone: str = "UTC"  # of times without one
 
 
 def parse_time_format(text: str = AUTO, zone: str = "UTC") -> TimeFormat:
-    """Parse a time format.
+    """Parse `auto`, or directives of `strptime`, such as `%d/%b/%Y:%H:%M:%S %z`.
 
     Numbers may lack leading zeros, and several spaces count as one, as in `Dec  4` of system logs.
-
-    Args:
-        text: `auto`, or directives of `strptime`, such as `%d/%b/%Y:%H:%M:%S %z`.
-        zone: zone of times that include none, such as `Europe/Paris`.
-
-    Raises:
-        QueryError: a directive or the zone is unknown.
+    `zone` is that of times without one, such as `Europe/Paris`.
     """
     try:
         ZoneInfo(zone)
@@ -114,7 +100,7 @@ def _quote(text: str) -> str:
 
 _YEARS_BACK = 9  # February 29 is up to eight years back
 _MILLISECONDS_FROM = 1e11
-"""Numbers below are seconds since 1970, as `broker.tools.audit.json_time` has it."""
+"""Numbers below are seconds since 1970, as in `broker.tools.audit.json_time`."""
 _POSSIBLE_MS = (-62_135_596_800_000, 253_402_300_799_000)
 """Years 1 to 9999; other numbers are not times."""
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -131,11 +117,11 @@ class EventFields:
     Attributes:
         key_field: field of a JSON object, nested ones separated by dots, such as `.user.id`.
         time_field: the same for the time.
-        pattern: alternative to all fields: a regular expression with groups named `key`, `time` and
+        pattern: instead of fields: a regular expression with groups named `key`, `time` and
             `value`, searched for in the text.
         time_format: format of the time.
-        year: year of times that include none; if None, the newest in which the time is not in the
-            future. A day ahead is not, as times may lack their zone.
+        year: year of times without one; None for the newest in which the time is at most a day in
+            the future, as times may lack their zone.
         value_field: field with a number, for sums and averages.
     """
 
@@ -157,9 +143,6 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
 
     A key, time or value is null if a message has none, a key or time also if `fields` does not name
     it. A value is a finite number.
-
-    Raises:
-        QueryError: a field or the pattern is malformed, or the pattern has no group that is used.
     """
     text = text_of(fn.col("value"))
     named = {"key": fields.key_field, "time": fields.time_field, "value": fields.value_field}
@@ -180,22 +163,17 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
 
 
 def _finite(text: Column) -> Column:
-    """Return text as a number, null if it is none."""
     number = _number(text)
     return fn.when(fn.abs(number) < fn.lit(float("inf")), number)
 
 
 def _number(text: Column) -> Column:
-    """Return text as a number, null if it is none: Spark would take `12d` for one, as Java does."""
+    """Return text as a number, null if it is none: Spark would accept `12d`, as Java does."""
     return fn.when(text.rlike(_NUMBER), text.try_cast("double"))
 
 
 def json_field(text: Column, path: str) -> Column:
-    """Return a field of JSON objects as text, null if a message lacks it.
-
-    Raises:
-        QueryError: the path is malformed.
-    """
+    """Return a field of JSON objects as text, null if a message lacks it."""
     names = path.removeprefix(".").split(".")
     if not all(names) or any("'" in name for name in names):
         raise QueryError(f"'{path}' is not the path of a JSON field; valid: .user.id")
@@ -243,10 +221,7 @@ def _time(text: Column, fields: EventFields) -> Column:
 
 
 def _in_century(time: Column, form: TimeFormat) -> Column:
-    """Return times of years 00 to 68 as they are, and of 2069 to 2099 as of 1969 to 1999.
-
-    So does `strptime`, as POSIX has it.
-    """
+    """Keep years 00 to 68, and move 2069 to 2099 to 1969 to 1999, as `strptime` and POSIX do."""
     local = time if form.has_zone else fn.from_utc_timestamp(time, form.zone)
     former = local - fn.expr("interval 100 years")
     if not form.has_zone:

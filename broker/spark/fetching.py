@@ -1,4 +1,4 @@
-"""The chunks of a range from brokers: from its leader, or whoever leads it after that one."""
+"""Fetches a range from its leader, and from the next leader if that one is lost."""
 
 from __future__ import annotations
 
@@ -35,21 +35,14 @@ _LOSSES = (
     RequestTimeoutError,
     ShuttingDownError,
 )
-"""What a read gets whose leader is gone, or has handed over."""
+"""Errors of a read whose leader is lost, or has resigned."""
 
 
 def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> Iterator[Chunk]:
-    """Fetch a range from its leader; if another broker leads it meanwhile, from that one.
+    """Fetch a range from its planned leader, or from the broker that leads the partition by now.
 
-    Args:
-        leader: the one that was planned, and brokers that know who leads after it.
-        whole: the range.
-        fetch_bytes: how much to request at a time.
-
-    Raises:
-        DataLossError: some of it is gone since it was planned.
-        BrokerUnreachableError, RequestTimeoutError, ServerError: no leader gives anything for as
-            long as a response may take, or it refuses.
+    Bytes deleted since the plan are a `DataLossError`. If no leader returns data for as long as a
+    response may take, the last error is raised.
     """
     partition, timeout_s = whole.partition, leader.connection.timeout_s
     offset = whole.start
@@ -69,7 +62,7 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
                     for ready in reader.polls():
                         for one in ready:
                             chunk = Chunk(partition, one.offset, one.data)
-                            one.take(len(chunk.data))  # whoever gets the chunk joins the messages
+                            one.take(len(chunk.data))  # the caller joins partial messages
                             offset = one.offset
                             yield chunk
                             progress_s = time.monotonic()
@@ -86,16 +79,12 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
                 if time.monotonic() - progress_s >= timeout_s:
                     raise _stopped(whole, offset, error) from error
                 time.sleep(_RETRY_WAIT_S)
-                with suppress(*_LOSSES):  # then the leader known is tried again
+                with suppress(*_LOSSES):  # else the known leader is tried again
                     cluster.find_leaders([partition.topic])
 
 
 def log_start(leader: LeaderAddress, partition: TopicPartition) -> int:
-    """Return the present log start offset of a partition.
-
-    Raises:
-        BrokerError: its leader fails.
-    """
+    """Return the present log start offset of a partition."""
     with closing(_PlannedCluster(leader)) as cluster:
         return _first_offset(cluster, partition)
 
@@ -106,12 +95,9 @@ def _first_offset(cluster: _PlannedCluster, partition: TopicPartition) -> int:
 
 
 def _without_progress(cluster: _PlannedCluster, whole: ByteRange) -> BrokerError:
-    """Return the error for a range of which nothing has come for as long as a leader may take.
+    """Return the error for a range whose leader returned no data in time for a response.
 
-    A new leader learns from its followers how much is committed, which takes it a while.
-
-    Raises:
-        BrokerError: the leader fails.
+    A new leader learns from its followers how much is committed, which takes a while.
     """
     with OffsetLister(cluster, cluster.connect) as offsets:
         end = offsets.latest(whole.partition)
@@ -127,11 +113,7 @@ def _stopped(whole: ByteRange, offset: int, error: BrokerError) -> BrokerError:
 
 
 class _PlannedCluster(Cluster):
-    """The leader of a partition as it was planned; once that is lost, as brokers say.
-
-    Args:
-        planned: the leader, and brokers to ask.
-    """
+    """The planned leader of a partition; once that is lost, the cluster as its brokers know it."""
 
     def __init__(self, planned: LeaderAddress) -> None:
         self._planned = planned
@@ -139,12 +121,10 @@ class _PlannedCluster(Cluster):
         self._has_moved = False
 
     def close(self) -> None:
-        """Close the connections that were used to ask."""
         if self._asked is not None:
             self._asked.close()
 
     def connect(self, address: BrokerAddress) -> Connection:
-        """Return a connection to a broker, opened with the first request."""
         connection = self._planned.connection.connect(address)
         connection.client_id = "pylogctl-spark"
         return connection
@@ -156,31 +136,24 @@ class _PlannedCluster(Cluster):
         return self._asked
 
     def brokers(self) -> list[BrokerAddress]:
-        """Return the live brokers, by id."""
         return self._brokers().brokers()
 
     def topics(self) -> list[str]:
-        """Return the topics, by name."""
         return self._brokers().topics()
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions."""
         return self._brokers().partitions(topic)
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves the partition."""
         return self._brokers().leader(partition) if self._has_moved else self._planned.address
 
     def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the leader as far as is known, without asking."""
         if self._asked is None:
             return self._planned.address.id
         return self._asked.leader_id(partition)
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Ask who leads the partitions of topics."""
         return self._brokers().find_leaders(topics)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the broker called the leader until now is not."""
         self._brokers().note_leader(partition, broker_id)

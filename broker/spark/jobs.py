@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     TaskEngine: TypeAlias = SparkSession | LocalProcesses
-    """What runs the tasks of a job: a cluster or processes of this machine, with equal results."""
+    """Runs the tasks of a job: a cluster or processes of this machine, with equal results."""
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -49,17 +49,10 @@ def run_tasks(
 ) -> list[Result]:
     """Run a function for each task, and return the results in the order of tasks.
 
-    Args:
-        engine: any session of Spark, or processes of this machine.
-        work: a function of a module, or a `functools.partial` of one. Spark may run it more than
-            once for a task, also concurrently; one successful result is returned.
-        tasks: arguments of `work`; they are pickled and sent to executors.
-        on_progress: called with the completed fraction.
-
-    Raises:
-        Py4JJavaError: all attempts of a task failed on Spark; `cause_of` finds the cause. With
-            Spark Connect it is a `PySparkException`.
-        Exception: a task failed with it, on this machine.
+    `work` is a function of a module, or a `functools.partial` of one; it and the tasks are pickled.
+    Spark may run it more than once for a task, also concurrently; one successful result is
+    returned. On this machine, the exception of a task is raised; on Spark a `Py4JJavaError`, with
+    Spark Connect a `PySparkException`: `cause_of` finds the cause.
     """
     if not tasks:
         return []
@@ -218,10 +211,8 @@ def _task_counts(tracker: StatusTracker, group: str) -> TaskCounts:
 def watched_query(spark: SparkSession, on_tasks: Callable[[TaskCounts], None]) -> Iterator[None]:
     """Report the tasks of all jobs that the block starts; cancel them if it fails.
 
-    Args:
-        spark: a session with a `sparkContext`.
-        on_tasks: called periodically on another thread; more tasks become known as stages are
-            planned.
+    `on_tasks` is called periodically on another thread; more tasks become known as stages are
+    planned.
     """
     context = spark.sparkContext
     with _job_group(context, "query") as group, _polled(context, group, on_tasks):
@@ -229,25 +220,20 @@ def watched_query(spark: SparkSession, on_tasks: Callable[[TaskCounts], None]) -
 
 
 def make_interruptible(gateway: JavaGateway, on_thread: Callable[[], None]) -> None:
-    """Make all calls of the main thread through a gateway end when a signal handler raises.
+    """Let a signal handler that raises end all calls of the main thread through a gateway.
 
-    The JVM continues with the interrupted call; the caller has to cancel it.
-
-    Args:
-        gateway: to the JVM.
-        on_thread: called first on each thread that calls for the main one, as the JVM keeps some
-            state for each thread. It must not raise.
+    The JVM continues with the interrupted call; the caller has to cancel it. `on_thread` is called
+    first on each thread that calls for the main one, as the JVM keeps some state for each thread.
+    It must not raise.
     """
     client = gateway._gateway_client
     client.send_command = _Caller(client, on_thread)
 
 
 def finished(work: Callable[[], Result], undo: Callable[[Result], None]) -> Result:
-    """Return the result of work that must not be left half done.
+    """Run work to its end on a new thread, even if the caller is interrupted; return the result.
 
-    Args:
-        work: runs to its end on a thread of its own, even if the caller is interrupted.
-        undo: reverts the result of an interrupted call.
+    `undo` reverts the result of an interrupted call.
     """
     doing: Future[Result] = Future()
 
@@ -275,7 +261,7 @@ def finished(work: Callable[[], Result], undo: Callable[[Result], None]) -> Resu
 
 
 class _Caller:
-    """Calls the JVM: on the calling thread, or for the main thread on one beside it."""
+    """Calls the JVM: on the calling thread, or for the main thread on another one."""
 
     def __init__(self, client: JavaClient, on_thread: Callable[[], None]) -> None:
         self._client = client
@@ -322,10 +308,10 @@ _POSITION = re.compile(r"\bline (\d+),? (pos|position) (\d+)")
 def cause_of(failure: BaseException) -> BrokerError:
     """Return the `BrokerError` that caused a failure of a plan, a task or a streaming query.
 
-    A failure without one becomes a `QueryError` if the query is invalid, else a `SparkFailedError`
-    with Spark's first line.
+    Other failures become a `QueryError` if the query is invalid, else a `SparkFailedError` with
+    Spark's first line.
     """
-    from pyspark.errors import PySparkException  # late: without PySpark commands say so
+    from pyspark.errors import PySparkException  # late: commands load this module without it, too
 
     if isinstance(failure, BrokerError):
         return failure
@@ -339,7 +325,7 @@ def cause_of(failure: BaseException) -> BrokerError:
     ):
         return QueryError(f"{_located(text)}{_reason_of(failure)}")
     if causes := list(_CAUSE.finditer(text)):
-        # of an iterator over rows the JVM's exception comes as it is, with its stack
+        # an iterator over rows raises the JVM's exception unchanged, with its stack
         located = _located(text[causes[-1].start(2) :])
         is_of_query = causes[-1][3].startswith(_OF_THE_QUERY)
         return QueryError(located) if is_of_query else SparkFailedError(located)
@@ -349,7 +335,7 @@ def cause_of(failure: BaseException) -> BrokerError:
 
 
 def _reason_of(failure: PySparkException) -> str:
-    """Return what can be said of a column that only Spark's Kafka source has."""
+    """Return why a column is missing, if only Spark's Kafka source has it."""
     if not (failure.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
         return ""
     from broker.spark.schema import kafka_column_hint  # late: it needs PySpark

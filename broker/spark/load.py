@@ -65,8 +65,7 @@ class LoadRequest:
         avro_reader: id of the schema that all Avro records are resolved to; values then have its
             type instead of JSON (`parquet` only).
         skips_corrupt: omit messages that are damaged or cannot be decoded, and record that.
-        file_bytes: target size of files: smaller ones of a topic and day are joined; 0 to keep the
-            files as tasks write them.
+        file_bytes: target size of files: smaller ones of a topic and day are joined; 0 joins none.
         rewinds: retire the loads that have data past the start in the options, and load it again.
     """
 
@@ -93,7 +92,7 @@ class LoadRequest:
 
 
 def payload_text(schemas: Path | None, avro_reader: int | None) -> str:
-    """Return what a load makes of payloads, as its layout has it."""
+    """Return how a load stores payloads, as its layout has it."""
     if schemas is None:
         return "bytes"
     return "avro" if avro_reader is None else f"avro of schema {avro_reader}"
@@ -102,33 +101,18 @@ def payload_text(schemas: Path | None, avro_reader: int | None) -> str:
 def run_load(
     engine: TaskEngine, request: LoadRequest, on_progress: OnProgress | None = None
 ) -> Manifest | None:
-    """Load messages that were not loaded yet.
+    """Load messages that were not loaded yet, and return the manifest; None if there are none.
 
-    Args:
-        engine: any session of Spark, or processes of this machine, which take the same time to
-            read and write, and less to start.
-        request: what to load, and where to.
-        on_progress: called with the completed fraction.
-
-    Returns:
-        The manifest of the load; None if there was nothing to load.
-
-    Raises:
-        ConfigError: the request is invalid.
-        OutputConflictError: the output is in use, or has another layout.
-        DataLossError: messages to load are gone.
-        BrokerError: a broker fails, or a message is corrupt.
+    `engine` is any session of Spark, or processes of this machine, which take the same time to read
+    and write, and less to start. `on_progress` is called with the completed fraction. A load that
+    fails commits nothing.
     """
     with prepare_load(request) as prepared:
         return None if prepared.plan.is_empty else prepared.run(engine, on_progress)
 
 
 def look_at_load(request: LoadRequest) -> LoadPlan:
-    """Plan a load without running it.
-
-    Raises:
-        BrokerError: as for `run_load`.
-    """
+    """Plan a load without running it."""
     output = _checked_output(request)
     return plan_load(request.options, output, rewinds=request.rewinds)
 
@@ -138,9 +122,6 @@ def prepare_load(request: LoadRequest, *, clock: Clock | None = None) -> Iterato
     """Plan a load, with its output locked until the block ends.
 
     Needs no Spark, so that an invalid request fails before Spark is started.
-
-    Raises:
-        BrokerError: as for `run_load`.
     """
     output = _checked_output(request)
     with output.locked():
@@ -175,13 +156,7 @@ class PreparedLoad:
         self._clock = clock
 
     def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
-        """Load the planned ranges, and commit the load.
-
-        Raises:
-            LogCorruptError: the tasks did not load the whole plan; nothing is committed.
-            Py4JJavaError: a task failed on Spark (see `jobs.cause_of`); nothing is committed.
-            BrokerError, OSError: a task failed on this machine; nothing is committed.
-        """
+        """Load the planned ranges, and commit the load unless a task fails."""
         started_ms = self._clock.time_ms()
         staged = self._output.stage()
         work = partial(load_range, settings=self._settings(staged))
@@ -229,11 +204,7 @@ class PreparedLoad:
 
 
 def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, ...]:
-    """Join the results of tasks by partition, and validate that they cover the plan exactly.
-
-    Raises:
-        LogCorruptError: a range is missing or was loaded twice.
-    """
+    """Join the results of tasks by partition, and validate that they cover the plan exactly."""
     ranges = {one.partition: one for one in plan.read.ranges}
     notes: dict[ByteRange, list[Omission]] = {}
     bridges = []

@@ -37,7 +37,7 @@ _ENCODINGS = {
     "inner_index": "DELTA_BINARY_PACKED",
     "crc": "PLAIN",
 }
-"""How columns of Parquet are stored whose values hardly repeat; others begin with a dictionary."""
+"""Encodings of Parquet columns whose values hardly repeat; others begin with a dictionary."""
 
 
 class StoredFile(NamedTuple):
@@ -55,10 +55,10 @@ class StoredFile(NamedTuple):
 def small_file_groups(
     files: Iterable[StoredFile], target_bytes: int
 ) -> list[tuple[StoredFile, ...]]:
-    """Return the files to be joined, each group into one file.
+    """Return groups of small files, each to be joined into one file of at most the target size.
 
-    Files under half the target size are small. A group has at least two, of one topic and day, in
-    the order given, and together at most the target size.
+    Files under half the target size are small. A group has two or more of one topic and day, in the
+    order given.
     """
     groups: list[tuple[StoredFile, ...]] = []
     by_folder: dict[str, list[StoredFile]] = {}
@@ -79,16 +79,9 @@ def small_file_groups(
 
 
 def join_files(group: Sequence[StoredFile], directory: Path) -> tuple[LoadedFile, ...]:
-    """Join files of one topic and day, and return the new files, synced.
+    """Join files of one format, topic and day into new files below `directory`, and sync those.
 
-    Args:
-        group: the files, all of one format, which stay as they are.
-        directory: directory of the load for the new files; Parquet files with other columns than
-            the one before start another new file.
-
-    Raises:
-        LogCorruptError: a file is not as it was written.
-        OSError: a file cannot be read or written.
+    The old files stay. Parquet files with other columns than the one before start another new file.
     """
     kind = _KIND_BY_SUFFIX[group[0].path.suffix]
     done = []
@@ -121,10 +114,7 @@ def _check_unchanged(source: StoredFile) -> None:
 
 
 def escape_name(name: str) -> str:
-    """Escape a partition value for the name of a directory, as Spark does.
-
-    Source: Spark 4 `ExternalCatalogUtils.escapePathName`.
-    """
+    """Escape a directory name as Spark 4 does (`ExternalCatalogUtils.escapePathName`)."""
     return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
 
 

@@ -45,25 +45,15 @@ class ManifestError(OutputConflictError):
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
-    """The part of a load from one partition.
-
-    Attributes:
-        partition: the partition.
-        start: start offset, a message boundary.
-        end: end offset, where the next load starts.
-        message_count: number of rows.
-        payload_bytes: size of the payloads as stored in the log.
-        crc_sum: sum of the CRC-32 of all payloads, for comparison with independent counts.
-        left_out: omitted bytes, between start and end or before start.
-    """
+    """The part of a load from one partition."""
 
     partition: TopicPartition
-    start: int
-    end: int
-    message_count: int = 0
-    payload_bytes: int = 0
-    crc_sum: int = 0
-    left_out: tuple[Omission, ...] = ()
+    start: int  # a message boundary
+    end: int  # where the next load starts
+    message_count: int = 0  # rows
+    payload_bytes: int = 0  # as stored in the log
+    crc_sum: int = 0  # of the CRC-32 of all payloads, for comparison with independent counts
+    left_out: tuple[Omission, ...] = ()  # between start and end, or before start
 
     def plus(self, other: PartitionLoad) -> PartitionLoad:
         """Return the sum of this and `other`, the load of the next range."""
@@ -90,27 +80,16 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The manifest of a load; times are in milliseconds since 1970.
+    """The manifest of a load; times are in milliseconds since 1970."""
 
-    Attributes:
-        number: number of the load, from 1.
-        layout: group, format and other properties common to all loads of an output.
-        started_ms: start of the load.
-        finished_ms: end of the load.
-        partitions: loaded ranges.
-        offsets: start offsets of the next load, for every partition ever loaded.
-        files: all data files.
-        creation_ids: creations of the topics that `offsets` are of, as far as they are known.
-    """
-
-    number: int
-    layout: Mapping[str, str]
+    number: int  # from 1
+    layout: Mapping[str, str]  # group, format and others, common to all loads of an output
     started_ms: int
     finished_ms: int
     partitions: tuple[PartitionLoad, ...]
-    offsets: Offsets
+    offsets: Offsets  # start of the next load, for every partition ever loaded
     files: tuple[LoadedFile, ...]
-    creation_ids: CreationIds = field(default_factory=dict)
+    creation_ids: CreationIds = field(default_factory=dict)  # of the topics in `offsets`, if known
 
     @property
     def message_count(self) -> int:
@@ -159,11 +138,7 @@ def _partition_document(one: PartitionLoad) -> dict[str, Any]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read a load's manifest.
-
-    Raises:
-        ManifestError: it is missing or invalid.
-    """
+    """Read a load's manifest."""
     try:
         document = json.loads(path.read_text())
         if document["version"] != _VERSION:
@@ -196,11 +171,7 @@ def _partition_load(document: Mapping[str, Any]) -> PartitionLoad:
 
 
 def joined(parts: Iterable[PartitionLoad]) -> tuple[PartitionLoad, ...]:
-    """Join the loads of adjacent ranges into one for each partition.
-
-    Raises:
-        LogCorruptError: there is a gap or overlap; the load must not be committed.
-    """
+    """Join the loads of adjacent ranges into one for each partition, without gap or overlap."""
     whole: dict[TopicPartition, PartitionLoad] = {}
     for part in sorted(parts, key=lambda one: (one.partition, one.start)):
         before = whole.get(part.partition)
@@ -216,11 +187,7 @@ def joined(parts: Iterable[PartitionLoad]) -> tuple[PartitionLoad, ...]:
 def check_same_layout(
     output: str, there: Mapping[str, str], wanted: Mapping[str, str], advice: str
 ) -> None:
-    """Validate that the loads of an output have the layout of the load to be added.
-
-    Raises:
-        OutputConflictError: they have another one; the text names the difference.
-    """
+    """Validate that the loads of an output have the layout of the load to be added."""
     for name in [*wanted, *there]:
         if there.get(name) != wanted.get(name):
             raise OutputConflictError(
@@ -242,12 +209,7 @@ def _load_name(number: int, digits: int = 10) -> str:
 
 
 class LoadOutput:
-    """An output directory, created by the first load.
-
-    Raises:
-        ConfigError: the path is a URL, such as `s3://..`.
-        OutputConflictError: the directory has files other than loads.
-    """
+    """An output directory, created by the first load; it has no files but those of loads."""
 
     def __init__(self, path: Path | str) -> None:
         if _SCHEME.match(str(path)):
@@ -297,11 +259,7 @@ class LoadOutput:
         return {int(one[1]): one[0] for one in found if one}
 
     def manifest(self, number: int) -> Manifest:
-        """Return the manifest of a committed load.
-
-        Raises:
-            ManifestError: it is missing or invalid.
-        """
+        """Return the manifest of a committed load."""
         return read_manifest(self.load_path(number) / MANIFEST_NAME)
 
     def last(self) -> Manifest | None:
@@ -310,23 +268,14 @@ class LoadOutput:
         return self.manifest(numbers[-1]) if numbers else None
 
     def check_layout(self, layout: Mapping[str, str]) -> None:
-        """Validate that the loads here have the layout of the load to be added.
-
-        Raises:
-            OutputConflictError: they have another one; the text names the difference.
-        """
+        """Validate that the loads here have the layout of the load to be added."""
         last = self.last()
         if last is not None:
             check_same_layout(str(self.path), last.layout, layout, "name another directory")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the output until the block ends; remove staging before and after it.
-
-        Raises:
-            OutputConflictError: another load, or a compaction, is running.
-            OSError: the directory cannot be created or written.
-        """
+        """Lock the output until the block ends; remove staging before and after it."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / _LOCK).open("ab") as file:
             try:
@@ -352,14 +301,8 @@ class LoadOutput:
     def commit(self, staged: Path, manifest: Manifest, retiring: Sequence[int] = ()) -> Path:
         """Make a load visible by a rename, and return its directory; the lock must be held.
 
-        Args:
-            staged: directory of the load; its files are synced already.
-            manifest: manifest of the load; files it does not name are removed.
-            retiring: numbers of the loads to retire first.
-
-        Raises:
-            OutputConflictError: a load with this number exists.
-            OSError: the file system failed, and the load is not visible.
+        Files of `staged` are synced already; those that the manifest does not name are removed. The
+        loads of `retiring` are retired first.
         """
         _finish(staged, manifest)
         self.loads_path.mkdir(exist_ok=True)
@@ -376,11 +319,7 @@ class LoadOutput:
         return target
 
     def check_exchange(self) -> None:
-        """Validate that directories can be exchanged here; the lock must be held.
-
-        Raises:
-            OutputConflictError: the file system cannot do it.
-        """
+        """Validate that directories can be exchanged here; the lock must be held."""
         first, second = self.stage(), self.stage()
         try:
             exchange(first, second)
@@ -394,21 +333,10 @@ class LoadOutput:
         second.rmdir()
 
     def replace(self, numbers: Sequence[int], staged: Path, manifest: Manifest) -> Path:
-        """Make a load visible in the place of others, in one step; the lock must be held.
+        """Replace loads by one, in one step, and return its directory; the lock must be held.
 
-        The loads that are replaced are removed; the files of all others are linked, not copied.
-
-        Args:
-            numbers: numbers of the loads to replace.
-            staged: directory of the new load; its files are synced already.
-            manifest: its manifest, with the number of the newest load to replace; files it does
-                not name are removed.
-
-        Returns:
-            The directory of the load.
-
-        Raises:
-            OSError: the file system failed; the loads are as they were.
+        The manifest has the number of the newest load to replace; for `staged` see `commit`. The
+        replaced loads are removed; the files of all others are linked, not copied.
         """
         _finish(staged, manifest)
         names = self._names()
@@ -439,7 +367,7 @@ class LoadOutput:
 
 
 def _finish(staged: Path, manifest: Manifest) -> None:
-    """Write the manifest of a staged load, and make the load durable."""
+    """Write the manifest of a staged load, and sync the load."""
     _remove_unnamed(staged, {one.path for one in manifest.files})
     write_atomically(staged / MANIFEST_NAME, manifest.to_json().encode())
     _sync_directories(staged)

@@ -23,23 +23,14 @@ _UNCUT = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """The plan of a load.
-
-    Attributes:
-        number: number of the load.
-        read: ranges and tasks.
-        known: end offsets of the earlier loads that are not retired.
-        retiring: numbers of the loads that are retired.
-        absent: selected partitions that were loaded before and no longer exist.
-        creation_ids: creations of the topics, of all partitions ever loaded.
-    """
+    """The plan of a load."""
 
     number: int
     read: ReadPlan
-    known: Offsets
-    retiring: tuple[int, ...] = ()
-    absent: tuple[TopicPartition, ...] = ()
-    creation_ids: CreationIds = field(default_factory=dict)
+    known: Offsets  # end offsets of the earlier loads, but for those to be retired
+    retiring: tuple[int, ...] = ()  # numbers of loads
+    absent: tuple[TopicPartition, ...] = ()  # selected and loaded before; no longer exist
+    creation_ids: CreationIds = field(default_factory=dict)  # of all topics ever loaded
 
     @property
     def size_bytes(self) -> int:
@@ -67,24 +58,12 @@ class LoadPlan:
 
 
 def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False) -> LoadPlan:
-    """Plan a load.
+    """Plan a load from the end of the last one, in new partitions from the start in the options.
 
-    A partition starts at the end of the last load, or if it was never loaded at the start in the
-    options, by default its log start offset.
-
-    Args:
-        options: options of the read.
-        output: directory of the loads.
-        rewinds: retire the loads that have data past the start in the options, and load it again
-            from the end of the remaining loads, or for a partition that those do not have, from
-            the start of the first retired load.
-
-    Raises:
-        ConfigError: a bound is invalid, or a partition of a retired load would not be loaded again.
-        DataLossError: messages to load are gone, and `failOnDataLoss` is set.
-        OffsetNotAvailableError: a leader does not have what was loaded from a former one, and has
-            not caught up in the time that a response may take.
-        BrokerError: a topic does not exist, or cannot be reached.
+    With `rewinds` the loads that have data past the start in the options are retired, and their
+    data is loaded again: from the end of the remaining loads, or for a partition that those do not
+    have, from the start of the first retired load. A leader that lacks messages loaded from a
+    former one has `timeoutMs` to catch up.
     """
 
     def attempt(planner: Planner) -> LoadPlan:
@@ -107,16 +86,7 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
 
 
 def plan_next(options: ReadOptions, number: int, reached: Reached) -> LoadPlan:
-    """Plan a load that follows others.
-
-    Args:
-        options: options of the read; their start applies to partitions that were not reached.
-        number: number of the load.
-        reached: by the last load.
-
-    Raises:
-        ConfigError, DataLossError, BrokerError: as for `plan_load`.
-    """
+    """Plan load `number` from reached offsets, other partitions from the start in the options."""
 
     def attempt(planner: Planner) -> LoadPlan:
         whole = _uncut(planner, options)
@@ -127,7 +97,7 @@ def plan_next(options: ReadOptions, number: int, reached: Reached) -> LoadPlan:
 
 
 def _with_planner(options: ReadOptions, attempt: Callable[[Planner], LoadPlan]) -> LoadPlan:
-    """Plan, and again while a new leader does not know yet what is committed."""
+    """Plan, and again while a new leader does not know yet how much is committed."""
     with open_planner(options) as planner:
         return repeated(
             lambda: attempt(planner),
@@ -166,7 +136,7 @@ def _planned(
 
 
 def _is_same_topic(partition: TopicPartition, reached: Reached, present: CreationIds) -> bool:
-    """Return whether the offsets known of a partition, not of a former topic, are of this one."""
+    """Return whether the reached offset of a partition is known to be of the present topic."""
     if partition in reached.offsets:
         return reached.is_known(partition)
     return (partition.topic, partition.home) in present
@@ -222,15 +192,7 @@ def _plan_from(
     starts: Offsets,
     confirmed: Offsets,
 ) -> ReadPlan:
-    """Plan the wanted ranges from other starts.
-
-    Args:
-        planner: open.
-        options: of the read.
-        wanted: the ranges.
-        starts: in the place of theirs.
-        confirmed: offsets that are known to have been high watermarks in the same topics.
-    """
+    """Plan the wanted ranges from other starts; `confirmed` goes to `Planner.plan` as `reached`."""
     options = replace(options, max_partition_bytes=options.max_partition_bytes or _TASK_BYTES)
     begins = {one.partition: starts[one.partition] for one in wanted}
     ends = {one.partition: max(starts[one.partition], one.end) for one in wanted}

@@ -7,8 +7,8 @@ The commit of a load has its number, layout and the end offsets of all partition
 `tables`); the next load starts at the offsets of the newest note. A load that is killed has
 committed all or nothing. Of two loads at the same time one is committed, and the other fails.
 
-A table that has rows, and no note, is refused: notes go with the commits that a table drops in the
-course of time. Then the start of the read must be given.
+A table that has rows, and no note, is refused, unless the start of the read is given: notes go with
+the commits, of which a table drops the oldest ones.
 """
 
 from __future__ import annotations
@@ -66,18 +66,10 @@ _ADVICE = "name another table"
 
 @dataclass(frozen=True, slots=True)
 class TableLoadRequest:
-    """The parameters of a load into a table.
+    """The parameters of a load into a table; the others are as in `load.LoadRequest`.
 
     Attributes:
         target: the table; made with partitions by topic and date if it does not exist.
-        options: options of the read; their start applies to partitions that were never loaded.
-        dates: determines the day of a message.
-        group: name of the consumer of these loads; a table belongs to one group.
-        schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None to copy
-            payloads unchanged.
-        avro_reader: id of the schema that all Avro records are resolved to; values then have its
-            type instead of JSON.
-        skips_corrupt: omit messages that are damaged or cannot be decoded.
         has_start: whether the start of the read was chosen for this load.
     """
 
@@ -101,17 +93,9 @@ class TableLoadRequest:
 
 
 def run_table_load(spark: SparkSession, request: TableLoadRequest) -> Manifest | None:
-    """Load messages that the table does not have yet.
+    """Load messages that the table does not have yet; return None if there are none.
 
-    Returns:
-        The manifest of the load, without files; None if there was nothing to load.
-
-    Raises:
-        ConfigError: the request is invalid, or the package of the format is missing.
-        OutputConflictError: another load was committed at the same time, or the table has loads of
-            another layout, or rows and no offsets.
-        DataLossError: messages to load are gone.
-        BrokerError: a broker fails, a message is corrupt, or the table cannot be written.
+    A load that fails commits nothing. The manifest names no files.
     """
     prepared = prepare_table_load(spark, request)
     return None if prepared.plan.is_empty else prepared.run()
@@ -120,11 +104,7 @@ def run_table_load(spark: SparkSession, request: TableLoadRequest) -> Manifest |
 def prepare_table_load(
     spark: SparkSession, request: TableLoadRequest, *, clock: Clock | None = None
 ) -> PreparedTableLoad:
-    """Plan a load.
-
-    Raises:
-        BrokerError: as for `run_table_load`.
-    """
+    """Plan a load."""
     if is_remote(spark):
         raise ConfigError("a session of Spark Connect cannot load into a table")
     if request.avro_reader is not None and request.schemas is None:
@@ -140,7 +120,7 @@ def prepare_table_load(
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a table has: the number and the end offsets of its last load."""
+    """The state of a table: the number and the end offsets of its last load."""
 
     number: int
     reached: Reached
@@ -207,12 +187,7 @@ class PreparedTableLoad:
         self._clock = clock
 
     def run(self) -> Manifest:
-        """Load the planned ranges in one commit.
-
-        Raises:
-            OutputConflictError: another load was committed first; nothing of this one is.
-            BrokerError: a task failed, or the table cannot be written; nothing is committed.
-        """
+        """Load the planned ranges in one commit."""
         request = self._request
         started_ms = self._clock.time_ms()
         parts = self._spark.sparkContext.accumulator({}, _Parts())
@@ -258,7 +233,7 @@ class PreparedTableLoad:
         return numbers.mapInArrow(make, _schema_of(request))
 
     def _check_committed(self, note_id: str) -> None:
-        """Validate that the newest load is this one: Delta leaves out a load that it has."""
+        """Validate that the newest load is this one: Delta ignores a load whose number it has."""
         target = self._request.target
         last = read_commits(self._spark, target).last_note
         if last is None or _read_note(last, target)["id"] != note_id:
@@ -311,7 +286,7 @@ def _value_type(request: TableLoadRequest) -> DataType:
 
 
 def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """Return a type with the only unit of times that Spark has."""
+    """Return a type with times in microseconds, the only unit that Spark has."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
     if pa.types.is_struct(kind):

@@ -51,32 +51,19 @@ _ONE = pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(array("i", [1]))
 
 @dataclass(frozen=True, slots=True)
 class RowSettings:
-    """How all tasks of a load make rows of messages.
-
-    Attributes:
-        dates: determines the day of a message.
-        schemas: directory of Avro schemas; None to copy payloads unchanged.
-        avro_reader: id of the schema that Avro records are resolved to; None to write JSON.
-        read: settings of the read; with `crc` `skip`, undecodable messages are omitted, too.
-    """
+    """How all tasks of a load make rows of messages."""
 
     dates: DateRule
-    schemas: Path | None
-    avro_reader: int | None
-    read: TaskSettings
+    schemas: Path | None  # directory of Avro schemas; None to copy payloads unchanged
+    avro_reader: int | None  # id of the schema that records are resolved to; None to write JSON
+    read: TaskSettings  # with `crc` `skip`, undecodable messages are omitted, too
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """Settings common to all tasks of a load into files.
+    """Settings common to all tasks of a load into files."""
 
-    Attributes:
-        directory: staging directory, shared by all executors.
-        file_format: format of the files.
-        rows: how rows are made of messages.
-    """
-
-    directory: Path
+    directory: Path  # in staging, shared by all executors
     file_format: FileFormat
     rows: RowSettings
 
@@ -109,12 +96,7 @@ class TaskResult(NamedTuple):
 
 
 def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
-    """Write the messages of a range into files.
-
-    Raises:
-        OSError: a file cannot be read or written.
-        BrokerError: as for `RangeRows`.
-    """
+    """Write the messages of a range into files."""
     files = RangeFiles(settings.directory, task.range, settings.file_format)
     rows = RangeRows(task, settings.rows)
     try:
@@ -129,14 +111,8 @@ def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
 class RangeRows:
     """The messages of a range as rows by their day, with an account of every byte.
 
-    Iterate once, to the end; then `part` has the account. The columns are those of `_ROWS`.
-
-    Raises:
-        InvalidMessageError: a message is corrupt or undecodable, and `crc` is `fail`.
-        LogCorruptError: a byte of the range was neither loaded nor reported as omitted.
-        DataLossError: a part of the range is gone.
-        BrokerError: the broker fails.
-        OSError: a file cannot be read.
+    Iterate once, to the end; then `part` has the account. A byte that is neither loaded nor
+    reported as omitted is a `LogCorruptError`. The columns are those of `_ROWS`.
     """
 
     def __init__(self, task: ReadTask, settings: RowSettings) -> None:
@@ -166,7 +142,7 @@ class RangeRows:
 
     @property
     def part(self) -> PartitionLoad:
-        """Return the account of the range, which was read to its end."""
+        """Return the account of the range, after it was read to its end."""
         assert self._part is not None
         return self._part
 
@@ -272,11 +248,7 @@ class Chain:
         self._gaps: list[tuple[int, int]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Follow the rows of a batch, in their order.
-
-        Raises:
-            LogCorruptError: a row starts before the one before it ends.
-        """
+        """Follow the rows of a batch, in their order."""
         if not batch.num_rows:
             return
         offset, following = batch.column("offset"), batch.column("next_offset")
@@ -296,15 +268,7 @@ class Chain:
     def finish(
         self, omitted: Iterable[Omission], has_no_message: Callable[[ByteRange], bool]
     ) -> None:
-        """Validate that the range was read to its end, and that all gaps are accounted for.
-
-        Args:
-            omitted: bytes that were reported as omitted.
-            has_no_message: returns whether the bytes of a gap are valid without a message.
-
-        Raises:
-            LogCorruptError: the range is incomplete.
-        """
+        """Validate that the range was read to its end; a gap is an omission or has no message."""
         self._jump(self._position, self._source.end)
         missing = _without_neighbours((one.start, one.end) for one in omitted)
         for start, end in self._gaps:
@@ -346,8 +310,8 @@ class DateRule:
             match if it has none, is the time.
         time_format: directives of `datetime.strptime`; None for ISO 8601, or seconds, milliseconds
             or microseconds since 1970.
-        year: year of times that include none; if None, the newest in which the day is at most the
-            day after the load.
+        year: year of times without one; None for the newest in which the day is at most the day
+            after the load.
     """
 
     load_day: str
@@ -396,7 +360,7 @@ class DateRule:
             found = _field_of(_json(payload) if record is None else record, self.field)
         elif self.pattern is not None:
             match = re.search(self.pattern.encode(), payload)
-            part = match and match[1 if match.re.groups else 0]  # a group may have matched nothing
+            part = match and match[1 if match.re.groups else 0]  # None: the group did not take part
             found = None if part is None else part.decode("utf-8", "replace")
         else:
             return self.load_day

@@ -3,8 +3,8 @@
     with LocalProcesses(4) as engine:
         run_load(engine, request)
 
-Processes are started when there are several tasks, and used again. They end with their parent,
-also if that is killed.
+Processes are started when there are several tasks, and used again. They end with their parent, also
+if that is killed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def core_count() -> int:
 
 
 class _Failed(NamedTuple):
-    """What a process sends instead of a result."""
+    """The error of a task, which a process sends instead of a result."""
 
     error: Exception
 
@@ -71,11 +71,9 @@ class _Worker(NamedTuple):
 
 
 class LocalProcesses:
-    """Runs tasks, in this process or in up to `count` processes.
+    """Runs tasks in up to `count` processes; with 1 in this process.
 
-    Args:
-        count: number of processes, at least 1; with 1, tasks run in this process. Default: the
-            cores that this process may use.
+    `count` is at least 1; default: the number of cores that this process may use.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -96,16 +94,9 @@ class LocalProcesses:
     ) -> list[Result]:
         """Run a function for each task, and return the results in the order of tasks.
 
-        The first task that fails ends the others.
-
-        Args:
-            work: a function of a module, or a `functools.partial` of one.
-            tasks: arguments of `work`; they are pickled.
-            on_progress: called with the completed fraction after each task.
-
-        Raises:
-            TaskProcessError: a process was killed.
-            Exception: a task failed with it.
+        `work` is a function of a module, or a `functools.partial` of one; it and the tasks are
+        pickled. The first task that fails ends the others, and its exception is raised;
+        `TaskProcessError` if a process was killed.
         """
         report = on_progress or _ignore
         if min(self._count, len(tasks)) < 2:
@@ -117,7 +108,7 @@ class LocalProcesses:
         try:
             return self._run_on_workers(work, tasks, report)
         except BaseException:
-            self.close()  # tasks that are still running are of no use
+            self.close()  # the results of running tasks are not needed
             raise
 
     def close(self) -> None:
@@ -160,7 +151,7 @@ def _ignore(_: float) -> None:
 
 
 def _start_worker() -> _Worker:
-    # not fork: the caller may have threads, whose locks a child would inherit in their state
+    # not fork: a child would inherit the locks of the caller's threads, some of them locked
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     resource_tracker.ensure_running()  # its start would unblock the signal
@@ -173,7 +164,7 @@ def _start_worker() -> _Worker:
 
 @contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Have signals that end the program wait: a child started half complains on stderr."""
+    """Delay signals that end the program: a child that is half started complains on stderr."""
     if threading.current_thread() is not threading.main_thread():  # handlers do not run here
         yield
         return
@@ -194,7 +185,7 @@ def _signals_deferred() -> Iterator[None]:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT, for children started in the block, too: the parent ends them."""
+    """Block SIGINT, also for children started in the block, which the parent ends."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -220,10 +211,10 @@ def _serve(connection: Connection) -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Have the C library keep memory that is freed, where it can be told to.
+    """Let the C library keep memory that is freed, if it can (glibc).
 
-    Tasks free the batches of a row group at once. Given back to the system, the memory costs a page
-    fault for each page when the next row group asks for it.
+    Tasks free the batches of a row group at once. If the memory is returned to the system, the next
+    row group costs a page fault for each of its pages.
     """
     import ctypes  # late: only these processes need it
 

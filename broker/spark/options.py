@@ -1,8 +1,8 @@
 """Options of the data source `pylog`: text of Spark to typed values, and back.
 
-Spark hands a data source nothing but text. It is parsed here, once, on the driver; the rest of this
-package works with the values. `ReadOptions.to_options` and `WriteOptions.to_options` are the way
-back, for programs that have values and start a read or write through Spark.
+Spark hands a data source only text. It is parsed once, on the driver; the rest of this package
+works with the values. `to_options` is the way back, for programs that start a read or write through
+Spark. Malformed text raises a `ConfigError` that names the option.
 
 Names follow Spark's Kafka source where the meaning is the same. Imports little and opens nothing:
 Spark imports this module on every look-up of a format.
@@ -93,11 +93,7 @@ _HINTS = {
 
 
 def partition_of(topic: str, name: str) -> TopicPartition:
-    """Return the partition of a topic that is named `HOME-INDEX`, such as `0-3`.
-
-    Raises:
-        ConfigError: the name is malformed.
-    """
+    """Return the partition of a topic that is named `HOME-INDEX`, such as `0-3`."""
     home, dash, index = name.partition("-")
     if not dash or not home.isdecimal() or not index.isdecimal():
         raise ConfigError(f"'{name}' is no partition of '{topic}'; valid: HOME-INDEX, such as 0-3")
@@ -105,11 +101,7 @@ def partition_of(topic: str, name: str) -> TopicPartition:
 
 
 def parse_offsets(text: str, option: str, *, minimum: int = EARLIEST) -> Offsets:
-    """Return the numbers by partition in an option such as `{"topic": {"0-0": 123}}`.
-
-    Raises:
-        ConfigError: it has another form, or a number below the minimum.
-    """
+    """Return the numbers by partition in an option such as `{"topic": {"0-0": 123}}`."""
     try:
         document = json.loads(text)
         items = [
@@ -126,11 +118,7 @@ def parse_offsets(text: str, option: str, *, minimum: int = EARLIEST) -> Offsets
 
 
 def parse_assignment(text: str, option: str) -> frozenset[TopicPartition]:
-    """Return the partitions in an option such as `{"topic": ["0-0", "1-0"]}`.
-
-    Raises:
-        ConfigError: it has another form.
-    """
+    """Return the partitions in an option such as `{"topic": ["0-0", "1-0"]}`."""
     try:
         document = json.loads(text)
         names = [(topic, name) for topic, names in document.items() for name in list(names)]
@@ -154,11 +142,7 @@ def to_document(offsets: Mapping[TopicPartition, int]) -> OffsetDocument:
 
 
 def from_document(document: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Return the offsets in a document.
-
-    Raises:
-        ConfigError: a partition's name is malformed: the document is another source's.
-    """
+    """Return the offsets in a document; malformed partition names are those of another source."""
     return {
         partition_of(topic, name): offset
         for topic, offsets in document.items()
@@ -198,17 +182,11 @@ _CODECS = {one.name.lower(): one for one in Codec}
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where messages are read or written: brokers, a ZooKeeper, or segment files; one of them.
-
-    Attributes:
-        brokers: a static list.
-        zookeeper: `HOST:PORT[,..][/CHROOT]`; brokers and topics are found in its registry.
-        paths: segment files, directories that have some below them, and patterns.
-    """
+    """Where messages are read or written: brokers, a ZooKeeper, or segment files; one is set."""
 
     brokers: tuple[BrokerAddress, ...] = ()
-    zookeeper: str | None = None
-    paths: tuple[Path, ...] = ()
+    zookeeper: str | None = None  # HOST:PORT[,..][/CHROOT]
+    paths: tuple[Path, ...] = ()  # segment files, directories above them, and patterns
 
     def to_options(self) -> dict[str, str]:
         """Return the option of the data source for this."""
@@ -225,10 +203,7 @@ def _address_text(broker_id: int, host: str, port: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selected topics or partitions: by name, by pattern, or one by one; all if nothing is set.
-
-    `partitions` may be empty, which selects none.
-    """
+    """Selected topics or partitions; all if nothing is set, none if `partitions` is empty."""
 
     topics: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
@@ -265,12 +240,11 @@ class Bound:
     """Where reading starts or ends in each partition.
 
     Attributes:
-        option: the option it comes from, for messages.
-        default: an offset, `EARLIEST` or `LATEST`, or milliseconds since 1970.
-        by_partition: other numbers for some partitions; if there are any, all must be there.
-        is_time: whether the numbers are times.
-        offset_of: asked for the offset of each partition instead, when the read is planned; for
-            offsets that no number or time can name, such as 100 messages before the end.
+        option: the option it comes from, for error messages.
+        default: an offset, `EARLIEST` or `LATEST`; with `is_time` milliseconds since 1970.
+        by_partition: the same for each partition that is read; empty if `default` is for all.
+        offset_of: finds the offset when the read is planned, where no number or time can name it,
+            such as 100 messages before the end.
     """
 
     option: str
@@ -280,11 +254,7 @@ class Bound:
     offset_of: Callable[[TopicPartition, BoundaryFinder], int] | None = None
 
     def value(self, partition: TopicPartition) -> int:
-        """Return the number for one partition.
-
-        Raises:
-            ConfigError: there are numbers for partitions, but none for this one.
-        """
+        """Return the number for one partition; raise a `ConfigError` if only others have one."""
         if not self.by_partition:
             return self.default
         if partition not in self.by_partition:
@@ -334,10 +304,7 @@ class ConnectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options of a read; the table in `broker/spark/__init__.py` says what they mean.
-
-    None stands for the default of whoever reads, where that depends on who it is.
-    """
+    """Options of a read; the table in `broker/spark/__init__.py` says what they mean."""
 
     where: Where
     selection: Selection = ALL_TOPICS
@@ -345,7 +312,7 @@ class ReadOptions:
     ending: Bound = UP_TO_END
     fail_on_data_loss: bool = True
     crc: Crc = Crc.FAIL
-    max_partition_bytes: int | None = None
+    max_partition_bytes: int | None = None  # the default of the reader: 1 GiB, in loads 64 MiB
     min_partitions: int | None = None
     max_trigger_bytes: int | None = None
     fetch_bytes: int = _FETCH_BYTES
@@ -354,16 +321,11 @@ class ReadOptions:
 
     @property
     def task_bytes(self) -> int:
-        """Return the most bytes of a task."""
+        """Return the maximum bytes of a task."""
         return self.max_partition_bytes or _GIB
 
     def between(self, starts: Offsets, ends: Offsets) -> ReadOptions:
-        """Return options that read exactly these ranges of partitions, and no other partition.
-
-        Args:
-            starts: first offsets, `EARLIEST` or `LATEST`, by partition.
-            ends: likewise the offsets to stop at, of the same partitions.
-        """
+        """Return options for these ranges only; bounds may be `EARLIEST` or `LATEST`."""
         return replace(
             self,
             selection=Selection(partitions=frozenset(starts)),
@@ -396,25 +358,14 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Options of a write.
+    """Options of a write, from the same table."""
 
-    Attributes:
-        where: no segment files.
-        topic: None if each row names its own.
-        codec: of the message sets.
-        batch_bytes: bytes of payload in a message set.
-        retries: how often a set is sent again, at most; None for any number.
-        staging_path: directory that keeps message sets until it is known which attempts of tasks
-            succeeded; None to send them at once.
-        connection: timeouts.
-    """
-
-    where: Where
-    topic: str | None = None
+    where: Where  # not segment files
+    topic: str | None = None  # None: each row names its own
     codec: Codec = Codec.NONE
     batch_bytes: int = _BATCH_BYTES
-    retries: int | None = None
-    staging_path: Path | None = None
+    retries: int | None = None  # of a message set; None: until the producer's delivery timeout
+    staging_path: Path | None = None  # None: tasks send at once; see `writer`
     connection: ConnectionOptions = ConnectionOptions()
 
     def to_options(self) -> dict[str, str]:
@@ -439,15 +390,7 @@ def _flag_text(flag: bool) -> str:
 
 
 def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -> ReadOptions:
-    """Parse the options of a read.
-
-    Args:
-        options: as Spark hands them over; names are found whatever their case.
-        is_stream: for a stream, which starts at the end unless told otherwise, and has no end.
-
-    Raises:
-        ConfigError: one is unknown, malformed, missing or contradicts another.
-    """
+    """Parse the options of a read; a stream starts at `latest` by default, and has no end."""
     values = _Values(options)
     values.drop_without_effect()
     values.check_names((*_BOTH, *_READ_ONLY, *_OF_SPARK))
@@ -479,20 +422,12 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -
 
 
 def parse_crc(options: Mapping[str, str]) -> Crc:
-    """Parse the option `crc`, and no other.
-
-    Raises:
-        ConfigError: its value is unknown.
-    """
+    """Parse the option `crc`, and no other."""
     return _Values(options).choice("crc", _CRCS, Crc.FAIL)
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Parse the options of a write.
-
-    Raises:
-        ConfigError: one is unknown, malformed or missing.
-    """
+    """Parse the options of a write."""
     values = _Values(options)
     values.check_names((*_BOTH, *_WRITE_ONLY, *_OF_SPARK))
     where = _parse_where(values)
@@ -513,7 +448,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 class _Values:
-    """Options by name, whatever their case; None for those that are not set."""
+    """Options by name in any case; None for those that are not set."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
@@ -527,7 +462,7 @@ class _Values:
     def drop_without_effect(self) -> None:
         for name, reason in _WITHOUT_EFFECT.items():
             if name == "includeHeaders" and self.flag(name):
-                continue  # it would have one
+                continue  # `check_names` refuses it
             if self._values.pop(name.lower(), None) is not None:
                 logger.warning("the option %s has no effect: %s", name, reason)
 
@@ -609,11 +544,7 @@ def _parse_where(values: _Values) -> Where:
 
 
 def parse_brokers(text: str, option: str) -> tuple[BrokerAddress, ...]:
-    """Parse a static list of brokers.
-
-    Raises:
-        ConfigError: an address is malformed.
-    """
+    """Parse a static list of brokers."""
     from broker.client.connection import parse_broker_list  # late: see the module's docstring
 
     try:
@@ -639,12 +570,7 @@ def _parse_selection(values: _Values, *, is_required: bool) -> Selection:
 
 
 def parse_topics(text: str) -> Selection:
-    """Return the selection of topics named in a list with commas.
-
-    Raises:
-        ConfigError: it names none.
-        InvalidTopicError: no topic can have such a name.
-    """
+    """Return the selection of topics named in a list with commas."""
     topics = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
     if not topics:
         raise ConfigError("subscribe names no topic")
@@ -654,11 +580,7 @@ def parse_topics(text: str) -> Selection:
 
 
 def parse_topic_pattern(text: str, option: str) -> re.Pattern[str]:
-    """Compile a regular expression for whole names of topics.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """Compile a regular expression for whole names of topics."""
     try:
         return re.compile(text)
     except re.error as error:

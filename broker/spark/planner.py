@@ -2,6 +2,7 @@
 
 Runs on the driver. `open_planner` opens brokers, ZooKeeper or segment files once; all plans of a
 job are made while they are open. Lists offsets and finds message boundaries; reads no messages.
+Requested messages that are gone raise a `DataLossError` if `failOnDataLoss` is set.
 """
 
 from __future__ import annotations
@@ -63,20 +64,12 @@ _BUNDLE_BYTES = 128 << 20  # as in Spark's own readers of files
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """The ranges and tasks of a batch.
+    """The ranges and tasks of a batch."""
 
-    Attributes:
-        ranges: one for each partition; together they are all that is read.
-        tasks: the ranges, without gaps, cut.
-        omissions: bytes that were asked for and are not there.
-        absent: a text for each broker that is known to have, or have had, a selected topic, and is
-            down.
-    """
-
-    ranges: tuple[ByteRange, ...]
-    tasks: tuple[ReadTask, ...]
-    omissions: tuple[Omission, ...]
-    absent: tuple[str, ...] = ()
+    ranges: tuple[ByteRange, ...]  # one for each partition
+    tasks: tuple[ReadTask, ...]  # the ranges without gaps between segment files, cut
+    omissions: tuple[Omission, ...]  # requested bytes that the logs do not have
+    absent: tuple[str, ...] = ()  # texts: brokers that are down and have or had a selected topic
 
     @property
     def homes(self) -> list[int]:
@@ -97,7 +90,10 @@ class LogPositions(Protocol):
         """Return where segments start, oldest first, and the end as the last item."""
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Return a segment's start: the last not after the time, or the first after it."""
+        """Return a segment's start: the last not after a time, or `rounded_up` the first after it.
+
+        None if there is no such segment. `time_ms` is in milliseconds since 1970.
+        """
 
     def boundary_before(self, partition: TopicPartition, position: int) -> int:
         """Return the message boundary at or before a position."""
@@ -117,15 +113,9 @@ class OpenCluster(NamedTuple):
 def open_cluster(
     where: Where, connection: ConnectionOptions, *, on_absent: OnAbsent = log_absent
 ) -> Iterator[OpenCluster]:
-    """Open a cluster for as long as the block lasts.
+    """Open the cluster of brokers or a ZooKeeper until the block ends.
 
-    Args:
-        where: brokers or ZooKeeper.
-        connection: timeouts.
-        on_absent: called with the error of each broker that is listed and does not answer.
-
-    Raises:
-        RegistryUnreachableError: ZooKeeper does not answer.
+    `on_absent` is called with the error of each broker that is listed and does not respond.
     """
     assert not where.paths
     leader_wait_s = connection.timeout_s  # a killed broker leads until its session expires
@@ -156,19 +146,9 @@ def repeated(
     timeout_s: float,
     *,
     is_temporary: Callable[[BrokerError], bool],
-    between: Callable[[], object] = lambda: None,
+    between: Callable[[], object] = lambda: None,  # called before each further attempt
 ) -> _T:
-    """Ask a cluster, and again while it refuses for a reason that goes away; log that once.
-
-    Args:
-        question: asks, and returns the answer.
-        timeout_s: for how long.
-        is_temporary: returns whether an error goes away.
-        between: called before the question is asked again.
-
-    Raises:
-        BrokerError: of the last attempt.
-    """
+    """Ask a cluster again while errors are temporary, for `timeout_s`; log each kind once."""
     deadline_s = time.monotonic() + timeout_s
     logged: set[type[BrokerError]] = set()
     while True:
@@ -197,11 +177,7 @@ def selected_partitions(cluster: Cluster, selection: Selection) -> list[TopicPar
 
 
 def existing_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
-    """Return the partitions of a selection, all of which must exist.
-
-    Raises:
-        TopicNotFoundError: a topic or partition named does not exist.
-    """
+    """Return the partitions of a selection; each topic and partition that it names must exist."""
     found = selected_partitions(cluster, selection)
     _check_all_found(selection, found, absent="not found", hint="; is its broker away?")
     return found
@@ -220,15 +196,10 @@ def _check_all_found(
 
 
 def plan_read(options: ReadOptions, *, may_lack_brokers: bool = False) -> ReadPlan:
-    """Plan a batch read of what there is now; opens and closes what that takes.
+    """Plan a batch read of the messages that exist now.
 
-    Args:
-        options: of the read.
-        may_lack_brokers: plan even if a known broker is not registered, and `failOnDataLoss` set.
-
-    Raises:
-        BrokerUnreachableError: a broker that has a selected topic is down.
-        BrokerError: as for `Planner.plan`.
+    With `failOnDataLoss` it is an error if a broker that has a selected topic is down; with
+    `may_lack_brokers` only if that broker is of a static list.
     """
     with open_planner(options) as planner:
         plan = planner.plan(options)
@@ -239,11 +210,7 @@ def plan_read(options: ReadOptions, *, may_lack_brokers: bool = False) -> ReadPl
 
 @contextmanager
 def open_planner(options: ReadOptions) -> Iterator[Planner]:
-    """Open brokers, ZooKeeper or segment files, to plan reads of them.
-
-    Raises:
-        BrokerError: a broker, ZooKeeper or a file fails, or a path does not exist.
-    """
+    """Open brokers, ZooKeeper or segment files, to plan reads of them."""
     if options.where.paths:
         with _storage_errors():
             logs = FileLogs(options.where.paths)
@@ -280,18 +247,10 @@ class Planner(ABC):
         self._positions = positions
 
     def plan(self, options: ReadOptions, reached: Offsets | None = None) -> ReadPlan:
-        """Plan a read.
+        """Plan a read of the cluster or files that this planner has open.
 
-        Args:
-            options: of the read; where they read is what this planner has open.
-            reached: offsets that are known to have been high watermarks in the same topics.
-
-        Raises:
-            ConfigError: bounds make no sense on the partitions there are.
-            OffsetNotAvailableError: a high watermark is below the offset in `reached`.
-            DataLossError: messages asked for are gone, and `failOnDataLoss` is set.
-            TopicNotFoundError: a topic, or partition, does not exist.
-            BrokerError: a broker, ZooKeeper or a file fails.
+        `reached` has offsets that were high watermarks in the same topics: an
+        `OffsetNotAvailableError` is raised for a high watermark below them.
         """
         partitions = self._existing(options.selection)
         absent = self._absent(options.selection)
@@ -319,7 +278,7 @@ class Planner(ABC):
         return ReadPlan(tuple(ranges), tuple(tasks), tuple(omissions), absent)
 
     def creation_ids(self, partitions: Collection[TopicPartition]) -> CreationIds:
-        """Return the ids of the creations of partitions' topics, as far as they are known."""
+        """Return the known ids of the creations of partitions' topics."""
         return {}
 
     @abstractmethod
@@ -332,7 +291,7 @@ class Planner(ABC):
 
     @abstractmethod
     def _present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
-        """Return the parts of a range that are there, and add what is not to the omissions."""
+        """Return the parts of a range that exist, and add the missing parts to the omissions."""
 
     @abstractmethod
     def _location(self, one: ByteRange) -> Location:
@@ -365,7 +324,7 @@ class _BrokerPlanner(Planner):
         if not isinstance(cluster, RegistryCluster):
             return tuple(self._absent_listed)
         if selection.partitions is not None:
-            return ()  # all of them exist
+            return ()  # `_existing` has found all of them
         topics = selection.topics or [one for one in cluster.topics() if selection.has_topic(one)]
         by_home: dict[int, list[str]] = {}
         for topic, homes in sorted(cluster.absent_homes(topics).items()):
@@ -420,12 +379,7 @@ class _FilePlanner(Planner):
 
 
 class Leaders:
-    """The leaders of partitions, each asked for once.
-
-    Args:
-        cluster: knows them.
-        connection: timeouts of the executors' connections.
-    """
+    """The leaders of partitions, each looked up once, with timeouts for executors."""
 
     def __init__(self, cluster: Cluster, connection: ConnectionOptions) -> None:
         self._cluster = cluster
@@ -444,7 +398,7 @@ class Leaders:
 
 
 class Resolved(NamedTuple):
-    """The part of a range asked for that the log has, and the parts it has not."""
+    """The part of a requested range that the log has, and the parts that it lacks."""
 
     range: ByteRange
     omissions: tuple[Omission, ...] = ()
@@ -458,18 +412,11 @@ def resolve(
     *,
     reached: int = 0,
 ) -> Resolved:
-    """Return the range that two bounds mean on a partition.
+    """Return the range that two bounds mean on a partition, clipped to its log.
 
-    Args:
-        partition: which.
-        starting: where to start; a time means the start of the last segment not written after it.
-        ending: where to end; a time means the start of the first segment written after it.
-        positions: of the log.
-        reached: an offset that is known to have been a high watermark in the same topic.
-
-    Raises:
-        ConfigError: an offset is inside a message, or the end lies before the start.
-        OffsetNotAvailableError: the high watermark is below `reached`.
+    As a start, a time means the start of the last segment not written after it; as an end, the
+    start of the first segment written after it. An offset inside a message is a `ConfigError`.
+    `reached` is an offset that was a high watermark in the same topic.
     """
     found = positions.watermarks(partition)
     check_reached(partition, reached, found)
@@ -516,13 +463,7 @@ def _offset(
 
 
 def clip(wanted: ByteRange, first: int, last: int) -> Resolved:
-    """Return the part of a range that a log has, and the parts it has not.
-
-    Args:
-        wanted: the range.
-        first: the log start offset.
-        last: the high watermark.
-    """
+    """Return the part of a range between log start (`first`) and high watermark (`last`)."""
     partition, start, end = wanted.partition, wanted.start, wanted.end
     omissions = []
     if start < first:
@@ -544,11 +485,7 @@ def clip(wanted: ByteRange, first: int, last: int) -> Resolved:
 
 
 def refuse_loss(omissions: Iterable[Omission]) -> None:
-    """Fail with the first of some omissions, if there is one.
-
-    Raises:
-        DataLossError: there is one.
-    """
+    """Raise a `DataLossError` for the first of some omissions, if there is one."""
     for omission in omissions:
         raise DataLossError(f"{omission.message}; failOnDataLoss=false reads what is left")
 
@@ -559,14 +496,7 @@ def cut_tasks(
     location_of: Callable[[ByteRange], Location],
     options: ReadOptions,
 ) -> list[ReadTask]:
-    """Cut ranges into tasks: at segment starts, which cost nothing to find, then at any message.
-
-    Args:
-        ranges: to be read.
-        positions: find message boundaries.
-        location_of: finds where to read a range.
-        options: have the largest size of a task, and how many there are at least.
-    """
+    """Cut ranges into tasks: at segment starts, which cost nothing to find, then at any message."""
     size = range_bytes(ranges, options.task_bytes, options.min_partitions or 1)
     parts: list[ByteRange] = []
     for one in ranges:
@@ -584,12 +514,7 @@ def cut_tasks(
 
 
 def bundled_tasks(tasks: Sequence[ReadTask], options: ReadOptions) -> list[tuple[ReadTask, ...]]:
-    """Join tasks that are smaller than they need be, as one that Spark starts takes 20 ms or more.
-
-    Args:
-        tasks: of a plan.
-        options: have how many there are to be at least; without a number none are joined.
-    """
+    """Join small tasks if `min_partitions` is set: Spark takes 20 ms or more to start one."""
     if options.min_partitions is None:
         return [(task,) for task in tasks]
     limit_bytes = min(options.task_bytes, _BUNDLE_BYTES)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 CASE_SENSITIVE = "spark.sql.caseSensitive"
-"""A setting of Spark: whether names of views and columns that differ in case are different."""
+"""Setting of Spark: whether names of views and columns that differ in case are different."""
 
 _MISFIT = "_pylog_misfit"
 _WHOLE = "_pylog_whole"
@@ -34,7 +34,7 @@ _INTEGERS = "decimal(38,0)"
 _EMPTY = "_pylog_empty"
 _EMPTY_KEY = r'([{,][ \t\r\n]*)""([ \t\r\n]*:)'  # not inside of a string, where quotes are escaped
 _OF_SPARK = "_corrupt_record"
-_NO_JSON = "["  # which no parser takes: a message that is no object
+_NO_JSON = "["  # no parser accepts it: replaces messages that are not objects
 _PARSED = "_pylog_parsed"
 _NAMING_NODES = {
     "Aggregate", "Filter", "GlobalLimit", "Join", "LocalLimit", "Project", "Sort", "SubqueryAlias",
@@ -53,31 +53,25 @@ def with_text(messages: DataFrame) -> DataFrame:
 
 
 class InferredSchema(NamedTuple):
-    """The fields of JSON payloads.
+    """The fields of JSON payloads."""
 
-    Attributes:
-        schema: the fields; DOUBLE holds integers beside fractions.
-        fits_all: whether all payloads are JSON objects.
-        rounded: names of fields with integers that DOUBLE does not hold exactly.
-    """
-
-    schema: StructType
-    fits_all: bool
-    rounded: tuple[str, ...] = ()
+    schema: StructType  # DOUBLE for a field that has integers and fractions
+    fits_all: bool  # all payloads are JSON objects
+    rounded: tuple[str, ...] = ()  # names of fields with integers that DOUBLE does not hold exactly
 
 
 def infer_schema(messages: DataFrame) -> InferredSchema:
     """Infer fields that can hold the JSON payloads of all messages of a batch, by reading them.
 
-    Raises:
-        QueryError: none of the messages is a JSON object with a value, or names of fields differ
-            only in upper and lower case, which the session does not heed.
+    A `QueryError` if no message is a JSON object with a value, or if names of fields differ only in
+    case, and the session ignores case.
     """
     spark = messages.sparkSession
     text = text_of(fn.col("value"))
     stripped = _stripped(text)
-    # by itself the reader takes an array for as many objects, and the first of several objects
-    named = fn.regexp_replace(text, _EMPTY_KEY, f'$1"{_EMPTY}"$2')  # else it would be dropped
+    # Spark's reader alone would take an array as several objects, and drop all but the first of
+    # several objects in a message, and fields with an empty name
+    named = fn.regexp_replace(text, _EMPTY_KEY, f'$1"{_EMPTY}"$2')
     checked = (
         fn.when(stripped.isin("", "null"), fn.lit("{}"))
         .when(stripped.startswith("{") & text.rlike(_LARGE_INTEGER), _wrapped(named, _LARGE))
@@ -107,12 +101,7 @@ def _stripped(text: Column) -> Column:
 
 
 def _wrapped(text: Column, mark: str | None = None) -> Column:
-    """Return JSON as the field of an object, which is no JSON if anything follows the value.
-
-    Args:
-        text: the JSON.
-        mark: name of a field to add.
-    """
+    """Return JSON as the field of an object, beside `mark`; invalid if text follows the value."""
     marked = "" if mark is None else f'"{mark}":true,'
     return fn.concat(fn.lit(f'{{{marked}"{_WHOLE}":'), text, fn.lit("}"))
 
@@ -134,7 +123,7 @@ def _rounded_fields(messages: DataFrame, schema: StructType) -> tuple[str, ...]:
 
 
 def _with_text(kind: DataType) -> DataType:
-    """Return a type with texts in the place of DOUBLE: from JSON, the digits of the number."""
+    """Return a type with text instead of DOUBLE: from JSON, the digits of the number."""
     match kind:
         case DoubleType():
             return StringType()
@@ -161,9 +150,9 @@ def _is_rounded(value: Column, kind: DataType) -> Column:
 
 
 def _with_unique_names(kind: DataType) -> DataType:
-    """Return a type in which no struct has two fields of one name, as an object may have.
+    """Return a type without structs that have two fields of one name, as a JSON object may have.
 
-    The empty name is in place of the one that stood for it.
+    The empty name replaces `_EMPTY`.
     """
     if isinstance(kind, ArrayType):
         return ArrayType(_with_unique_names(kind.elementType))
@@ -206,15 +195,11 @@ def count_misfits(messages: DataFrame, schema: StructType) -> int:
 def observed_misfits(
     result: DataFrame, observation: Observation, *, is_written: bool
 ) -> int | None:
-    """Return what `count_misfits` would, as counted by the job that computed a result.
+    """Return the number of `count_misfits`, as counted by the job that has computed a result.
 
-    Args:
-        result: has been computed, from a table that `with_json` observes.
-        observation: that of the table.
-        is_written: whether Spark wrote the result; otherwise its rows were fetched.
-
-    Returns:
-        None if the job may have read only some of the messages, or did not tell.
+    `observation` is that of the table from `with_json`. With `is_written`, Spark wrote the result,
+    else its rows were fetched. None if the job may have read only some of the messages, or if Spark
+    does not report the number.
     """
     from py4j.protocol import Py4JError
 
@@ -239,7 +224,7 @@ def _java(observation: Observation) -> JavaObject:
 
 
 def _told_of(observation: Observation) -> JavaObject | None:
-    """Return the row of an observation, which Spark tells some time after the end of the job."""
+    """Return the row of an observation, which Spark reports some time after the end of the job."""
     deadline_s = time.monotonic() + _METRICS_DEADLINE_S
     future = _java(observation).future()
     while not future.isCompleted():
@@ -263,7 +248,7 @@ def _wholly_observed(plan: JavaObject) -> list[str]:
 
 
 def is_observed(result: DataFrame, observation: Observation) -> bool:
-    """Return whether a query names a table that `with_json` observes, or may do so."""
+    """Return whether a query names, or may name, a table that `with_json` observes."""
     from py4j.protocol import Py4JError
 
     try:
@@ -280,11 +265,7 @@ def _parsed(text: Column, schema: StructType) -> Column:
 
 
 def parse_schema(text: str) -> StructType:
-    """Parse a schema in SQL's notation, such as `id BIGINT, user STRUCT<name: STRING>`.
-
-    Raises:
-        QueryError: the text is not a schema.
-    """
+    """Parse a schema in SQL's notation, such as `id BIGINT, user STRUCT<name: STRING>`."""
     try:
         schema = StructType.fromDDL(text)
     except PySparkException as error:
@@ -300,12 +281,8 @@ def with_json(
     """Return messages with `text`, and a column for each field of their JSON objects.
 
     A field with the name of an existing column, or with the empty name, is prefixed with `json_`.
-    Fields are null if the payload is not a JSON object or their value has another type.
-
-    Args:
-        messages: with the column `value`.
-        schema: the fields.
-        misfits: counts what `count_misfits` counts; all messages are parsed as a whole then.
+    Fields are null if the payload is not a JSON object or their value has another type. `misfits`
+    counts what `count_misfits` counts; all messages are parsed as a whole then.
     """
     table = with_text(messages)
     names = table.columns
@@ -342,12 +319,9 @@ def quoted(topic: str) -> str:
 
 
 def used_columns(table: DataFrame) -> frozenset[str] | None:
-    """Return the columns of messages that a query needs, by Spark's optimized plan.
+    """Return the columns of messages that a query reads; None if none or unknown.
 
-    Spark does not tell a Python data source which columns it needs.
-
-    Returns:
-        None if the query reads no messages, or its plan is not to be had.
+    Taken from Spark's optimized plan, as Spark does not tell a Python data source.
     """
     from py4j.protocol import Py4JError
 
@@ -393,9 +367,7 @@ def _ids(attributes: JavaObject) -> set[int]:
 def query(spark: SparkSession, text: str) -> DataFrame:
     """Return the result of a Spark SQL statement, evaluated lazily.
 
-    Raises:
-        QueryError: the statement is invalid, or names an unknown table or column; the text has the
-            position.
+    The `QueryError` of an invalid statement has the position.
     """
     try:
         return spark.sql(text)

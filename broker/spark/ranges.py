@@ -1,7 +1,7 @@
 """Byte ranges of partitions, how they are cut into tasks, and where a task finds their bytes.
 
-Values that are made on the driver, pickled, and used on executors; and pure functions that divide
-ranges. Opens no connection and no file.
+The values are made on the driver, pickled, and used on executors; pure functions divide ranges.
+Opens no connection and no file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ByteRange:
 
     @property
     def size_bytes(self) -> int:
-        """Return how many bytes of the log it is."""
+        """Return the size of the range in the log."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -44,26 +44,20 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAddress:
-    """The broker that serves a partition, and the timeouts of connections to it.
-
-    Attributes:
-        address: of the broker.
-        brokers: live ones, of which each says who leads the partition after that one.
-        connection: the timeouts.
-    """
+    """The broker that serves a partition, and the timeouts of connections to it."""
 
     address: BrokerAddress
-    brokers: tuple[BrokerAddress, ...]
+    brokers: tuple[BrokerAddress, ...]  # live: each of them knows the next leader
     connection: ConnectionOptions
 
 
 Location = LeaderAddress | tuple[LogFile, ...]
-"""A broker, or segment files in the order of their offsets that have all of a range."""
+"""A broker, or the segment files that have all of a range, in the order of their offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """The range one task reads, the same however often the task is tried, and its location."""
+    """The range that one task reads, the same in each attempt, and its location."""
 
     range: ByteRange
     location: Location
@@ -80,15 +74,9 @@ def range_bytes(ranges: Iterable[ByteRange], max_bytes: int, min_count: int) -> 
 
 
 def cut(whole: ByteRange, max_bytes: int, boundary_after: FindBoundary) -> list[ByteRange]:
-    """Cut a range into ranges of about one size, at message boundaries.
+    """Cut a range into ranges of about equal size, none empty, at message boundaries.
 
-    Args:
-        whole: the range.
-        max_bytes: the largest size wanted; a range is larger where a boundary is that far off.
-        boundary_after: finds the boundary at or after a position.
-
-    Returns:
-        Ranges without gap or overlap, none of them empty.
+    One is larger than `max_bytes` where the boundary after a cut is that far away.
     """
     count = -(-whole.size_bytes // max_bytes)
     wanted = (whole.start + whole.size_bytes * number // count for number in range(1, count))
@@ -96,12 +84,9 @@ def cut(whole: ByteRange, max_bytes: int, boundary_after: FindBoundary) -> list[
 
 
 def split_evenly(whole: ByteRange, max_bytes: int, boundaries: Sequence[int]) -> list[ByteRange]:
-    """Cut a range at as few known boundaries as bring all ranges near a size.
+    """Cut a range at as few of the ascending boundaries as possible.
 
-    Args:
-        whole: the range.
-        max_bytes: the largest size wanted; a range is larger where known boundaries are far apart.
-        boundaries: ascending.
+    A range is larger than `max_bytes` only where boundaries are farther apart.
     """
     chosen: list[int] = []
     start = whole.start
@@ -130,7 +115,7 @@ def without(whole: ByteRange, start: int, end: int) -> list[ByteRange]:
 def share_bytes(
     pending: Mapping[TopicPartition, int], limit_bytes: int
 ) -> dict[TopicPartition, int]:
-    """Share a limit of at least 1 out over partitions, in proportion to the bytes each has."""
+    """Divide a limit of at least 1 among partitions, in proportion to the bytes of each."""
     total = sum(pending.values())
     if total <= limit_bytes:
         return dict(pending)
@@ -143,16 +128,10 @@ def limited_ends(
     boundary_before: FindBoundary,
     boundary_after: FindBoundary,
 ) -> dict[TopicPartition, int]:
-    """Return where to stop in each partition under a limit on all of them.
+    """Return where to stop in each partition, to read about `limit_bytes` (at least 1) in all.
 
-    No partition starves: each that has something gives one message at least, so that the limit can
-    be exceeded by a message for each partition.
-
-    Args:
-        pending: ranges that could be read.
-        limit_bytes: how much to read in all, at least 1.
-        boundary_before: finds the message boundary at or before a position.
-        boundary_after: finds the message boundary at or after a position.
+    No partition starves: each with data gives at least one message, so that the limit can be
+    exceeded by a message for each partition.
     """
     ranges = {one.partition: one for one in pending if one.size_bytes}
     shares = share_bytes({key: one.size_bytes for key, one in ranges.items()}, limit_bytes)

@@ -26,7 +26,7 @@ from broker.topic import TopicPartition
 logger = logging.getLogger(__name__)
 
 MAX_OMISSIONS = 100
-"""Ranges of a partition that a report or manifest lists one by one."""
+"""Omissions of a partition that a report or manifest lists singly."""
 _MAX_LOGGED = 10
 
 
@@ -45,29 +45,19 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Requested bytes of a partition that are not in the result.
-
-    Attributes:
-        cause: why they are not.
-        partition: whose they are.
-        start: first offset.
-        end: offset after them.
-        text: what was found; of several omissions, at the first.
-        count: how many omissions this stands for.
-        omitted_bytes: None if all bytes from `start` to `end` are omitted.
-    """
+    """Requested bytes of a partition that are not in the result."""
 
     cause: Cause
     partition: TopicPartition
     start: int
     end: int
-    text: str
+    text: str  # of the first, if this stands for several omissions
     count: int = 1
-    omitted_bytes: int | None = None
+    omitted_bytes: int | None = None  # None: all from `start` to `end`
 
     @property
     def size_bytes(self) -> int:
-        """Return how many bytes are omitted."""
+        """Return the number of omitted bytes."""
         return self.end - self.start if self.omitted_bytes is None else self.omitted_bytes
 
     @property
@@ -87,11 +77,7 @@ class Omission:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], partition: TopicPartition) -> Omission:
-        """Return the omission that `to_document` was called on.
-
-        Raises:
-            KeyError, ValueError: the document is another one.
-        """
+        """Return the omission that `to_document` was called on."""
         return cls(
             Cause(document["cause"]),
             partition,
@@ -120,10 +106,7 @@ class Omission:
 
 
 def bounded(omissions: Iterable[Omission]) -> list[Omission]:
-    """Return omissions by partition and offset: adjacent ones joined, and few for each partition.
-
-    Those of a partition beyond `MAX_OMISSIONS` are summed up by cause.
-    """
+    """Sort omissions, join adjacent ones, and sum those beyond `MAX_OMISSIONS` up by cause."""
     found: list[Omission] = []
     for one in sorted(omissions, key=lambda one: (one.partition, one.start)):
         if found and found[-1].is_followed_by(one):
@@ -141,7 +124,7 @@ def bounded(omissions: Iterable[Omission]) -> list[Omission]:
 
 
 def read_omissions(directory: Path) -> list[Omission]:
-    """Read all reports in a directory; adjacent omissions are joined, see `bounded`."""
+    """Read all reports in a directory, as `bounded` returns them."""
     found: dict[tuple[TopicPartition, int], Omission] = {}
     for path in directory.glob("*.json"):
         for line in path.read_text().splitlines():
@@ -162,7 +145,7 @@ class OmissionReport:
         self._directory = directory
 
     def add(self, omission: Omission) -> None:
-        """Note an omission that starts at or after the end of those before it."""
+        """Add an omission that starts at or after the end of those before it."""
         if self.omissions and self.omissions[-1].is_followed_by(omission):
             self.omissions[-1] = self.omissions[-1].plus(omission)
             return
@@ -173,11 +156,7 @@ class OmissionReport:
             logger.warning("%s: further omissions are not logged", omission.partition)
 
     def write(self) -> None:
-        """Write the omissions to the directory, if there is one.
-
-        Raises:
-            OSError: the report cannot be written.
-        """
+        """Write the omissions to the directory, if there is one."""
         if self._directory is None or not self.omissions:
             return
         lines = [json.dumps(one.to_document()) for one in bounded(self.omissions)]
@@ -191,11 +170,7 @@ class OmissionReport:
 
 
 def report_omissions(directory: Path | None, omissions: Iterable[Omission]) -> None:
-    """Log the omissions of a plan, and write them to a directory unless it is None.
-
-    Raises:
-        OSError: the report cannot be written.
-    """
+    """Log the omissions of a plan, and write them to a directory unless it is None."""
     report = OmissionReport(directory)
     for omission in omissions:
         report.add(omission)

@@ -53,7 +53,7 @@ _NULL_IF_DAMAGED = frozenset({"value", "crc"})
 
 
 def kafka_column_hint(name: str) -> str:
-    """Return why a column of Spark's Kafka source is missing; nothing about any other name."""
+    """Return why a column of Spark's Kafka source is missing; an empty text for any other name."""
     if name.lower() not in _OF_KAFKA:
         return ""
     return (
@@ -79,11 +79,7 @@ def full_schema(crc: Crc) -> StructType:
 
 
 def check_schema(schema: StructType, crc: Crc) -> None:
-    """Validate the schema that a user gave for a read.
-
-    Raises:
-        ConfigError: a column does not exist, or has another type.
-    """
+    """Validate the schema that a user gave for a read: known columns, with their types."""
     known = {field.name: field.dataType for field in full_schema(crc)}
     for field in schema:
         if field.name not in known:

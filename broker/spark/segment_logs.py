@@ -1,7 +1,8 @@
 """Logs made of segment files, without a broker: their partitions, offsets and message boundaries.
 
-`FileLogs` has the methods that `broker.consumer.boundaries` has for logs on brokers. The newest
-file of a log may still be written: a partial message at its end is left out, and reported.
+`FileLogs` implements `planner.LogPositions`, as `broker.consumer.boundaries` does for logs on
+brokers. The newest file of a log may still be written: a partial message at its end is left out,
+and reported.
 """
 
 from __future__ import annotations
@@ -28,12 +29,7 @@ _TAIL_BYTES = 1 << 18
 
 
 class FileLog:
-    """The segment files of one partition.
-
-    Args:
-        partition: whose.
-        files: in the order of their offsets.
-    """
+    """The segment files of one partition, in the order of their offsets, which must not overlap."""
 
     def __init__(self, partition: TopicPartition, files: Iterable[LogFile]) -> None:
         self.partition = partition
@@ -61,11 +57,11 @@ class FileLog:
 
     @property
     def tail_bytes(self) -> int:
-        """Return the size of the partial message behind the last whole one."""
+        """Return the size of the partial message after the last whole one."""
         return self.files[-1].end_offset - self.end
 
     def gaps(self) -> list[tuple[int, int]]:
-        """Return start and end of what is missing between the files."""
+        """Return start and end of each range of offsets between two files that no file has."""
         return [
             (earlier.end_offset, later.base_offset)
             for earlier, later in pairwise(self.files)
@@ -73,13 +69,9 @@ class FileLog:
         ]
 
     def boundaries_around(self, position: int) -> tuple[int, int]:
-        """Return the message boundaries at or before, and at or after, a position.
+        """Return the message boundaries at or before, and at or after, a position in the log.
 
-        Damage reaches up to the next good message, as it does for brokers, and a gap up to the
-        next file.
-
-        Raises:
-            OffsetOutOfRangeError: the position is outside the log.
+        Damage extends to the next good message, as it does for brokers, and a gap to the next file.
         """
         if position == self.end:
             return position, position
@@ -101,15 +93,7 @@ class FileLog:
 
 
 class FileLogs:
-    """All logs that some paths stand for.
-
-    Args:
-        paths: segment files, directories, and patterns such as `data/*/*.pylog`.
-
-    Raises:
-        ConfigError: a path does not exist, or is no segment file.
-        LogCorruptError: two files have the same offsets of one partition.
-    """
+    """The logs in segment files, directories, and patterns such as `data/*/*.pylog`."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         files: dict[TopicPartition, list[LogFile]] = {}
@@ -136,15 +120,9 @@ class FileLogs:
         return [*(one.base_offset for one in log.files), log.end]
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Return the start of a file found by the time of its last change.
+        """Return the start of a file by the time of its last change; see `LogPositions`.
 
-        Args:
-            partition: where to look.
-            time_ms: milliseconds since 1970.
-            rounded_up: the first start after the last one not after the time, instead of that one.
-
-        Returns:
-            None when every file was changed later, or, rounded up, none starts later.
+        With `rounded_up` the end of the log if no file is later.
         """
         log = self.logs[partition]
         times = [one.path.stat().st_mtime_ns // 1_000_000 for one in log.files]
@@ -189,12 +167,8 @@ def _log_file(path: Path) -> LogFile:
 def partition_of_directory(directory: Path) -> TopicPartition:
     """Return whose segment files are in a directory, as a broker names its directories.
 
-    Args:
-        directory: `<data>/<topic>_<index>`, or `<data>/replicas/<home>/<topic>_<index>`.
-
-    Returns:
-        Home broker 0 where no file names another; a directory with another name is a topic of
-        that name, and partition 0 of it.
+    `<data>/<topic>_<index>`, or `<data>/replicas/<home>/<topic>_<index>`. Home is 0 if no file
+    names a broker; a directory of another form is partition 0 of a topic with its name.
     """
     topic, index = parse_log_directory_name(directory.name) or (directory.name, 0)
     parent = directory.parent
@@ -206,7 +180,7 @@ def partition_of_directory(directory: Path) -> TopicPartition:
 def _whole_bytes(path: Path, size: int) -> int:
     """Return the end of the last whole message of a file, by the chain of lengths.
 
-    Damage that whole messages follow is not the end; reading the file reports it.
+    Damage before whole messages is not the end; reading the file reports it.
     """
     file = SegmentFile(path)
     if _ends_on_message(file.fd, size):
@@ -224,7 +198,7 @@ def _ends_on_message(fd: int, size: int) -> bool:
     """Return whether a message ends where the file does, judging by the last part of the file.
 
     Reads little, so that a directory of large segments is planned quickly. Bytes inside a message
-    that look like one cannot end there, unless the file itself ends in the middle of that message.
+    that look like one cannot end there, unless the file itself ends inside of that message.
     """
     start = find_entry(fd, max(0, size - _TAIL_BYTES), size)
     return start is not None and _chain_end(fd, start, size) == size
@@ -237,7 +211,7 @@ def _chain_end(fd: int, position: int, size: int) -> int:
         whole = boundaries(block)[-1]
         if not whole and len(block) < block_bytes:
             break
-        # a message larger than a block: look at more of the file, until it is whole or the end
+        # a message larger than a block: read more, up to its end or that of the file
         block_bytes = BLOCK_BYTES if whole else 2 * block_bytes
         position += whole
     return position

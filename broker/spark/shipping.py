@@ -2,9 +2,9 @@
 
     spark.sparkContext.addPyFile(str(package_zip(Path("/tmp"))))  # before the data source is used
 
-Where the package is installed, that is used, with its compiled codec. Elsewhere executors need
-Python, PySpark and PyArrow (for Avro payloads also fastavro, for other compression than gzip also
-cramjam), and the codec runs in Python, as compiled modules cannot be loaded from a zip.
+An installed package takes precedence, with its compiled codec. Elsewhere executors need Python,
+PySpark and PyArrow (for Avro payloads also fastavro, for other compression than gzip also cramjam),
+and the codec runs in Python, as compiled modules cannot be loaded from a zip.
 """
 
 from __future__ import annotations
@@ -31,11 +31,7 @@ _prefer_installed()
 
 
 def package_zip(directory: Path) -> Path:
-    """Write the package `broker` to a zip file in a directory, and return its path.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the package `broker` to a zip file in a directory, and return its path."""
     top = Path(__file__).parents[1]
     preferring = (top / "__init__.py").read_text() + _PREFER_INSTALLED
     path = directory / "pylogctl.zip"

@@ -109,9 +109,9 @@ def read_messages(
 ) -> DataFrame:
     """Return messages of topics, or of segment files, as a table.
 
-    The first action on the table plans the read, and later actions read the same ranges: unlike
-    for its Kafka source, Spark keeps the plan of a Python data source. Call this function again to
-    read new messages, too. `ReadOptions.between` fixes the ranges beforehand.
+    The first action on the table plans the read, and later actions read the same ranges: unlike for
+    its Kafka source, Spark keeps the plan of a Python data source. Call this function again to read
+    new messages, too. `ReadOptions.between` fixes the ranges beforehand.
 
     Args:
         spark: any session.
@@ -139,16 +139,7 @@ def stream_messages(
     *,
     columns: Sequence[str] | None = None,
 ) -> DataFrame:
-    """Return messages of topics as a stream.
-
-    Args:
-        spark: any session.
-        options: such as `{"zk": "localhost:2181", "subscribe": "web"}`.
-        columns: columns to read; all if None.
-
-    Raises:
-        ConfigError: a column is unknown.
-    """
+    """Return messages of topics as a stream; the arguments are those of `read_messages`."""
     register(spark)
     texts = _texts(options)
     reader = spark.readStream.format(FORMAT).options(**texts)

@@ -2,9 +2,9 @@
 
 Runs on the driver, in one process for the life of a query, with the cluster open. An offset of the
 stream is a document `{"topic": {"0-0": 123}}`; it also has the creations of topics, under a name
-that no topic can have: `{.., "/creations": {"topic": {"0": "ID"}}}`. The batch in
-which a new partition appears only records its log start offset; the next batch reads it. So both
-ends of every range are in the checkpoint, and a batch that is run again reads the same bytes.
+that no topic can have: `{.., "/creations": {"topic": {"0": "ID"}}}`. The first batch with a new
+partition only records its log start offset; the next batch reads it. So both ends of every range
+are in the checkpoint, and a batch that is run again reads the same bytes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Document = dict[str, Any]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads topics as they grow; gives the columns of `schema`."""
+    """Reads topics as they grow; returns the columns of `schema`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -124,11 +124,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: the checkpoint stores the offsets."""
 
     def _ask(self, question: Callable[[OpenCluster], _T]) -> _T:
-        """Ask the cluster, again and again for `timeoutMs` while errors are retriable.
-
-        A killed broker stays in the registry until its session expires, and one that moves or
-        restarts is missing for a while. The cluster is opened again for each attempt.
-        """
+        """Ask the cluster, reopened for each attempt, for `timeoutMs` if errors are retriable."""
+        # a killed broker stays in the registry until its session expires; one that moves or
+        # restarts is missing for a while
         return repeated(
             lambda: question(self._cluster()),
             self._options.connection.timeout_s,
@@ -172,7 +170,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first, last, _ = found
             if partition in former:
                 self._accept_loss([_of_former(partition, begun[partition], first)])
-                ends[partition] = first  # the next batch reads it: this one starts elsewhere
+                ends[partition] = first  # read by the next batch, which starts there
                 continue
             if partition in begun and reached.is_known(partition):
                 check_reached(partition, begun[partition], found)
@@ -184,7 +182,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             start = begun.get(partition, first)
             if start > last:
                 self._accept_loss([_recreated(partition, start, first, last)])
-                ends[partition] = first  # the next batch reads it: this one starts after it
+                ends[partition] = first  # likewise
                 continue
             ends[partition] = start
             if partition in begun and max(start, first) < readable:
@@ -195,11 +193,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _readable(
         self, partition: TopicPartition, found: Watermarks, creation_ids: CreationIds
     ) -> int:
-        """Return the end of reading a partition, which with `availableNow` was there at its start.
-
-        Raises:
-            OffsetNotAvailableError: a new leader does not know yet that this end is committed.
-        """
+        """Return the end of reading: the high watermark, or the one `availableNow` began with."""
         if self._target is None:
             return found.high_watermark
         target = self._target.offsets[partition]
@@ -232,7 +226,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _cut(
         self, opened: OpenCluster, wanted: Sequence[ByteRange], ends: Reached
     ) -> list[ReadTask]:
-        """Return the tasks of ranges, of which the last offsets and creations are known."""
+        """Return the tasks of ranges; `ends` are their last offsets, with the creations."""
         positions = opened.positions
         partitions = [one.partition for one in wanted]
         former = ends.of_former_topics(positions.creation_ids(partitions), partitions)

@@ -4,9 +4,9 @@
     check_table(spark, target)
     append_rows(table, target)
 
-Their packages are not part of Spark: `spark.jars.packages` brings them, and other settings name
-the catalogs. A commit of either has all rows of a write or none; it may have a text with it, by
-which a load knows its offsets.
+Their packages are not part of Spark: `spark.jars.packages` brings them, and other settings name the
+catalogs. A commit of either format has all rows of a write or none; it may have a note, from which
+a load knows its offsets. What the JVM throws is raised as a `BrokerError`.
 """
 
 from __future__ import annotations
@@ -63,23 +63,15 @@ _OTHER_VERSION = (
     "NoSuchMethodError", "NoSuchFieldError", "NoClassDefFoundError", "AbstractMethodError",
     "IncompatibleClassChangeError",
 )  # fmt: skip
-"""What the JVM throws where a package is made for another version of Spark."""
+"""Errors of the JVM if a package is made for another version of Spark."""
 _CONFLICTS = ("ConcurrentTransactionException", "conflicting files", "CommitFailedException")
 
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """A table.
+    """A table; made with the format if it does not exist."""
 
-    Attributes:
-        name: as Spark's SQL has it, such as `lake.logs.web`, or the path of a table of Delta.
-        table_format: the format; a table that does not exist is made with it.
-
-    Raises:
-        ConfigError: the name is a path, and the format has catalogs only.
-    """
-
-    name: str
+    name: str  # as in Spark's SQL, such as `lake.logs.web`, or the path of a table of Delta
     table_format: TableFormat
 
     def __post_init__(self) -> None:
@@ -100,7 +92,7 @@ class TableTarget:
 
     @property
     def identifier(self) -> str:
-        """Return how statements of SQL name the table."""
+        """Return the name of the table in statements of SQL."""
         return self.name if self.path is None else f"delta.`{self.path}`"
 
 
@@ -115,13 +107,7 @@ def session_conf(table_format: TableFormat) -> dict[str, str]:
 
 
 def check_table(spark: SparkSession, target: TableTarget) -> None:
-    """Validate that a session can write a table, and that the table outlives the session.
-
-    Raises:
-        ConfigError: the package of the format is missing; the text has the setting that brings
-            it. Or the name is of a catalog that Spark keeps in memory only.
-        QueryError: the name is malformed.
-    """
+    """Validate that a session can write a table, and that the table outlives the session."""
     package = _PACKAGES[target.table_format]
     assert spark._jvm is not None
     if not spark._jvm.org.apache.spark.util.Utils.classIsLoadable(package.catalog):
@@ -153,7 +139,7 @@ def _is_in_memory(spark: SparkSession, target: TableTarget) -> bool:
         return False
     if spark.conf.get("spark.sql.defaultCatalog", _SESSION_CATALOG) != _SESSION_CATALOG:
         return False
-    # other catalogs in this place have a store of their own
+    # other catalogs of this name have a store of their own
     catalog = spark.conf.get(f"spark.sql.catalog.{_SESSION_CATALOG}", "")
     is_kept = catalog not in ("", "builtin", _DELTA_CATALOG)
     return not is_kept and spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
@@ -174,11 +160,7 @@ def _parts(spark: SparkSession, target: TableTarget) -> list[str]:
 
 
 def table_exists(spark: SparkSession, target: TableTarget) -> bool:
-    """Return whether a table exists.
-
-    Raises:
-        BrokerError: the catalog cannot be asked.
-    """
+    """Return whether a table exists."""
     with _causes(spark, target):
         if target.path is None:
             return spark.catalog.tableExists(target.identifier)
@@ -190,17 +172,7 @@ def table_exists(spark: SparkSession, target: TableTarget) -> bool:
 def make_table(
     spark: SparkSession, target: TableTarget, schema: StructType, partitioned_by: str = ""
 ) -> None:
-    """Make a table, without rows, unless it exists.
-
-    Args:
-        spark: a session that `check_table` has accepted.
-        target: the table.
-        schema: its columns.
-        partitioned_by: names of columns, separated by commas.
-
-    Raises:
-        BrokerError: the catalog refuses it.
-    """
+    """Make a table without rows unless it exists; `partitioned_by`: columns, with commas."""
     columns = schema.fromJson(schema.jsonValue())
     for field in columns:
         field.nullable = True
@@ -213,12 +185,7 @@ def make_table(
 
 
 def append_rows(table: DataFrame, target: TableTarget) -> None:
-    """Append the rows of a batch to a table, in one commit; a missing table is made.
-
-    Raises:
-        QueryError: the rows do not fit the columns of the table; it has none of them.
-        BrokerError: the rows cannot be written; it has none of them.
-    """
+    """Append the rows of a batch to a table, in one commit or not; a missing table is made."""
     spark = table.sparkSession
     make_table(spark, target, table.schema)
     try:
@@ -243,9 +210,6 @@ def start_stream(
 
     Both formats keep the id and the last batch of a query in their commits, so a batch that is run
     again after a kill is not appended again, as long as the query has its checkpoint.
-
-    Raises:
-        BrokerError: the rows do not fit the table, or it cannot be written.
     """
     make_table(spark, target, schema)
     writer = writer.format(target.table_format).outputMode("append")
@@ -254,29 +218,19 @@ def start_stream(
 
 
 _NOTE = "pylogctl.load"
-_APPLICATION = "pylogctl.load"  # whose versions Delta keeps, and takes each of once
+_APPLICATION = "pylogctl.load"  # Delta commits each version of an application once
 
 
 class Commits(NamedTuple):
-    """What the commits of a table say of loads.
+    """The loads that the commits of a table tell of."""
 
-    Attributes:
-        last_note: text of the newest commit that has one; None if no commit that is kept has.
-        is_restored: whether the table was set back since; its rows are not those of that commit.
-        base: what a commit that `append_once` makes is compared with.
-    """
-
-    last_note: str | None
-    is_restored: bool
-    base: str | None
+    last_note: str | None  # text of the newest commit with one; None if no kept commit has one
+    is_restored: bool  # the table was set back since; its rows are not those of that commit
+    base: str | None  # the commit that `append_once` compares the table with
 
 
 def read_commits(spark: SparkSession, target: TableTarget) -> Commits:
-    """Read the commits that a table keeps.
-
-    Raises:
-        BrokerError: they cannot be read.
-    """
+    """Read the commits that a table keeps."""
     read = _iceberg_commits if target.table_format == "iceberg" else _delta_commits
     with _causes(spark, target):
         return read(spark, target)
@@ -318,18 +272,11 @@ def _delta_commits(spark: SparkSession, target: TableTarget) -> Commits:
 def append_once(
     table: DataFrame, target: TableTarget, number: int, note: str, base: str | None
 ) -> None:
-    """Append the rows of a load to a table, unless that has them; in one commit with a note.
+    """Append the rows of a load and a note to a table in one commit, unless it has the load.
 
-    Args:
-        table: rows; each has `number` in its column `load`.
-        target: a table that exists.
-        number: number of the load: greater than that of all before it.
-        note: a JSON document.
-        base: of the `Commits` that the number was chosen by.
-
-    Raises:
-        OutputConflictError: another load was committed since; the table has none of the rows.
-        BrokerError: the rows do not fit the table, or cannot be written; it has none of them.
+    Each row has `number`, which is greater than that of all loads before, in its column `load`. The
+    note is JSON; `base` is of the `Commits` that the number was chosen by. If another load was
+    committed since, the table has none of the rows.
     """
     from pyspark.sql import functions as fn
 
@@ -343,7 +290,7 @@ def append_once(
             ).append()
             return
         # An append of Iceberg succeeds whatever else was committed. Replacing the rows of this
-        # load, of which there are none, fails if another commit since `base` has some.
+        # load, of which there are none, fails if a commit since `base` has added some.
         writer.option(f"snapshot-property.{_NOTE}", note)
         writer.option("isolation-level", "serializable")
         if base is not None:
@@ -353,7 +300,7 @@ def append_once(
 
 @contextmanager
 def _causes(spark: SparkSession, target: TableTarget) -> Iterator[None]:
-    """Raise a `BrokerError` for what Spark or the package of the format throws."""
+    """Raise a `BrokerError` for an exception of Spark or of the package of the format."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

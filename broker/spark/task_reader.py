@@ -1,9 +1,12 @@
 """The task reader: a range of bytes in, Arrow batches out.
 
-Runs on executors. The same range gives the same rows, however often it is read. Bytes come from a
-broker or from segment files, in chunks that end anywhere; the codec decodes message sets to
-columns, so that no message goes through Python. Behind damage, the rest of the range is read from
-a temporary file, as the search for the next message goes back and forth.
+Runs on executors. The same range gives the same rows in each attempt. Bytes come from a broker or
+from segment files, in chunks that end anywhere; the codec decodes message sets to columns, so that
+no message goes through Python. After damage, the rest of the range is read from a temporary file,
+as the search for the next message goes back and forth.
+
+Damage is an `InvalidMessageError`, unless `crc` is `mark` or `skip`. Bytes deleted since the read
+was planned are a `DataLossError`.
 """
 
 from __future__ import annotations
@@ -41,15 +44,15 @@ from broker.spark.report import Cause, Omission, OmissionReport
 from broker.spark.workers import keep_imports
 from broker.topic import MessagePosition, TopicPartition
 
-_MAX_BATCH_BYTES = 32 << 20  # of payload: a few bytes can decompress to very many
+_MAX_BATCH_BYTES = 32 << 20  # of payload: few compressed bytes can be very many
 
 _Batches = Generator[pa.RecordBatch, None, Fault]
-"""Yields batches; returns why there are no more: `NONE` at the end of the range."""
+"""Yields batches; returns why it ended: `NONE` at the end of the range."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSettings:
-    """Settings that all tasks of a read have in common."""
+    """Settings common to all tasks of a read."""
 
     schema: pa.Schema
     crc: Crc
@@ -59,7 +62,7 @@ class TaskSettings:
 
 
 def task_settings(options: ReadOptions, schema: pa.Schema) -> TaskSettings:
-    """Return the settings of tasks that give columns of a schema."""
+    """Return the settings of tasks that return columns of a schema."""
     return TaskSettings(
         schema=schema,
         crc=options.crc,
@@ -72,18 +75,7 @@ def task_settings(options: ReadOptions, schema: pa.Schema) -> TaskSettings:
 def read_task(
     task: ReadTask, settings: TaskSettings, report: OmissionReport | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read the messages of a range.
-
-    Args:
-        task: the range and its location.
-        settings: of the read.
-        report: gets what is left out; by default one in the settings' directory.
-
-    Raises:
-        InvalidMessageError: a message is damaged, and `crc` is `fail` or `off`.
-        DataLossError: a part of the range is gone since it was planned.
-        BrokerError: the broker fails, or a segment file cannot be read.
-    """
+    """Read the messages of a range; omissions go to `report`, by default to `report_path`."""
     keep_imports()
     report = report or OmissionReport(settings.report_path)
     try:
@@ -137,7 +129,7 @@ class _TaskReader:
                     raise
 
     def _skip_lost(self) -> bool:
-        """Continue at the present log start offset; return whether that is further on."""
+        """Advance to the present log start offset; return False if it is not ahead."""
         if not isinstance(self._location, LeaderAddress):
             return False
         rest = self._rest()
@@ -151,7 +143,7 @@ class _TaskReader:
         return True
 
     def _good_batches(self, location: Location) -> _Batches:
-        """Read valid messages from the position on, up to the first damage."""
+        """Read valid messages from the position up to the first damage."""
         if not isinstance(location, LeaderAddress):
             return (yield from self._good_batches_of_files(location))
         reader = PartitionReader(self._range.partition, MessagePosition(self._position))
@@ -164,7 +156,7 @@ class _TaskReader:
         return Fault.PARTIAL if len(reader.data) else Fault.NONE
 
     def _good_batches_of_files(self, files: tuple[LogFile, ...]) -> _Batches:
-        """Read good messages from files, each time from where one starts: so none is joined."""
+        """Read valid messages from files, each from a message's start: no chunks are joined."""
         source = _Files(files, self._range)
         size = self._settings.fetch_bytes
         while self._position < self._range.end:
@@ -175,14 +167,14 @@ class _TaskReader:
             if fault and not self._is_cut(fault, rest):
                 return fault
             size = self._settings.fetch_bytes
-            if self._position == start:  # a message larger than that
+            if self._position == start:  # a message larger than `size`
                 if start + len(data) == self._range.end:
                     return Fault.PARTIAL
                 size = max(2 * len(data), entry_bytes(rest) if has_length(rest) else 0)
         return Fault.NONE
 
     def _batches_of(self, view: memoryview) -> _Batches:
-        """Decode the whole messages at the position, and advance the position behind them."""
+        """Decode the whole messages at the position, and advance the position past them."""
         checks_crc = self._settings.crc is not Crc.OFF
         taken = 0
         while True:
@@ -210,20 +202,7 @@ class _TaskReader:
 
 
 def read_chunks(location: Location, whole: ByteRange, fetch_bytes: int) -> Iterator[Chunk]:
-    """Read the chunks of a range, in order; none is empty.
-
-    Args:
-        location: where they are.
-        whole: the range.
-        fetch_bytes: how much to request or read at a time.
-
-    Raises:
-        DataLossError: some of them are gone since the range was planned.
-        BrokerUnreachableError, RequestTimeoutError: the leader is gone, and no other leads.
-        LogCorruptError: a file is shorter than it was.
-        StorageError: a file cannot be read.
-        BrokerError: the broker refuses.
-    """
+    """Read the chunks of a range, in order; none is empty."""
     if isinstance(location, LeaderAddress):
         return fetch_chunks(location, whole, fetch_bytes)
     return _read_files(location, whole, fetch_bytes)
@@ -247,13 +226,7 @@ class _Files:
         self._open: SegmentFile | None = None  # the file that was read last
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return bytes from an offset on: `size` of them, or up to the end of the range.
-
-        Raises:
-            DataLossError: a file is gone.
-            LogCorruptError: a file is shorter than it was.
-            StorageError: a file cannot be read.
-        """
+        """Return `size` bytes from an offset, or fewer up to the end of the range."""
         parts = []
         left_bytes = min(size, self._whole.end - offset)
         while left_bytes > 0:
@@ -284,26 +257,17 @@ class _Files:
 
 
 class _Damage(NamedTuple):
-    """Bytes that are no valid message, from `start` up to the next one that may be valid.
-
-    `payload` and `crc` are those stored in a message whose length can be believed, else None.
-    """
+    """Bytes that are not a valid message, from `start` up to the next one that may be valid."""
 
     fault: Fault
     start: int
     end: int
-    payload: bytes | None
-    crc: int | None
+    payload: bytes | None  # None, like `crc`, if the length of the message is not credible
+    crc: int | None  # as stored
 
 
 def _damage_at(copy: LogFile, offset: int, fault: Fault) -> _Damage:
-    """Return the damage that starts at an offset.
-
-    Args:
-        copy: the rest of a range.
-        offset: where the damage starts.
-        fault: the codec's verdict on it.
-    """
+    """Return the damage that starts at an offset of `copy`, the rest of a range as a file."""
     file = SegmentFile(copy.path)  # owns the descriptor
     fd = file.fd
     position, size = offset - copy.base_offset, copy.end_offset - copy.base_offset
@@ -326,14 +290,9 @@ def _damage_at(copy: LogFile, offset: int, fault: Fault) -> _Damage:
 def decode(buffer: Buffer, base_offset: int, *, checks_crc: bool) -> Columns:
     """Return the messages at the start of a message set as columns, compressed ones unfolded.
 
-    Args:
-        buffer: starts at an entry; a partial entry at its end is left alone.
-        base_offset: the log offset of its first byte.
-        checks_crc: whether to stop at a wrong CRC.
-
-    Returns:
-        All of them, or as many as a batch may have: then there is no fault, and `valid_bytes` is
-        less than the size of the buffer.
+    `buffer` starts with an entry, at `base_offset`; a partial entry at its end is not decoded. If
+    there are more messages than a batch may have, there is no fault, and `valid_bytes` is less than
+    the size of the buffer.
     """
     check = CrcCheck.STOP if checks_crc else CrcCheck.OFF
     return codec.decode_columns(
@@ -359,10 +318,7 @@ def _numbers(kind: pa.DataType, columns: Columns, data: bytes) -> pa.Array:
 
 
 class _Repeated:
-    """A string, as columns of any length that share their memory.
-
-    They are made of buffers: scalars of PyArrow import pandas, where that is installed.
-    """
+    """A string as columns of any length, which share their memory."""
 
     def __init__(self, text: str) -> None:
         self._text = text.encode()
@@ -374,6 +330,7 @@ class _Repeated:
         return self._longest.slice(0, count)
 
     def _of(self, count: int) -> pa.Array:
+        # from buffers: PyArrow's scalars import pandas, where that is installed
         size = len(self._text)
         ends = array("i", range(0, (count + 1) * size, size) if size else [0] * (count + 1))
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(self._text * count)]

@@ -1,6 +1,6 @@
 """Temporary directories and logs of killed processes, which the next process removes.
 
-A process keeps a file in its directory locked; if nothing holds the lock, the process is gone. A
+A process keeps a file in its directory locked; if the file is not locked, the process has ended. A
 directory that several processes of a Spark application write has the driver in its name.
 """
 
@@ -24,17 +24,7 @@ _LOCK = ".lock"
 
 @contextmanager
 def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """Create a directory, which is removed at the end of the block.
-
-    Those of killed processes with the same prefix are removed first.
-
-    Args:
-        prefix: begins its name.
-        parent: an existing directory; default: the one for temporary files.
-
-    Raises:
-        OSError: it cannot be created.
-    """
+    """Create a directory until the block ends; remove those of killed processes before."""
     parent = parent or Path(tempfile.gettempdir())
     _remove_abandoned(prefix, parent)
     path, lock = _create(prefix, parent)
@@ -68,11 +58,11 @@ def _remove_abandoned(prefix: str, parent: Path) -> None:
 
 
 class _Process(NamedTuple):
-    """A process of this machine; the time of its start tells it from a later one with its id."""
+    """A process of this machine; its start time tells it from a later one with its id."""
 
     name: str
     parent: int
-    started: int
+    started: int  # clock ticks since boot
 
 
 def _process(pid: int) -> _Process | None:
@@ -91,12 +81,10 @@ def _process(pid: int) -> _Process | None:
 
 
 def application_directory(parent: Path) -> Path:
-    """Return the path of a directory for a Spark application, which is not created.
+    """Return the path of a new directory for a Spark application, which is not created.
 
-    Those of applications of this machine that have ended are removed. Call this on the driver.
-
-    Args:
-        parent: a directory, also one that other machines use, or that does not exist.
+    Called on the driver. Removes those of applications of this machine that have ended. `parent`
+    may also be used by other machines, or not exist.
     """
     host = socket.gethostname()
     with suppress(FileNotFoundError):
@@ -131,13 +119,7 @@ def _driver() -> tuple[int, int] | None:
 
 
 def remove_old_logs(pattern: re.Pattern[str], parent: Path, kept_s: float) -> None:
-    """Remove logs of processes that have ended, unless they were written lately.
-
-    Args:
-        pattern: matches their names; its first group is the id of the process.
-        parent: where they are.
-        kept_s: how long they stay, for someone to read.
-    """
+    """Remove logs of ended processes (ids: group 1 of `pattern`) that are older than `kept_s`."""
     for path in parent.iterdir():
         found = pattern.fullmatch(path.name)
         if found is None or _runs(int(found[1])):

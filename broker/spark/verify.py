@@ -55,17 +55,8 @@ def verify_on_spark(
 ) -> VerifySummary:
     """Validate segment files, and that neighbours in a directory neither overlap nor leave gaps.
 
-    Args:
-        spark: any session, or processes of this machine.
-        paths: files and directories, at the same paths on all machines.
-        deep: also decompress wrappers.
-        max_problems: problems of a file after which its validation stops.
-        engine: implementation of CRC-32 (`verify.verify_segment`).
-        part_bytes: size of the work of a task.
-        on_progress: called with the completed fraction.
-
-    Raises:
-        Py4JJavaError: a task failed; `jobs.cause_of` finds why.
+    All machines have the files at the same paths. Validation of a file stops after `max_problems`;
+    `deep` also decompresses wrappers.
     """
     given = expand_paths(paths, archives=True)
     files = [path.absolute() for path in given]
@@ -96,7 +87,7 @@ def cut_files(files: Iterable[Path], part_bytes: int) -> Iterator[FilePart]:
     """Split files into parts of at most `part_bytes`; skip archives and unreadable files."""
     for path in files:
         if is_archive(path):
-            continue  # has no positions to start from
+            continue  # without positions that a part could start from
         try:
             size = path.stat().st_size
         except OSError:

@@ -13,7 +13,7 @@ _kept_modules = 0
 
 
 def keep_imports() -> None:
-    """Exempt what is imported from garbage collection, if this process is a worker of Spark.
+    """Exempt imported modules from garbage collection, if this process is a worker of Spark.
 
     A worker that Spark keeps collects garbage after each task. Walking all that PySpark, PyArrow
     and this package have imported takes longer than to plan a read, or to read 100,000 messages.

@@ -1,11 +1,11 @@
 """The writer: rows to topics, batch and stream.
 
-Delivery is at least once. A row is delivered when the broker has acknowledged it as flushed; a task
-succeeds when all of its rows are delivered. So rows of a task or micro-batch that is run again
-can be duplicated. With a staging directory, tasks write their message sets to files, and the
+Delivery is at least once: a row is delivered when the broker has acknowledged it as flushed, and a
+task succeeds when all of its rows are delivered. So the rows of a task or micro-batch that is run
+again can be duplicated. With a staging directory, tasks write their message sets to files, and the
 driver sends the files of the attempts that succeeded. Rows are then duplicated only if the driver
-ends while it sends, but a single process sends all of them. The files of a driver that was killed
-are removed by the next write from its machine.
+ends while it sends, but a single process sends all of them. The next write from the machine of a
+driver that was killed removes its files.
 
 A row with a partition goes to that, a row with a key to the partition of the key's hash; the other
 rows of a batch go to one partition, chosen per batch. Rows of one partition keep their order.
@@ -65,11 +65,7 @@ class _Written(WriterCommitMessage):
 
 
 class _TopicWriter:
-    """The common part of the writers of batches and streams.
-
-    Raises:
-        ConfigError: the rows have no value or topic, or a column that cannot be written.
-    """
+    """The common part of the writers of batches and streams."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_columns(options, schema)
@@ -106,7 +102,7 @@ class BatchWriter(_TopicWriter, DataSourceArrowWriter):
     """Writes the rows of a table to topics."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Send staged message sets, on the driver; without staging all is delivered already."""
+        """Send staged message sets, on the driver; without staging all are delivered already."""
         self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -118,7 +114,7 @@ class StreamWriter(_TopicWriter, DataSourceStreamArrowWriter):
     """Writes the rows of a stream to topics."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Send staged message sets, on the driver; without staging all is delivered already."""
+        """Send staged message sets, on the driver; without staging all are delivered already."""
         self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -127,11 +123,7 @@ class StreamWriter(_TopicWriter, DataSourceStreamArrowWriter):
 
 
 def check_columns(options: WriteOptions, schema: StructType) -> None:
-    """Validate the columns of rows to send; columns that only a read has are ignored.
-
-    Raises:
-        ConfigError: a column is missing, unknown or of a type that cannot be sent.
-    """
+    """Validate the columns of rows to send; columns that only a read has are ignored."""
     types = {field.name: field.dataType for field in schema}
     for name, kind in types.items():
         if name in _ACCEPTED and kind not in _ACCEPTED[name]:
@@ -146,17 +138,7 @@ def check_columns(options: WriteOptions, schema: StructType) -> None:
 
 
 def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> Sent:
-    """Send rows and wait until consumers can read all of them.
-
-    Args:
-        batches: have the column value, and optionally topic, partition and key.
-        options: options of the write.
-
-    Raises:
-        ConfigError: a row has no value, no topic, or a partition that does not exist.
-        MessageSizeTooLargeError: a value is too large.
-        BrokerError: a broker takes nothing for two minutes, or rejects a message set.
-    """
+    """Send rows, and wait until consumers can read all of them."""
     with _open_producer(options) as producer:
         sender = _Sender(producer)
         sent = _build_sets(batches, options, producer, sender.send)
@@ -309,15 +291,9 @@ def _without_nulls(name: str, column: pa.Array) -> list[Any]:
 
 
 class StagingFile:
-    """The message sets of one attempt of a task.
+    """A file of the message sets of one task attempt, in a directory that all machines share.
 
-    Each is preceded by a line of JSON with its partition and size: `["topic",0,3,SIZE]`.
-
-    Args:
-        directory: directory of the file, created if needed; shared by the driver and executors.
-
-    Raises:
-        StorageError: the file cannot be created.
+    Each set follows a line of JSON with its partition and size: `["topic",0,3,SIZE]`.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -329,11 +305,7 @@ class StagingFile:
             raise self._unusable(error) from error
 
     def add(self, partition: TopicPartition, message_set: Buffer) -> None:
-        """Append a message set.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Append a message set."""
         head = [partition.topic, partition.home, partition.index, len(message_set)]
         try:
             self._file.write(json.dumps(head).encode() + b"\n")
@@ -342,11 +314,7 @@ class StagingFile:
             raise self._unusable(error) from error
 
     def close(self) -> None:
-        """Flush and close the file.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Flush and close the file."""
         try:
             self._file.close()
         except OSError as error:
@@ -357,12 +325,7 @@ class StagingFile:
 
 
 def staged_sets(path: Path) -> Iterator[tuple[TopicPartition, bytes]]:
-    """Read the message sets in a staging file that is closed, in their order.
-
-    Raises:
-        StorageError: it cannot be read; the directory may not be shared by all machines.
-        LogCorruptError: it was truncated.
-    """
+    """Read the message sets of a closed staging file, in order."""
     try:
         with path.open("rb") as file:
             while line := file.readline():
@@ -371,5 +334,5 @@ def staged_sets(path: Path) -> Iterator[tuple[TopicPartition, bytes]]:
                 if len(message_set) != size:
                     raise LogCorruptError(f"{path} was truncated")
                 yield TopicPartition(topic, home, index), message_set
-    except OSError as error:
+    except OSError as error:  # as where machines do not share the directory
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
