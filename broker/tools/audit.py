@@ -130,10 +130,8 @@ class AuditCounter:
     """Counts messages per topic and window. Safe for several threads.
 
     Args:
-        tier: name of the tier.
         window_ms: length of a window, at least 1.
         host: name of the machine; default: its host name.
-        clock: the time.
     """
 
     def __init__(
@@ -159,8 +157,6 @@ class AuditCounter:
         """Count messages.
 
         Args:
-            topic: their topic.
-            message_count: their number.
             payload_bytes: size of all their payloads.
             time_ms: their time in milliseconds since 1970; None for the present.
         """
@@ -216,15 +212,13 @@ class Sends(Protocol):
 
 
 class Auditor:
-    """Publishes the counts of a counter.
+    """Publishes the counts of a counter to the audit topic.
 
-    Not safe for several threads at once. An event that could not be published is published with
-    the next ones, under its own number, so that no message is lost or counted twice.
+    Not safe for several threads at once. An event that could not be published is published with the
+    next ones, under its own number, so that no message is lost or counted twice.
 
     Args:
-        counter: has the counts.
-        producer: sends them; its messages to the audit topic are not counted.
-        topic: the audit topic.
+        producer: sends the events; its messages to the audit topic are not counted.
     """
 
     def __init__(self, counter: AuditCounter, producer: Sends, topic: str) -> None:
@@ -234,13 +228,10 @@ class Auditor:
         self._waiting: list[AuditEvent] = []
 
     def publish(self, *, with_open: bool = False) -> int:
-        """Publish the windows that have ended; call it regularly, and at the end of a program.
+        """Publish the windows that have ended, and return the number of events; call it regularly.
 
         Args:
             with_open: include windows that have not ended, as at the end of a program.
-
-        Returns:
-            The number of published events.
 
         Raises:
             BrokerError: events were not acknowledged; the next call publishes them again.
@@ -265,11 +256,11 @@ class AuditedProducer:
     """A producer that counts the acknowledged messages.
 
     Not safe for several threads at once. A window that has ended is published with the next
-    message, or by `auditor.publish`; closing publishes all windows.
+    message, or by `auditor.publish`; closing publishes all windows. Methods raise the errors of
+    messages and of counts.
 
     Args:
         producer: sends the messages, and the counts. It is not closed.
-        auditor: counts and publishes.
         time_of: returns a message's own time; by default the time of sending counts.
     """
 
@@ -287,11 +278,7 @@ class AuditedProducer:
             self.close()
 
     def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
-        """Send messages, and count them once they are acknowledged; see `Producer.send`.
-
-        Raises:
-            BrokerError: as `Producer.send`, also for counts of windows that have ended.
-        """
+        """Send messages, and count them once they are acknowledged; see `Producer.send`."""
         payloads = list(messages)
         facts = [(self._time(payload), len(payload)) for payload in payloads]
         delivery = self._producer.send(topic, payloads, key)
@@ -310,11 +297,7 @@ class AuditedProducer:
         self.auditor.publish()
 
     def close(self) -> None:
-        """Wait until every delivery is done, and publish all counts.
-
-        Raises:
-            BrokerError: messages or counts could not be sent.
-        """
+        """Wait until every delivery is done, and publish all counts."""
         self._producer.flush()
         self._count_delivered()
         self.auditor.publish(with_open=True)
@@ -346,7 +329,6 @@ def audited(
     Args:
         messages: a stream of a `ConsumerConnector`; its messages start with the topic and end
             with the payload.
-        auditor: counts and publishes.
         time_of: returns a message's own time; by default the time of consuming counts.
 
     Raises:
@@ -424,10 +406,7 @@ class Judgement(Enum):
 
 
 class AuditVerdict(NamedTuple):
-    """A window at one tier, compared with the reference tier.
-
-    `difference` is the count of the tier minus that of the reference.
-    """
+    """A window at one tier, compared with the reference tier."""
 
     window: AuditWindow
     tier: str
@@ -442,11 +421,7 @@ class AuditVerdict(NamedTuple):
 
 
 def tally(events: Iterable[AuditEvent]) -> dict[AuditWindow, dict[str, Count]]:
-    """Sum the events by window and tier; duplicates of an event count once.
-
-    Args:
-        events: in any order.
-    """
+    """Sum the events by window and tier; duplicates of an event count once."""
     seen: set[tuple[str, int]] = set()
     sums: dict[AuditWindow, dict[str, Count]] = {}
     for event in events:
@@ -471,18 +446,10 @@ def compare(
     grace_ms: int,
     complete: Collection[str] = (),
 ) -> list[AuditVerdict]:
-    """Compare tiers with the reference tier, window by window.
+    """Compare tiers with the reference tier; return verdicts by window (topic and time) and tier.
 
-    Args:
-        tallied: the counts.
-        reference: the tier whose counts are expected everywhere.
-        tiers: the tiers to compare.
-        now_ms: the present time, in milliseconds since 1970.
-        grace_ms: time after its end in which a window may still be reported.
-        complete: tiers that have counted all their messages: they are never late.
-
-    Returns:
-        A verdict for each window and tier, by topic, time and tier.
+    A window may still be reported for `grace_ms` after its end. Tiers in `complete` have counted
+    all their messages: they are never late.
     """
     last_start = _last_start(tallied)
     verdicts = []

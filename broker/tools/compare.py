@@ -40,15 +40,7 @@ class Difference:
         self._surplus_in_source: dict[tuple[int, int], int] = {}
 
     def add_source(self, message_set: Buffer, found: Scan) -> None:
-        """Count messages of the source.
-
-        Args:
-            message_set: starts with an entry.
-            found: its scan by `codec.scan`; only valid entries are counted.
-
-        Raises:
-            InvalidMessageError: the content of a compressed set cannot be read.
-        """
+        """Count messages of the source: the valid entries of a set by its `codec.scan`."""
         self._add(message_set, found, self.source, 1)
 
     def add_target(self, message_set: Buffer, found: Scan) -> None:
@@ -57,12 +49,12 @@ class Difference:
 
     @property
     def missing_count(self) -> int:
-        """Return how many messages of the source are missing in the copy."""
+        """Return the number of messages of the source that are missing in the copy."""
         return sum(count for count in self._surplus_in_source.values() if count > 0)
 
     @property
     def surplus_count(self) -> int:
-        """Return how many messages of the copy are not in the source."""
+        """Return the number of messages of the copy that are not in the source."""
         return -sum(count for count in self._surplus_in_source.values() if count < 0)
 
     def _add(self, message_set: Buffer, found: Scan, digest: _Digest, step: int) -> None:

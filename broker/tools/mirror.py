@@ -1,11 +1,10 @@
 """Mirrors topics of one cluster into another until it is told to stop.
 
-A group consumer reads message sets, mirror producers send them as they are, and offsets are
-committed in the source once the target has acknowledged: nothing is lost when a mirror is killed,
-and sets that were in flight then come twice. Several mirrors of one group share the partitions.
+A group consumer reads message sets, mirror producers send them unchanged, and offsets are committed
+in the source once the target has acknowledged. So nothing is lost if a mirror is killed; sets that
+were in flight are sent again. Several mirrors of one group share the partitions.
 
-`RouteLog` keeps the state of each route, from a source partition to its target partition, for
-several threads: how much it moved, its offset, its last error.
+`RouteLog` keeps the state of each route, from a source partition to its target partition.
 """
 
 from __future__ import annotations
@@ -41,41 +40,23 @@ from broker.topic import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class RouteStatus:
-    """One route, from a partition of the source to one of the target.
-
-    Attributes:
-        source: where messages come from.
-        target: where they go; None until a target partition is found.
-        message_count: what the target has acknowledged.
-        size_bytes: what that takes in a log.
-        next_offset: of the source, after the last message acknowledged; None before the first.
-        error_count: how often something went wrong.
-        error: the last error; empty for none.
-        error_ms: when that was, milliseconds since 1970.
-        is_failing: nothing was acknowledged since the last error.
-        stuck_at: offset of a corrupt message in the source, behind which nothing gets through.
-        corrupt_count: corrupt messages that were left out.
-    """
+    """The state of a route, from a partition of the source to one of the target."""
 
     source: TopicPartition
     target: TopicPartition | None = None
-    message_count: int = 0
-    size_bytes: int = 0
-    next_offset: int | None = None
+    message_count: int = 0  # acknowledged by the target
+    size_bytes: int = 0  # of these in a log
+    next_offset: int | None = None  # in the source, after the last acknowledged message
     error_count: int = 0
-    error: str = ""
-    error_ms: int | None = None
-    is_failing: bool = False
-    stuck_at: int | None = None
-    corrupt_count: int = 0
+    error: str = ""  # the last one
+    error_ms: int | None = None  # its time, in milliseconds since 1970
+    is_failing: bool = False  # nothing was acknowledged since the last error
+    stuck_at: int | None = None  # offset of the corrupt message in the source that stops it
+    corrupt_count: int = 0  # skipped corrupt messages
 
 
 class RouteLog:
-    """The state of all routes of a mirror.
-
-    Args:
-        clock: tells when something went wrong.
-    """
+    """The state of all routes of a mirror. Safe for several threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -83,17 +64,17 @@ class RouteLog:
         self._routes: dict[TopicPartition, RouteStatus] = {}
 
     def routes(self) -> list[RouteStatus]:
-        """Return all routes so far, by source."""
+        """Return the known routes, by source."""
         with self._lock:
             return sorted(self._routes.values(), key=lambda route: route.source)
 
     def placed(self, source: TopicPartition, target: TopicPartition) -> None:
-        """Note where a partition goes."""
+        """Record the target of a source partition."""
         with self._lock:
             self._routes[source] = replace(self._route(source), target=target)
 
     def acknowledged(self, mirrored: MirroredSet) -> None:
-        """Note that the target has acknowledged a set."""
+        """Record that the target has acknowledged a set."""
         with self._lock:
             route = self._route(mirrored.source)
             is_stuck = route.stuck_at is not None and mirrored.next_offset <= route.stuck_at
@@ -108,12 +89,7 @@ class RouteLog:
             )
 
     def failed(self, sources: Iterable[TopicPartition], error: str) -> None:
-        """Note what went wrong on some routes.
-
-        Args:
-            sources: the partitions whose messages do not get through for it.
-            error: one sentence.
-        """
+        """Record an error, one sentence, for the partitions whose messages it stops."""
         now_ms = self._clock.time_ms()
         with self._lock:
             for source in sources:
@@ -127,13 +103,13 @@ class RouteLog:
                 )
 
     def stuck(self, source: TopicPartition, offset: int, error: str) -> None:
-        """Note that a corrupt message at an offset of the source holds up all behind it."""
+        """Record a corrupt message in the source that stops all messages after it."""
         self.failed([source], error)
         with self._lock:
             self._routes[source] = replace(self._route(source), stuck_at=offset)
 
     def left_out(self, source: TopicPartition, error: str) -> None:
-        """Note that a corrupt message was left out, and that its partition goes on."""
+        """Record that a corrupt message was skipped, and that its partition continues."""
         self.failed([source], error)
         with self._lock:
             route = self._route(source)
@@ -153,30 +129,29 @@ logger = logging.getLogger(__name__)
 _POLL_S = 0.2
 _TRY_AGAIN_S = 1.0
 _GRACE_S = 1.0
-"""For threads that give up in time to say why."""
+"""Extra time for threads that give up in time to report why."""
 _ACKNOWLEDGED_POLL_S = 0.02
 
 
 class Consumer(Protocol):
-    """What is needed of a `ConsumerConnector` besides its streams."""
+    """The method of a `ConsumerConnector` that a mirror uses besides the streams."""
 
     def shutdown(self) -> None:
-        """Leave the group and commit what is finished."""
+        """Leave the group, and commit finished messages."""
 
 
 class Route:
     """Finds the target of each source partition, and keeps it. Safe for several threads.
 
-    A source partition goes to the one in the same place of the target topic, by home and index;
-    with fewer partitions there the places go round. A topic that is missing is created with
-    enough of them.
+    The n-th source partition, by home and index, goes to the n-th target partition; if the target
+    topic has fewer, several sources share one. A missing topic is created with enough partitions.
 
     Args:
-        source: the cluster messages come from.
-        target: the cluster they go to; one that several threads may ask if producers ask it, too.
-        connect: makes connections to brokers of the target.
-        rename: gives the name of a topic in the target.
-        is_read: says whether a topic of the target is mirrored itself, as it may be where both
+        source: the cluster that messages come from.
+        target: the cluster they go to; safe for several threads if producers use it, too.
+        connect: connects to a broker of the target.
+        rename: returns the name of a topic in the target.
+        is_read: returns whether a topic of the target is mirrored itself, which is possible if both
             clusters are one.
     """
 
@@ -198,11 +173,11 @@ class Route:
         self._targets: dict[TopicPartition, TopicPartition] = {}
 
     def target_topic(self, topic: str) -> str:
-        """Return what a topic is called in the target.
+        """Return the name of a topic in the target.
 
         Raises:
-            InvalidTopicError: no topic can be called so.
-            ConfigError: it would be mirrored again and again.
+            InvalidTopicError: no topic can have that name.
+            ConfigError: the topic would be mirrored again and again.
         """
         renamed = self._rename(topic)
         if self._is_read(renamed):
@@ -213,10 +188,10 @@ class Route:
         return renamed
 
     def place(self, source: TopicPartition) -> TopicPartition:
-        """Return where the messages of a partition go.
+        """Return the target partition for the messages of a partition.
 
         Raises:
-            BrokerError: the target cannot be reached, or the topic not be created.
+            BrokerError: the target cannot be reached, or the topic cannot be created.
             ConfigError: as `target_topic`.
         """
         with self._lock:
@@ -244,18 +219,15 @@ class Mirror:
     """Sends the messages of streams to another cluster.
 
     Args:
-        consumer: owns the streams; shut down at the end. It commits what is finished by itself,
-            and its streams time out, after a fraction of a second, when nothing comes.
-        streams: a thread each.
-        route: says where messages go.
-        make_producer: makes producers with acks `COMMITTED`, for a thread each; the mirror ends
-            when their delivery timeout is over, so that it is `math.inf` as a rule.
-        producer_count: how many producers to have, a thread each; the messages of one source
-            partition all go through the same.
-        queue_size: how many message sets wait for each producer, at most.
-        drain_s: how long to wait at the end for a target that does not answer.
-        skips_corrupt: leave out corrupt messages, and count them, instead of ending at the first.
-        log: keeps the state of each route.
+        consumer: owns the streams; it commits finished messages by itself, and its streams time out
+            after a fraction of a second without messages. It is shut down at the end.
+        streams: each is read on its own thread.
+        make_producer: makes a producer with acks `COMMITTED` for each producer thread. The mirror
+            ends at its delivery timeout, which therefore is usually `math.inf`.
+        producer_count: number of producers; one sends all messages of a source partition.
+        queue_size: maximum number of message sets that are queued for each producer.
+        drain_s: how long to wait at the end for a target that does not respond.
+        skips_corrupt: skip and count corrupt messages, instead of ending at the first.
     """
 
     def __init__(
@@ -283,7 +255,7 @@ class Mirror:
         self._queue_numbers: dict[TopicPartition, int] = {}
         self._in_flight: Counter[TopicPartition] = Counter()
         self.log = log or RouteLog(SystemClock())
-        """What became of each route so far."""
+        """The state of each route."""
         self._queues: list[queue.Queue[MirroredSet | None]] = [
             queue.Queue(queue_size) for _ in range(producer_count)
         ]
@@ -302,29 +274,29 @@ class Mirror:
 
     @property
     def message_count(self) -> int:
-        """Return how many messages the target has acknowledged."""
+        """Return the number of messages that the target has acknowledged."""
         return sum(route.message_count for route in self.log.routes())
 
     @property
     def size_bytes(self) -> int:
-        """Return what they take in a log."""
+        """Return the size of these messages in a log."""
         return sum(route.size_bytes for route in self.log.routes())
 
     @property
     def corrupt_count(self) -> int:
-        """Return how many corrupt messages were left out."""
+        """Return the number of skipped corrupt messages."""
         return sum(route.corrupt_count for route in self.log.routes())
 
     def run(self, wait: Callable[[float], bool]) -> None:
-        """Mirror until told to stop; then send what was read, wait for it, commit and leave.
+        """Mirror until told to stop; then send messages that were read, commit, and leave.
 
         Args:
-            wait: waits for so many seconds, or less, and says whether to stop.
+            wait: waits up to a number of seconds; returns True to stop.
 
         Raises:
-            BrokerError: a message is corrupt and not to be left out, a target refuses one, or what
-                was read could not be sent at the end. What is acknowledged is committed all the
-                same.
+            BrokerError: a message is corrupt and not to be skipped, the target refuses one, or
+                messages could not be sent at the end. Offsets of acknowledged messages are
+                committed anyway.
         """
         for thread in (*self._senders, *self._readers):
             thread.start()
@@ -337,7 +309,7 @@ class Mirror:
             raise self._failure
 
     def _stop(self) -> None:
-        """Stop readers, then senders, then the consumer, so that chunks in queues get through."""
+        """Stop readers, then senders, then the consumer, so that queued message sets are sent."""
         self._give_up_s = time.monotonic() + self._drain_s
         self._stopping.set()
         for reader in self._readers:
@@ -354,7 +326,7 @@ class Mirror:
         self._consumer.shutdown()
 
     def _join(self, thread: threading.Thread) -> None:
-        """Wait for a thread's end; one that a cluster holds up for too long is left behind."""
+        """Wait for the end of a thread; abandon one that a cluster delays for too long."""
         thread.join(max(0.0, self._give_up_s + _GRACE_S - time.monotonic()))
         if thread.is_alive():
             self._fail(
@@ -382,17 +354,12 @@ class Mirror:
                     continue
         except BrokerError as error:
             self._fail(error)
-        except Exception as error:  # a bug ends the mirror in good order, with its log
+        except Exception as error:  # after a bug, too, the mirror commits, and leaves the group
             logger.exception("failure in stream %s", stream.name)
             self._fail(error)
 
     def _take(self, stream: ConsumerStream, assigned: AssignedPartition) -> None:
-        """Hand the whole entries that have arrived to a producer, and deal with damage behind them.
-
-        Raises:
-            InvalidMessageError: one is corrupt; all before it are handed on.
-            BrokerError: there is no place for them in the target.
-        """
+        """Hand the whole entries of a chunk to a producer, and handle damage after them."""
         good = _good_part(assigned)
         message_set = assigned.data[: good.size_bytes]
         assigned.take(good.size_bytes)
@@ -408,11 +375,7 @@ class Mirror:
     def _pass_on(
         self, assigned: AssignedPartition, message_set: memoryview, message_count: int
     ) -> None:
-        """Hand entries, which were taken already, to a producer.
-
-        Raises:
-            BrokerError: there is no place for them in the target.
-        """
+        """Hand entries, which `assigned` has passed already, to a producer."""
         source = assigned.partition
         target = self._insist(source, "no place for it", lambda: self._route.place(source))
         self.log.placed(source, target)
@@ -435,18 +398,13 @@ class Mirror:
         )
 
     def _pass_over(self, stream: ConsumerStream, assigned: AssignedPartition, problem: str) -> None:
-        """Leave out the corrupt message that comes next, once all before it is acknowledged.
-
-        Raises:
-            InvalidMessageError: it is not to be left out, or nobody knows where the next one is.
-            BrokerError: the source does not answer.
-        """
+        """Skip the corrupt message that comes next, once all before it are acknowledged."""
         source, offset = assigned.partition, assigned.offset
         problem = f"{source}: {problem}"
         try:
             if not self._skips_corrupt:
                 raise InvalidMessageError(problem)
-            # a skip finishes all before it as well, so nothing of that may be under way any more
+            # a skip also finishes all messages before it, so none of them may be in flight
             if not self._await_acknowledgement(source) or not assigned.finish(offset):
                 return
             next_offset = self._insist(
@@ -455,12 +413,12 @@ class Mirror:
         except BrokerError as error:
             self.log.stuck(source, offset, str(error))
             raise
-        if next_offset > offset:  # else it is read again, or the partition was revoked
+        if next_offset > offset:  # else the message is read again, or the partition was revoked
             logger.warning("%s; going on at %d", problem, next_offset)
             self.log.left_out(source, f"{problem}; went on at {next_offset}")
 
     def _await_acknowledgement(self, source: TopicPartition) -> bool:
-        """Wait until nothing of a partition is under way; return False if it is time to stop."""
+        """Wait until no message of a partition is in flight; return False if the mirror stops."""
         while True:
             with self._lock:
                 if not self._in_flight[source]:
@@ -469,11 +427,7 @@ class Mirror:
                 return False
 
     def _insist(self, source: TopicPartition, problem: str, action: Callable[[], T]) -> T:
-        """Run an action, again while a cluster is away.
-
-        Raises:
-            BrokerError: it still is when there is no more time; or something else is wrong.
-        """
+        """Run an action, again while its errors are retriable and the mirror has time."""
         has_told = False
         while True:
             try:
@@ -526,7 +480,7 @@ class Mirror:
             producer.close()
 
     def _has_time(self) -> bool:
-        """Return whether to wait on for a cluster: at the end not for long."""
+        """Return whether to wait longer for a cluster: at the end only for `drain_s`."""
         if not self._stopping.is_set():
             return True
         return self._failure is None and time.monotonic() < self._give_up_s
@@ -539,14 +493,11 @@ class Mirror:
 
 
 class _GoodPart(NamedTuple):
-    """The entries of a chunk before the first one that is corrupt, or not whole yet.
-
-    `problem` says what is wrong behind them, empty for nothing.
-    """
+    """The entries of a chunk before the first one that is corrupt or partial."""
 
     size_bytes: int
     message_count: int
-    problem: str
+    problem: str  # the damage after them; empty for none
 
 
 def _good_part(reader: AssignedPartition) -> _GoodPart:
@@ -568,7 +519,7 @@ def _good_part(reader: AssignedPartition) -> _GoodPart:
 
 
 def _next(waiting: queue.Queue[MirroredSet | None], producer: MirrorProducer) -> MirroredSet | None:
-    """Return the next set; while there is none, have those before it acknowledged."""
+    """Return the next set; while there is none, wait until those before it are acknowledged."""
     try:
         return waiting.get_nowait()
     except queue.Empty:

@@ -1,6 +1,6 @@
 """Sends message sets of one cluster to another, and tells which are acknowledged.
 
-Sets travel as they are: nothing is decoded, and compressed messages stay compressed. A set may
+Sets are sent unchanged: nothing is decoded, and compressed messages stay compressed. A set may
 arrive twice, but is never lost. Used by mirrors and by copies of topics.
 """
 
@@ -22,29 +22,26 @@ logger = logging.getLogger(__name__)
 class MirroredSet(NamedTuple):
     """A message set on its way from one partition to another.
 
-    `next_offset` is the offset after it in the source. `acknowledged` is called once the target
-    has committed the set, with its base offset there (-1 if the broker tells none); for sets of
-    one source partition in order.
+    `acknowledged` is called once the target has committed the set, with its base offset there (-1
+    if the broker tells none); for sets of one source partition in order.
     """
 
     source: TopicPartition
     target: TopicPartition
     message_set: Buffer
     message_count: int
-    next_offset: int
+    next_offset: int  # after the set, in the source
     acknowledged: Callable[[MirroredSet, int], None]
 
 
 class MirrorProducer:
-    """Sends sets with a `Producer`, which waits for the leaders of the target.
+    """Sends sets with a `Producer` that waits for the leaders of the target. Not thread-safe.
 
-    Not safe for several threads at once. After an error no set is acknowledged any more.
-
-    Args:
-        producer: with acks `COMMITTED`; closed by `close`.
-        on_wait: called with the reason while sets wait for a broker, again and again; returns
-            whether to go on. Without it the delivery timeout of the producer alone limits that.
-        max_in_flight: sets that may be handed to brokers that do not acknowledge.
+    `producer` has acks `COMMITTED`; `close` closes it. `on_wait` is called repeatedly, with the
+    reason, while sets wait for a broker, and returns False to give up; without it only the
+    producer's delivery timeout limits the wait. Up to twice `max_in_flight` sets are sent to
+    brokers that do not acknowledge before a `flush`. After an error no set is acknowledged any
+    more; those in flight may or may not have arrived.
     """
 
     def __init__(
@@ -59,16 +56,16 @@ class MirrorProducer:
         self._max_in_flight = max_in_flight
         self._sent_count = 0
         self._pending: dict[int, MirroredSet] = {}  # in the order of sending
-        self._handed_over: list[int] = []  # of pending: to brokers that acknowledge nothing
+        self._handed_over: list[int] = []  # in `_pending`, of brokers without acks
         self._failure: BrokerError | None = None
         self.last_error = ""
-        """Why sets wait, or have failed; empty while sets are taken."""
+        """Why sets wait, or have failed; empty while the target accepts sets."""
         if on_wait is not None:
             producer.watch(lambda waiting: self._goes_on(waiting.error))
 
     @property
     def pending_count(self) -> int:
-        """Return how many sets are not acknowledged yet."""
+        """Return the number of sets that are not acknowledged yet."""
         return len(self._pending)
 
     @property
@@ -77,12 +74,7 @@ class MirrorProducer:
         return {one.source for one in self._pending.values()}
 
     def send(self, mirrored: MirroredSet) -> None:
-        """Send a set, waiting for room in the window only.
-
-        Raises:
-            BrokerError: the target refuses a set, or was gone for too long; sets that are not
-                acknowledged then may or may not have arrived.
-        """
+        """Send a set; wait only for room in the window."""
         number = self._sent_count
         self._sent_count += 1
         self._pending[number] = mirrored
@@ -91,14 +83,14 @@ class MirrorProducer:
             self.flush()
 
     def flush(self) -> None:
-        """Wait until all sets are acknowledged, and consumers can read them; see `send`."""
+        """Wait until all sets are acknowledged, and consumers can read them."""
         while self._pending:
             try:
                 self._producer.wait_until_readable()
             except BrokerError as error:
                 if self._failure or not self._handed_over or not self._may_send_again(error):
                     raise self._failure or error from error
-                # a broker of 0.7 has not got all that it was handed
+                # a 0.7 broker may not have received all sets that were sent to it
                 handed_over, self._handed_over = self._handed_over, []
                 for number in handed_over:
                     self._send_one(number, self._pending[number])
@@ -122,9 +114,9 @@ class MirrorProducer:
         self._raise_failure()
 
     def _complete(self, number: int, delivery: Delivery) -> None:
-        """Take note of the end of a delivery."""
+        """Handle the end of a delivery."""
         if self._failure is not None:
-            return  # the failed set before it is not there
+            return  # it is not acknowledged: a set before it has failed
         if delivery.error is not None:
             self._failure = _named(delivery.error, self._pending[number])
             self.last_error = str(self._failure)
@@ -148,7 +140,7 @@ class MirrorProducer:
         return self._on_wait is not None and error.is_retriable and self._goes_on(error)
 
     def _goes_on(self, error: BrokerError) -> bool:
-        """Note why sets wait; return whether they go on waiting."""
+        """Record why sets wait; return whether they wait longer."""
         assert self._on_wait is not None
         if not self.last_error:
             logger.warning("the target cluster does not take messages: %s; trying on", error)

@@ -32,12 +32,8 @@ def place_by_order(
 ) -> dict[TopicPartition, TopicPartition]:
     """Return a target for each source: the n-th for the n-th, by home and index.
 
-    With fewer targets than sources, several sources share a target; with more, the last targets
-    get no source.
-
-    Args:
-        sources: all partitions of the source topic.
-        targets: all partitions of the target topic, at least one.
+    Both are all partitions of their topic, at least one. With fewer targets than sources, several
+    sources share a target; with more, the last targets get no source.
     """
     ordered = sorted(targets)
     return {one: ordered[rank % len(ordered)] for rank, one in enumerate(sorted(sources))}
@@ -46,15 +42,7 @@ def place_by_order(
 def place_by_name(
     sources: Sequence[TopicPartition], targets: Sequence[TopicPartition]
 ) -> dict[TopicPartition, TopicPartition]:
-    """Return the target of the same name, home and index, for each source.
-
-    Args:
-        sources: partitions of the source topic.
-        targets: all partitions of the target topic, at least one.
-
-    Raises:
-        WrongPartitionError: there is none of that name.
-    """
+    """Return the target of the same name, home and index, for each source."""
     named = {one.name: one for one in targets}
     for source in sources:
         if source.name not in named:
@@ -66,18 +54,13 @@ def place_by_name(
 
 
 def counts_like(sources: Sequence[TopicPartition], broker_ids: Sequence[int]) -> dict[int, int]:
-    """Return how many partitions each broker gets so that no two sources share a target.
-
-    Args:
-        sources: all partitions of the source topic, at least one.
-        broker_ids: the brokers of the target cluster, at least one.
-    """
+    """Return how many partitions each broker gets so that no two sources share a target."""
     each = -(-len(sources) // len(broker_ids))
     return dict.fromkeys(broker_ids, each)
 
 
 def counts_by_name(sources: Sequence[TopicPartition]) -> dict[int, int]:
-    """Return how many partitions each broker gets so that every source finds its name there."""
+    """Return how many partitions each broker gets so that each source has a target of its name."""
     counts: Counter[int] = Counter()
     for source in sources:
         counts[source.home] = max(counts[source.home], source.index + 1)
@@ -92,25 +75,11 @@ def create_topic(
     *,
     timeout_s: float = 10.0,
 ) -> list[TopicPartition]:
-    """Create a topic, and wait until clients can find it.
+    """Create a topic with some partitions on each broker, and wait until clients can find it.
 
-    A broker that knows only 0.7's requests is skipped: it creates the topic with the first
-    message, with its configured number of partitions.
-
-    Args:
-        cluster: the target cluster.
-        connect: makes connections to its brokers.
-        topic: its name.
-        counts: the number of partitions by broker id.
-        timeout_s: how long it may take until the topic is registered.
-
-    Returns:
-        Its partitions; of a broker of 0.7 only partition 0, which each of its topics has.
-
-    Raises:
-        InvalidTopicError: there can be no such topic.
-        BrokerUnreachableError: a broker is not live.
-        RequestTimeoutError: the topic is not registered in time.
+    A broker that knows only 0.7's requests is skipped: it creates the topic with the first message,
+    with its configured number of partitions. Of such a broker only partition 0, which each of its
+    topics has, is returned.
     """
     validate_topic_name(topic)
     live = {one.id: one for one in cluster.brokers()}
@@ -213,7 +182,7 @@ def _python_form(match: re.Match[str]) -> str:
 
 
 def _split(text: str) -> list[str]:
-    r"""Split at the character after the `s`, where no backslash stands before it."""
+    """Split at the character after the `s`, where no backslash is before it."""
     delimiter = text[1:2]
     if not delimiter or delimiter.isalnum() or delimiter == "\\":
         return []

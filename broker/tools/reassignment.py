@@ -1,8 +1,8 @@
-"""Plans of which brokers are to have the replicas of partitions; no I/O.
+"""Plans which brokers are to have the replicas of partitions; no I/O.
 
 A plan moves as little as it can: a replica stays where it may stay, and others go to the brokers
-with the fewest, in racks that the partition is not in yet. Its first replica, the preferred
-leader, stays first if it stays; the others take turns.
+with the fewest, in racks that the partition is not in yet. Its first replica, the preferred leader,
+stays first if it stays; the others take turns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from broker.errors import InvalidReplicationFactorError
 from broker.topic import TopicPartition
 
 Plan = dict[TopicPartition, tuple[int, ...]]
-"""The replicas each partition is to have, the preferred leader first."""
+"""The target replicas of each partition, the preferred leader first."""
 
 
 def plan_replicas(
@@ -23,18 +23,10 @@ def plan_replicas(
     *,
     replication_factor: int | None = None,
 ) -> Plan:
-    """Return the replicas that partitions are to have on some brokers.
+    """Return the target replicas of all partitions of `present`, also of unchanged ones.
 
-    Args:
-        present: the replicas they have.
-        racks: the brokers that may have replicas, with their racks; empty where it is not set.
-        replication_factor: of all partitions; None to keep that of each.
-
-    Returns:
-        A target for each partition of `present`, also where nothing changes.
-
-    Raises:
-        InvalidReplicationFactorError: there are fewer brokers than replicas.
+    `racks` has the brokers that may have replicas; their rack is empty if not set. None as
+    replication factor keeps that of each partition.
     """
     most = replication_factor or max(map(len, present.values()), default=0)
     if most > len(racks):
@@ -59,7 +51,7 @@ def plan_replicas(
 
 
 def _best_broker(target: list[int], racks: Mapping[int, str], loads: Counter[int]) -> int:
-    """Return the broker for one more replica: of a new rack if there is one, with the fewest."""
+    """Return the broker for one more replica: in a new rack if possible, with few replicas."""
     used = Counter(racks[one] for one in target)
     candidates = (one for one in racks if one not in target)
     return min(candidates, key=lambda one: (used[racks[one]], loads[one], one))

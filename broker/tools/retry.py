@@ -81,21 +81,12 @@ class RetryMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RetryEntry:
-    """A message in the store.
+    """A message in the store."""
 
-    Attributes:
-        entry_id: its number in the store; entries added later have higher ones.
-        message: the message whose handling failed.
-        attempts: number of failed attempts.
-        next_attempt_ms: time of the next attempt, in milliseconds since 1970; None if the maximum
-            number of attempts is reached: the message is dead.
-        last_error: why the last attempt failed.
-    """
-
-    entry_id: int
+    entry_id: int  # higher for entries that are added later
     message: RetryMessage
-    attempts: int
-    next_attempt_ms: int | None
+    attempts: int  # failed ones
+    next_attempt_ms: int | None  # milliseconds since 1970; None if it is dead: no attempt is left
     last_error: str
 
     @property
@@ -136,7 +127,7 @@ class RetryStore:
     """Messages to be handled again, in a directory that one process locks at a time.
 
     For one thread. Each change is synced to disk, so a message counts as finished when `add`
-    returns.
+    returns. Each method raises a `RetryStoreError` if the database cannot be read or written.
 
     Args:
         directory: created if it is missing.
@@ -183,7 +174,6 @@ class RetryStore:
         """Store a message whose handling failed; it is on disk when this returns.
 
         Args:
-            message: the message.
             attempts: number of failed attempts.
             next_attempt_ms: time of the next attempt, in milliseconds since 1970; None for none.
             error: why the last attempt failed.
@@ -213,14 +203,10 @@ class RetryStore:
             return self._database.execute(_INSERT, values).rowcount > 0
 
     def due(self, now_ms: int, limit: int = 1) -> list[RetryEntry]:
-        """Return entries whose next attempt is due, those due longest first.
+        """Return up to `limit` entries whose next attempt is due, those due longest first.
 
         Args:
             now_ms: milliseconds since 1970.
-            limit: maximum number of entries.
-
-        Raises:
-            RetryStoreError: the store cannot be read.
         """
         where = "WHERE next_attempt_ms <= ? ORDER BY next_attempt_ms, id LIMIT ?"
         with _translated(self.directory):
@@ -231,9 +217,6 @@ class RetryStore:
         """Yield the present entries, oldest first; the caller may change the store meanwhile.
 
         Entries that are added meanwhile are not included.
-
-        Raises:
-            RetryStoreError: the store cannot be read.
         """
         with _translated(self.directory):
             ids = self._database.execute("SELECT id FROM retry_entries ORDER BY id").fetchall()
@@ -247,12 +230,8 @@ class RetryStore:
         """Record a failed attempt.
 
         Args:
-            entry: the entry.
             next_attempt_ms: time of the next attempt, in milliseconds since 1970; None for none.
             error: why the attempt failed.
-
-        Raises:
-            RetryStoreError: it could not be written.
         """
         values = (entry.attempts + 1, next_attempt_ms, error[:_ERROR_LENGTH_MAX], entry.entry_id)
         with _translated(self.directory):
@@ -274,15 +253,7 @@ class RetryStore:
 
 
 def read_entries(directory: Path) -> Iterator[RetryEntry]:
-    """Yield the entries of a store, oldest first, even if a process has locked it.
-
-    Args:
-        directory: of the store.
-
-    Raises:
-        FileNotFoundError: there is no store.
-        RetryStoreError: it cannot be read.
-    """
+    """Yield the entries of a store, oldest first, even if a process has locked it."""
     path = directory / DATABASE_NAME
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, "no retry store", str(path))
@@ -366,31 +337,19 @@ class RetryOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """Retries in place, before a message is stored.
-
-    Args:
-        retries: maximum number of retries.
-        first_wait_ms: wait before the first retry; doubled for each further one, up to the first
-            wait in the store.
-    """
+    """Retries in place, before a message is stored."""
 
     retries: int = 3
-    first_wait_ms: int = 100
+    first_wait_ms: int = 100  # doubled for each further retry, up to the first wait in the store
 
 
 @dataclass(slots=True)
 class RetryTally:
-    """Counts of a handler's messages.
+    """Counts of a handler's messages."""
 
-    Attributes:
-        done: messages handled, directly or from the store.
-        scheduled: messages stored to be retried.
-        dead: messages that reached the maximum number of attempts; they stay in the store.
-    """
-
-    done: int = 0
-    scheduled: int = 0
-    dead: int = 0
+    done: int = 0  # handled, directly or from the store
+    scheduled: int = 0  # stored to be retried
+    dead: int = 0  # reached the maximum number of attempts; they stay in the store
 
 
 def _sleep(seconds: float) -> bool:
@@ -403,7 +362,7 @@ class RetryingHandler:
     """Handles messages, and stores those that fail to retry them.
 
     A message is finished when `handle` returns: it was handled, or is on disk. After a crash a
-    message may be handled twice, but none is lost.
+    message may be handled twice, but none is lost. A `RetryStoreError` means that the store failed.
 
         with RetryStore(Path("failed")) as store:
             handler = RetryingHandler(write_to_warehouse, store)
@@ -411,11 +370,9 @@ class RetryingHandler:
 
     Args:
         attempt: handles a message, or raises an exception.
-        store: gets the messages that fail.
         in_place: retries before a message is stored.
         policy: retries of stored messages.
-        clock: the time.
-        pause: waits between attempts in place.
+        pause: waits for seconds between attempts in place; returns True to store the message now.
     """
 
     attempt: Handle
@@ -447,16 +404,9 @@ class RetryingHandler:
         return self._count_stored(next_ms)
 
     def retry_due(self, limit: int = 1) -> int:
-        """Retry stored messages that are due, once each.
+        """Retry up to `limit` stored messages that are due, once each; return their number.
 
-        Args:
-            limit: maximum number, so that new messages do not wait long.
-
-        Returns:
-            The number of retried messages.
-
-        Raises:
-            RetryStoreError: the store failed.
+        With a low limit, new messages wait less.
         """
         entries = self.store.due(self.clock.time_ms(), limit)
         for entry in entries:
@@ -464,14 +414,7 @@ class RetryingHandler:
         return len(entries)
 
     def retry(self, entry: RetryEntry) -> RetryOutcome:
-        """Retry a stored message once, even a dead one.
-
-        Args:
-            entry: from the store.
-
-        Raises:
-            RetryStoreError: the store failed.
-        """
+        """Retry a stored message once, even a dead one."""
         error = self._try(entry.message)
         if error is None:
             self.store.done(entry)
@@ -487,17 +430,7 @@ class RetryingHandler:
         return RetryOutcome.DEAD
 
     def drain(self, entries: Iterable[RetryEntry]) -> int:
-        """Retry stored messages, once each.
-
-        Args:
-            entries: such as `store.entries()` or `store.due(...)`.
-
-        Returns:
-            The number of messages that failed again.
-
-        Raises:
-            RetryStoreError: the store failed.
-        """
+        """Retry entries once each, such as `store.entries()`; return how many failed again."""
         return sum(self.retry(entry) is not RetryOutcome.DONE for entry in entries)
 
     def run(self, stream: ConsumerStream) -> None:
