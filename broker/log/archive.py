@@ -1,6 +1,6 @@
 """Reading archived segments: gzip files that retention made, beside plain segments.
 
-Positions are those in the unpacked segment, for which a temporary file is made while it is read.
+Positions are those in the unpacked segment, a temporary file that exists while it is read.
 """
 
 from __future__ import annotations
@@ -29,12 +29,7 @@ def archived_base_offset_of(path: Path) -> int | None:
 
 
 def open_segment(path: Path) -> SegmentFile:
-    """Open a segment for reading, an archived one unpacked.
-
-    Raises:
-        LogCorruptError: the archive is damaged.
-        OSError: the file cannot be read, or the temporary file cannot be written.
-    """
+    """Open a segment for reading, an archived one unpacked (`LogCorruptError` if damaged)."""
     if not is_archive(path):
         return SegmentFile(path)
     with tempfile.NamedTemporaryFile(prefix="pylogctl-", suffix=".segment") as unpacked:
@@ -48,10 +43,6 @@ def open_segment(path: Path) -> SegmentFile:
 
 
 def segment_bytes(path: Path) -> int:
-    """Return the size of a segment, of an archived one unpacked.
-
-    Raises:
-        LogCorruptError, OSError: see `open_segment`.
-    """
+    """Return the size of a segment, of an archived one unpacked; errors as `open_segment`."""
     file = open_segment(path)  # kept, as its descriptor closes with it
     return os.fstat(file.fd).st_size

@@ -1,8 +1,8 @@
 """The creation ids of a broker's topics: a topic gets another one each time it is created.
 
-By its id in the registry consumers know that a topic was deleted and created again, and that the
-offsets stored for the former one mean nothing in it. A file in each data directory has a line
-`ID TOPIC` for each creation, of which the last one of a topic counts.
+By the id in the registry consumers know that a topic was deleted and created again, and that stored
+offsets are of the former one. A file in each data directory has a line `ID TOPIC` for each
+creation, of which the last one of a topic counts.
 """
 
 from __future__ import annotations
@@ -29,14 +29,10 @@ class _IdFile:
         self._path = data_dir / CREATION_IDS_NAME
         self._lines: list[str] = []
         self._end = 0
-        """Of the whole lines in the file; a crash or a full disk can leave part of one behind."""
+        """The end of the whole lines; a crash or a full disk can leave part of one behind it."""
 
     def read(self) -> dict[str, str]:
-        """Return the ids by topic.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """Return the ids by topic."""
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -47,7 +43,7 @@ class _IdFile:
         return {topic: one for one, _, topic in (line.partition(" ") for line in whole)}
 
     def correct(self, ids: Mapping[str, str]) -> None:
-        """Have the file hold these ids and no others, unless the disk refuses."""
+        """Make the file hold these ids and no others, unless the disk refuses."""
         lines = [f"{one} {topic}\n" for topic, one in ids.items()]
         if sorted(lines) == sorted(self._lines):
             return
@@ -59,11 +55,6 @@ class _IdFile:
             logger.warning("cannot correct %s: %s", self._path, error)
 
     def append(self, topic: str, creation_id: str) -> None:
-        """Add an id.
-
-        Raises:
-            StorageError: the disk refuses.
-        """
         line = f"{creation_id} {topic}\n".encode()
         try:
             fd = open_file(self._path, os.O_WRONLY | os.O_CREAT)
@@ -79,11 +70,7 @@ class _IdFile:
 
 
 class CreationIds:
-    """The creation ids of one broker's topics; changed by one thread at a time.
-
-    Args:
-        directories: each stores the ids of all topics.
-    """
+    """Ids of one broker's topics, stored in every directory; changed by one thread at a time."""
 
     def __init__(self, directories: DataDirectories) -> None:
         self._directories = directories
@@ -91,14 +78,9 @@ class CreationIds:
         self._files: dict[DataDirectory, _IdFile] = {}
 
     def load(self, topics: Collection[str]) -> None:
-        """Read the ids of existing topics, and drop the lines of others.
-
-        Where directories differ, one that was away counts less.
-
-        Raises:
-            OSError: a file cannot be read.
-        """
+        """Read the ids of existing topics, and drop the lines of others."""
         directories = self._directories
+        # the first counts where directories differ, so those that were away come last
         for directory in sorted(directories.online, key=directories.was_away):
             file = self._files[directory] = _IdFile(directory.path)
             self._ids = {**file.read(), **self._ids}
@@ -107,14 +89,9 @@ class CreationIds:
             file.correct(self._ids)
 
     def add(self, topic: str) -> None:
-        """Give a topic that is about to be created an id.
-
-        It is not flushed: a topic whose id a power failure takes is as one without an id, and what
-        the registry has recorded of it stays.
-
-        Raises:
-            StorageError: it cannot be stored.
-        """
+        """Give a topic that is about to be created an id."""
+        # Not flushed: a topic that loses its id in a power failure counts as one without, and its
+        # records in the registry stay.
         creation_id = os.urandom(_ID_BYTES).hex()
         for directory in self._directories.online:
             self._files[directory].append(topic, creation_id)

@@ -1,4 +1,4 @@
-"""Damaged messages in segments, and the files that take the place of segments that have some."""
+"""Finding damaged messages in segments, and replacing the files of such segments."""
 
 from __future__ import annotations
 
@@ -20,13 +20,8 @@ _MENDED_SUFFIX = ".mended"
 def find_damage(log: Log, offset: int, length: int) -> int | None:
     """Return the offset of the first damaged message that lies in a range, or partly; None if none.
 
-    Args:
-        log: on this broker.
-        offset: of the range; where a message starts, if it is at or above the high watermark.
-        length: of the range; more than `MAX_DIGEST_BYTES` is left out.
-
-    Raises:
-        StorageError: the disk refuses to read them.
+    `offset` is where a message starts, if it is at or above the high watermark. Of the range, more
+    than `MAX_DIGEST_BYTES` is left out.
     """
     end = min(offset + min(length, MAX_DIGEST_BYTES), log.log_end_offset)
     if not log.log_start_offset <= offset < end:
@@ -55,20 +50,11 @@ def find_damage(log: Log, offset: int, length: int) -> int | None:
 
 
 def mend(log: Log, segment: Segment, read: Callable[[int, int], Buffer]) -> int | None:
-    """Have a file with the messages that another replica has take the place of a segment.
+    """Replace a segment's file by one with the messages that another replica has.
 
-    Args:
-        log: of a follower that copies nothing now.
-        segment: of the log.
-        read: returns bytes of the other replica from an offset on, one at least, and at most as
-            many as asked for.
-
-    Returns:
-        None, or the offset of a message that came damaged: then nothing has changed.
-
-    Raises:
-        StorageError: the disk refuses.
-        ServerError: of `read`; or the log is closed or deleted.
+    Called for a follower while it copies nothing. `read` returns bytes of the other replica from an
+    offset on, one at least, and at most as many as asked for. Returns None, or the offset of a
+    message that came damaged: then nothing has changed.
     """
     path = segment.path.with_name(segment.path.name + _MENDED_SUFFIX)
     end, committed = segment.end_offset, min(segment.end_offset, log.high_watermark)
@@ -96,6 +82,6 @@ def mend(log: Log, segment: Segment, read: Callable[[int, int], Buffer]) -> int 
 
 
 def _own_bytes(log: Log, offset: int, end: int) -> bytes:
-    """Return what a log itself has above its high watermark, as others may have something else."""
+    """Return a log's own bytes above its high watermark, as other replicas may have others."""
     found = log.read(offset, end - offset, to_log_end=True) if offset < end else None
     return b"" if found is None else os.pread(found.file.fd, found.length, found.position)

@@ -2,9 +2,9 @@
 
 Owns the lock file, the ids of broker and cluster (in `meta.properties`, as later Kafka has them),
 the creator token, the clean-shutdown marker, the explicit partition counts, the names of log
-directories and the recovery-point checkpoint. What several directories of one broker have to do
-with each other is the subject of `directories`. A lost or damaged checkpoint costs time at the next
-start, never data. Its format:
+directories and the recovery-point checkpoint. How several directories of one broker relate is the
+subject of `directories`. A lost or damaged checkpoint costs time at the next start, never data. Its
+format:
 
     pylogctl-recovery-points 1
     TOPIC INDEX RECOVERY_POINT ACTIVE_SINCE_MS      (one line a log)
@@ -40,10 +40,9 @@ _FIRST_LINE = "pylogctl-recovery-points 1"
 
 
 class RecoveryPoint(NamedTuple):
-    """The offset up to which a log is flushed, and the age of its active segment.
+    """The offset up to which a log is flushed, None if unknown, and the age of its active segment.
 
-    `offset` is None where that is unknown. `active_since_ms` is when the segment that held it got
-    its first message, None for an empty one.
+    `active_since_ms` is when that segment got its first message, None if it is empty.
     """
 
     offset: int | None
@@ -55,11 +54,7 @@ LogKey = tuple[str, int]
 
 
 def write_checkpoint(data_dir: Path, points: Mapping[LogKey, RecoveryPoint]) -> None:
-    """Replace a data directory's checkpoint.
-
-    Raises:
-        OSError: it cannot be written; the old one remains.
-    """
+    """Replace a data directory's checkpoint; on an `OSError` the old one remains."""
     lines = [_FIRST_LINE]
     for (topic, index), point in sorted(points.items()):
         offset, since_ms = (-1 if number is None else number for number in point)
@@ -157,12 +152,7 @@ class UnusableDirectoryError(ConfigError):
 
 
 class DataDirectory:
-    """A data directory of this process's broker.
-
-    Args:
-        path: the directory; created if it does not exist.
-        broker_id: the broker it belongs to, or will if it is new.
-    """
+    """A data directory of this process's broker; `lock` creates it."""
 
     def __init__(self, path: Path, broker_id: int) -> None:
         self.path = path
@@ -176,11 +166,7 @@ class DataDirectory:
         self._is_suspect = False  # its last checkpoint could not be written
 
     def has_owner(self) -> bool:
-        """Return whether a broker has used the directory before.
-
-        Raises:
-            UnusableDirectoryError: it cannot be read.
-        """
+        """Return whether a broker has used the directory before."""
         try:
             (self.path / _META_NAME).stat()
         except FileNotFoundError:
@@ -192,10 +178,8 @@ class DataDirectory:
     def lock(self) -> None:
         """Lock the directory for this process, and assign it to this broker if it is new.
 
-        Raises:
-            LogLockedError: another process has locked it, or it belongs to another broker.
-            UnusableDirectoryError: it cannot be created or written to.
-            ConfigError: its ids are damaged.
+        Raises `LogLockedError` if another process has locked it or it is another broker's,
+        `UnusableDirectoryError` if it cannot be written to, `ConfigError` if its ids are damaged.
         """
         try:
             self.path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -222,16 +206,11 @@ class DataDirectory:
 
     @property
     def cluster_id(self) -> str | None:
-        """Return the cluster that the locked directory belongs to, None if it never had one."""
+        """Return the cluster of the locked directory, None if it never had one."""
         return self._meta.get(_CLUSTER_ID)
 
     def join_cluster(self, cluster_id: str) -> None:
-        """Note the cluster that the directory belongs to, for good.
-
-        Raises:
-            LogLockedError: it belongs to another.
-            StorageError: it cannot be noted.
-        """
+        """Note the directory's cluster for good; `LogLockedError` if it belongs to another."""
         known = self.cluster_id
         if known == cluster_id:
             return
@@ -249,16 +228,12 @@ class DataDirectory:
 
     @property
     def incarnation(self) -> int:
-        """Return how often a broker was started here that had not been closed cleanly."""
+        """Return the number of starts here after an unclean stop or a loss of messages."""
         text = self._meta.get(_INCARNATION, "")
         return int(text) if text.isdecimal() else 0
 
     def write_incarnation(self, incarnation: int) -> None:
-        """Store the number of the broker's incarnation, if it is another one.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Store the number of the broker's incarnation, if it has changed."""
         if incarnation != self.incarnation:
             self._write_meta({**self._meta, _INCARNATION: str(incarnation)})
 
@@ -278,15 +253,7 @@ class DataDirectory:
     def write_checkpoint(
         self, points: Mapping[LogKey, RecoveryPoint], *, if_changed: bool = True
     ) -> None:
-        """Write the recovery points of the logs here.
-
-        Args:
-            points: by log.
-            if_changed: do nothing where they are those written last.
-
-        Raises:
-            OSError: the checkpoint cannot be written; the old one remains.
-        """
+        """Write the recovery points of the logs here; `if_changed` skips those written last."""
         if if_changed and points == self._checkpointed:
             return
         self._is_suspect = True
@@ -297,11 +264,8 @@ class DataDirectory:
     def find_failure(self, *, is_suspect: bool, sync: Callable[[int], None]) -> OSError | None:
         """Return why the directory cannot be used any more, None if it can.
 
-        A full disk is no failure: retention and deletions make room.
-
-        Args:
-            is_suspect: whether the disk has refused something, so that it is written to.
-            sync: the system call that makes data durable.
+        A full disk is no failure: retention and deletions make room. A suspect directory, whose
+        disk has refused something, is written to and synced by `sync`.
         """
         assert self._lock_fd is not None
         try:
@@ -317,7 +281,7 @@ class DataDirectory:
         return None
 
     def free_bytes(self) -> int | None:
-        """Return how much more the directory's file system holds; None if it cannot be asked."""
+        """Return the free bytes of the directory's file system; None if it cannot be asked."""
         try:
             found = os.statvfs(self.path)
         except OSError:
@@ -334,18 +298,7 @@ class DataDirectory:
         return (self.path / _CREATOR_NAME).exists()
 
     def creator_token(self, proposed: str) -> str:
-        """Return the token that identifies the broker of this directory.
-
-        Args:
-            proposed: the token, if the directory has none.
-
-        Returns:
-            The same at every start, so that a restarted broker recognizes its own node in the
-            registry.
-
-        Raises:
-            StorageError: a new token cannot be stored.
-        """
+        """Return the token of this directory's broker, always the same: `proposed` at first."""
         path = self.path / _CREATOR_NAME
         try:
             if not path.exists():
@@ -385,11 +338,7 @@ class DataDirectory:
         return list(moving.iterdir()) if moving.is_dir() else []
 
     def read_partition_counts(self) -> dict[str, int]:
-        """Return the explicit partition counts by topic.
-
-        Raises:
-            ConfigError: the file is damaged.
-        """
+        """Return the explicit partition counts by topic; `ConfigError` if the file is damaged."""
         path = self.path / _PARTITION_COUNTS_NAME
         try:
             lines = path.read_bytes().decode().split("\n")
@@ -406,11 +355,7 @@ class DataDirectory:
             ) from error
 
     def write_partition_counts(self, counts: Mapping[str, int]) -> None:
-        """Replace the explicit partition counts by topic.
-
-        Raises:
-            StorageError: they cannot be written; the old ones remain.
-        """
+        """Replace the explicit partition counts by topic; on an error the old ones remain."""
         lines = [_COUNTS_FIRST_LINE, *(f"{topic} {counts[topic]}" for topic in sorted(counts)), ""]
         path = self.path / _PARTITION_COUNTS_NAME
         try:
@@ -423,7 +368,7 @@ class DataDirectory:
         os.ftruncate(fd, self._write_holder(fd))
 
     def _write_holder(self, fd: int) -> int:
-        """Write who holds the lock over the old content: a full disk has no other room for it."""
+        """Overwrite the lock file's content with the holder, which needs no room on a full disk."""
         content = f"{os.getpid()} {self._broker_id}\n".encode()
         os.lseek(fd, 0, os.SEEK_SET)
         write_all(fd, content)
@@ -469,11 +414,7 @@ def read_broker_id(data_dir: Path) -> int | None:
 
 
 def validate_not_in_use(data_dir: Path) -> None:
-    """Validate that no broker has a directory open; for tools that change its files.
-
-    Raises:
-        LogLockedError: a broker has it open.
-    """
+    """Validate, for tools that change its files, that no broker has a directory open."""
     try:
         fd = os.open(data_dir / LOCK_NAME, os.O_RDONLY)
     except OSError:

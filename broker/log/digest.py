@@ -18,16 +18,8 @@ _BLOCK_BYTES = 1 << 20
 def digest_of(log: Log, offset: int, length: int) -> LogDigest:
     """Return the digest of the bytes of a log from an offset on, below its high watermark.
 
-    Damage is not looked for; see `find_damage`.
-
-    Args:
-        log: on this broker.
-        offset: the first byte, at a message boundary or not.
-        length: how many bytes; what is not there, and more than `MAX_DIGEST_BYTES`, is left out.
-
-    Raises:
-        StorageError: the disk refuses to read them.
-        ServerError: they are removed at this moment.
+    The range need not start at a message; more than `MAX_DIGEST_BYTES` is left out. Damage is not
+    looked for: see `find_damage`. Raises `ServerError` if the bytes are removed at this moment.
     """
     start, end = log.log_start_offset, log.high_watermark
     digest = hashlib.sha256()

@@ -2,9 +2,9 @@
 
 Each has its own lock, ids, marker and checkpoint (`data_directory`). What belongs to the broker or
 to a topic is kept in every one of them, so that it outlives the loss of any. Of several, each also
-has a record of where all partitions are: a partition in a directory that cannot be used must be
-offline, not start again at offset 0 elsewhere. The files on disk come first: a log that is found
-is served from where it is, whatever the record says. The record's format:
+records the directory of every partition: a partition in a directory that cannot be used must be
+offline, not start again at offset 0 elsewhere. The files on disk come first: a log that is found is
+served from where it is, whatever the record says. The record's format:
 
     pylogctl-partition-directories 1
     generation N
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Places:
-    """Which directory each partition is in, by path, and what was deleted while one was away."""
+    """The directory of each partition, by path, and the topics deleted while one was away."""
 
     generation: int = 0
     partitions: dict[TopicPartition, Path] = field(default_factory=dict)
@@ -66,11 +66,7 @@ class Places:
 
     @classmethod
     def decode(cls, content: bytes) -> Places:
-        """Return what a record says.
-
-        Raises:
-            ValueError: it is damaged.
-        """
+        """Parse a record; `ValueError` if it is damaged."""
         lines = os.fsdecode(content).split("\n")
         if lines[0] != _FIRST_LINE or lines[-1] != "" or len(lines) < 3:
             raise ValueError("its first line or its end is wrong")
@@ -98,7 +94,7 @@ class Places:
 
 
 def was_moved(former: Path, now: Path) -> bool:
-    """Return whether one directory of a log holds what was moved there from the other."""
+    """Return whether a log was moved from the directory `former` to `now`."""
     try:
         return (now / MOVED_FROM_NAME).read_text() == str(former.resolve())
     except FileNotFoundError:
@@ -106,7 +102,7 @@ def was_moved(former: Path, now: Path) -> bool:
 
 
 class DirectoryState(NamedTuple):
-    """A data directory: how many logs it has, and how much room; why it is not in use, if so."""
+    """A data directory with its number of logs and free bytes; `failure`: why it is not in use."""
 
     path: Path
     log_count: int
@@ -115,12 +111,7 @@ class DirectoryState(NamedTuple):
 
 
 class DataDirectories:
-    """The data directories of this process's broker.
-
-    Args:
-        paths: one or more.
-        broker_id: the broker that they belong to, or will if they are new.
-    """
+    """The data directories of this process's broker."""
 
     def __init__(self, paths: Sequence[Path], broker_id: int) -> None:
         self._broker_id = broker_id
@@ -128,7 +119,7 @@ class DataDirectories:
         self.online: tuple[DataDirectory, ...] = ()
         """Those in use, in the order of the settings."""
         self.place_of: dict[TopicPartition, DataDirectory] = {}
-        """Where each partition is that has a log, also one that is offline."""
+        """The directory of each partition that has a log, also of one that is offline."""
         self._log_counts: Counter[DataDirectory] = Counter()
         self._resolved: dict[DataDirectory, Path] = {}
         self._known = Places()
@@ -139,11 +130,9 @@ class DataDirectories:
     def lock(self) -> None:
         """Lock every directory that can be used; the others get a `failure`, which is logged.
 
-        Raises:
-            LogLockedError: another broker uses one, or one is of another broker, or they are of
-                several clusters.
-            UnusableDirectoryError: none can be used.
-            ConfigError: one is given twice, or its ids are damaged.
+        Raises `LogLockedError` if one is in use by or of another broker, or they are of several
+        clusters; `UnusableDirectoryError` if none can be used; `ConfigError` if one is given twice,
+        or its ids are damaged.
         """
         self._resolved = {one: one.path.resolve() for one in self.all}
         self._validate_distinct()
@@ -192,7 +181,7 @@ class DataDirectories:
                     )
 
     def _lock_known(self, directory: DataDirectory) -> bool:
-        """Lock a directory that a broker has used; return False for a new one, left as it is."""
+        """Lock a directory that a broker has used; leave a new one alone and return False."""
         try:
             if not directory.has_owner():
                 return False
@@ -230,7 +219,7 @@ class DataDirectories:
             )
 
     def _read_places(self) -> None:
-        """Read the record of the directory that was never away."""
+        """Read the record of the highest generation: its directory was never away."""
         for directory in self.all:
             if directory.failure is not None:
                 continue
@@ -248,12 +237,9 @@ class DataDirectories:
                 self._known = found
 
     def for_each(self, action: Callable[[DataDirectory], _T]) -> dict[DataDirectory, _T]:
-        """Do something with every directory in use, each on a thread of its own if several.
+        """Call a function for every directory in use, each on a thread of its own if several.
 
-        A directory where it fails with an OSError is not used, if there is another one.
-
-        Raises:
-            OSError: from the last directory.
+        A directory where it fails with an `OSError` is taken offline, if there is another one.
         """
         if len(self.online) == 1:
             return {self.online[0]: action(self.online[0])}
@@ -272,7 +258,7 @@ class DataDirectories:
         return results
 
     def was_away(self, directory: DataDirectory) -> bool:
-        """Return whether others have records that a directory has missed."""
+        """Return whether other directories have a later record than this one."""
         return self._generations.get(directory, 0) < self._known.generation
 
     def deleted_topics(self, directory: DataDirectory) -> set[str]:
@@ -307,14 +293,10 @@ class DataDirectories:
     def find_logs(
         self,
     ) -> tuple[dict[DataDirectory, dict[TopicPartition, Path]], dict[DataDirectory, list[Path]]]:
-        """Find the directories of all logs, and note where they are.
+        """Find the directories of all logs, and note which data directory each is in.
 
-        Returns:
-            The logs by data directory, and the former directories of logs that were moved.
-
-        Raises:
-            LogCorruptError: a partition is in two directories.
-            OSError: no directory can be read.
+        Returns the logs by data directory, and the former directories of logs that were moved.
+        Raises `LogCorruptError` if a partition is in two directories.
         """
         found = self.for_each(self._logs_in)
         left_behind: dict[DataDirectory, list[Path]] = {one: [] for one in found}
@@ -342,7 +324,7 @@ class DataDirectories:
         return chosen, left_behind
 
     def note_formers_removed(self, logs: Iterable[Path]) -> None:
-        """Remove the notes of where logs were before, once nothing is there any more."""
+        """Remove the notes of the former directories of logs, once these are gone."""
         if len(self.all) == 1:
             return
         present = {self._resolved[one] for one in self.online}
@@ -365,7 +347,7 @@ class DataDirectories:
         return own | directory.replica_directories()
 
     def add(self, partition: TopicPartition, directory: DataDirectory) -> None:
-        """Note where a partition is, or that it has moved."""
+        """Note the directory of a partition that is new or was moved."""
         former = self.place_of.get(partition)
         if former is not None:
             self._log_counts[former] -= 1
@@ -373,14 +355,14 @@ class DataDirectories:
         self._log_counts[directory] += 1
 
     def remove(self, partition: TopicPartition) -> DataDirectory | None:
-        """Note that a partition is deleted, and return where it was."""
+        """Note that a partition is deleted, and return its directory."""
         directory = self.place_of.pop(partition, None)
         if directory is not None:
             self._log_counts[directory] -= 1
         return directory
 
     def own_topics(self, directory: DataDirectory) -> set[str]:
-        """Return the topics of the partitions in a directory whose home is this broker."""
+        """Return the topics that have a partition with this broker as its home in a directory."""
         return {
             partition.topic
             for partition, place in list(self.place_of.items())
@@ -388,7 +370,7 @@ class DataDirectories:
         }
 
     def remove_topic(self, topic: str) -> None:
-        """Note that a topic is deleted here, for directories that cannot be used, too."""
+        """Note that a topic is deleted here, also for directories that cannot be used now."""
         own = [one for one in self.place_of if one.topic == topic and one.home == self._broker_id]
         for partition in own:
             directory = self.remove(partition)
@@ -396,11 +378,7 @@ class DataDirectories:
                 self._known.deleted.add((topic, self._resolved[directory]))
 
     def choose(self) -> DataDirectory:
-        """Return the directory for a new log: that with the fewest, the first of equal ones.
-
-        Raises:
-            StorageError: none can be used.
-        """
+        """Return the directory for a new log: that with the fewest, the first of equal ones."""
         if not self.online:
             raise StorageError("no data directory can be used")
         return min(self.online, key=self._log_counts.__getitem__)
@@ -426,14 +404,10 @@ class DataDirectories:
         """Stop using a directory."""
         directory.failure = failure
         self.online = tuple(one for one in self.online if one is not directory)
-        self._recorded = None  # with another generation, by which the directory is known as away
+        self._recorded = None  # write a new generation, which shows that the directory was away
 
     def write_places(self) -> None:
-        """Write the record to each of several directories, if it has changed.
-
-        Raises:
-            OSError: one refuses it; the others have it.
-        """
+        """Write the record, if it has changed, to every directory; `OSError` if one refuses it."""
         if not self._is_recorded:
             return
         partitions = {key: self._resolved[one] for key, one in list(self.place_of.items())}
@@ -459,42 +433,26 @@ class DataDirectories:
         self._recorded = record
 
     def begin_incarnation(self, *, is_another: bool) -> int:
-        """Return the number of the broker's incarnation, after it was stored.
-
-        Args:
-            is_another: the broker was not closed cleanly, or has lost messages.
-        """
+        """Store and return the incarnation; another one after an unclean stop or lost messages."""
         incarnation = max(one.incarnation for one in self.online) + is_another
         for directory in self.online:
             try:
                 directory.write_incarnation(incarnation)
-            except OSError as error:  # a full disk: it counts in the others, or as unknown
+            except OSError as error:  # a full disk: the number in another directory counts
                 logger.warning("cannot write to %s: %s", directory.path, error)
         return incarnation
 
     def join_cluster(self, cluster_id: str) -> None:
-        """Note the cluster of all directories, for good.
-
-        Raises:
-            LogLockedError: they belong to another.
-            StorageError: it cannot be noted.
-        """
+        """Note the cluster of all directories for good; `LogLockedError` if they are of another."""
         for directory in self.online:
             directory.join_cluster(cluster_id)
 
     def cluster_id(self) -> str | None:
-        """Return the cluster that the directories belong to, None if they never had one."""
+        """Return the cluster of the directories, None if they never had one."""
         return next(filter(None, (one.cluster_id for one in self.online)), None)
 
     def creator_token(self, proposed: str) -> str:
-        """Return the token that identifies the broker, the same in all directories.
-
-        Args:
-            proposed: the token, if none has one.
-
-        Raises:
-            StorageError: it cannot be stored.
-        """
+        """Return the token of this broker, the same in all directories: `proposed` at first."""
         tokens: list[str] = []
         for directory in sorted(self.online, key=lambda one: not one.has_creator()):
             tokens.append(directory.creator_token(tokens[0] if tokens else proposed))

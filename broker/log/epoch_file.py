@@ -1,9 +1,9 @@
 """The leader epochs of a replicated log, in a file beside its segments.
 
-The file is the one of later Kafka: a version, the number of entries, and for each a line
-`EPOCH START_OFFSET`, both ascending. An entry is durable before the first message of its epoch is
-written, so that what a log holds is never taken for messages of an earlier epoch. The messages
-themselves do not name their epoch: a log whose file is lost has to be copied again.
+The file is the one of later Kafka: a version, the number of entries, and for each a line `EPOCH
+START_OFFSET`, both ascending. An entry is durable before the first message of its epoch is written,
+so that no message is taken for one of an earlier epoch. Messages do not name their epoch: a log
+whose file is lost has to be copied again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_epochs(directory: Path) -> LeaderEpochs:
-    """Return the epochs in the file of a log's directory; none without a file that can be read."""
+    """Return the epochs in the file of a log's directory; none if it is missing or unreadable."""
     path = directory / EPOCH_FILE_NAME
     try:
         version, count, *lines, end = path.read_bytes().decode().split("\n")
@@ -43,12 +43,7 @@ def read_epochs(directory: Path) -> LeaderEpochs:
 
 
 class EpochFile:
-    """The leader epochs of one log; changed by one thread at a time, read by any.
-
-    Args:
-        directory: the log's.
-        epochs: those in the file.
-    """
+    """The leader epochs of one log; changed by one thread at a time, read by any."""
 
     def __init__(self, directory: Path, epochs: LeaderEpochs = _NONE) -> None:
         self._path = directory / EPOCH_FILE_NAME
@@ -57,17 +52,13 @@ class EpochFile:
 
     @contextmanager
     def moving_to(self, directory: Path) -> Iterator[None]:
-        """Change nothing while the file is copied; use the copy afterwards, unless that fails."""
+        """Block changes while the file is copied; use the copy afterwards, unless that fails."""
         with self._lock:
             yield
             self._path = directory / EPOCH_FILE_NAME
 
     def replace(self, epochs: LeaderEpochs) -> None:
-        """Replace all epochs, durably.
-
-        Raises:
-            StorageError: the file cannot be written; nothing has changed.
-        """
+        """Replace all epochs, durably; `StorageError` if the file cannot be written."""
         if epochs == self.epochs:
             return
         lines = [
@@ -84,11 +75,7 @@ class EpochFile:
             self.epochs = epochs
 
     def remove(self) -> None:
-        """Remove the file, durably; a log with messages and without the file is not used.
-
-        Raises:
-            StorageError: it cannot be removed.
-        """
+        """Remove the file, durably: a log with messages and without the file is copied again."""
         with self._lock:
             try:
                 self._path.unlink(missing_ok=True)

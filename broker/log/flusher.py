@@ -21,19 +21,14 @@ logger = logging.getLogger(__name__)
 
 
 class Flushable(Protocol):
-    """A log, to the flusher."""
+    """The part of a log that the flusher uses."""
 
     def flush(self) -> None:
         """Make all earlier appends durable and visible."""
 
 
 class Flusher:
-    """Flushes each log when it is due, on threads shared by all logs.
-
-    Args:
-        clock: for the deadlines.
-        thread_count: how many logs are flushed concurrently at most, at least 1.
-    """
+    """Flushes each log when it is due, `thread_count` logs at a time at most."""
 
     def __init__(self, clock: Clock, *, thread_count: int = 4) -> None:
         self._clock = clock
@@ -148,13 +143,9 @@ class Flusher:
 
 
 class PeriodicTask:
-    """A thread that repeats a call at intervals until stopped.
+    """A thread that repeats a call until stopped; exceptions of the call are logged.
 
-    Args:
-        name: the thread's name.
-        work: the call; its exceptions are logged and do not end the repetition.
-        first_delay_s: seconds before the first call.
-        interval_s: seconds between the end of a call and the next one.
+    `interval_s` counts from the end of a call to the next one.
     """
 
     def __init__(
@@ -168,12 +159,12 @@ class PeriodicTask:
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread, unless it was started before; one thread at a time."""
+        """Start the thread, unless it was started before; called by one thread at a time."""
         if self._thread.ident is None:
             self._thread.start()
 
     def set_interval(self, interval_s: float) -> None:
-        """Change the seconds between calls; the next one comes so long after now at most."""
+        """Change the seconds between calls; the next call comes this long after now."""
         if interval_s != self._interval_s:
             self._interval_s = interval_s
             self._changed.set()

@@ -1,7 +1,7 @@
 """Offline tools: inspect, measure and recover segment files without a broker.
 
-All functions work on paths; only `recover` changes a file, and it refuses to while a broker has the
-data directory open. `verify` is imported from its own module.
+All functions work on paths. Only `recover` changes a file; it refuses to while a broker has the
+data directory open. `verify` is a module of its own.
 """
 
 from __future__ import annotations
@@ -31,18 +31,13 @@ class SegmentStat:
     """Figures of one segment file, up to its end or its first damage.
 
     Attributes:
-        path: the file.
-        size_bytes: its size.
-        valid_bytes: the size of its good part.
-        fault: the fault at the end of the good part, `NONE` for the end of the file.
+        fault: at the end of the good part; `NONE` at the end of the file.
         entry_count: outer entries.
-        message_count: messages, those inside wrappers counted singly.
+        message_count: those inside wrappers counted singly.
         payload_bytes: of all messages, decompressed.
-        min_payload_bytes: the smallest message's; 0 without messages.
-        max_payload_bytes: the largest message's.
-        payload_size_counts: messages by size class: those under each power of two and not under
-            the one before it.
-        magic_counts: entries by magic byte.
+        min_payload_bytes: 0 without messages, as the largest.
+        payload_size_counts: messages by size class: those under each power of two and not under the
+            one before it.
         codec_counts: entries by the name of their codec.
         wrapped_bytes: payloads of the wrappers, as stored.
         unwrapped_bytes: payloads of the messages inside them.
@@ -147,18 +142,10 @@ _BLOCK_BYTES = 1 << 20
 
 
 def iter_segment_entries(path: Path, start: int = 0) -> Iterator[Entry]:
-    """Yield the entries of a segment file, also those with a bad CRC.
+    """Yield the entries of a segment file from an entry start on, also those with a bad CRC.
 
-    Args:
-        path: the file.
-        start: the position of an entry's first byte.
-
-    Returns:
-        Entries whose `offset` is their position in the file.
-
-    Raises:
-        LogCorruptError: the bytes behind the last entry are not an entry.
-        OSError: the file cannot be read.
+    The `offset` of an entry is its position in the file. Raises `LogCorruptError` if the bytes
+    behind the last entry are not an entry.
     """
     file = open_segment(path)
     end = os.fstat(file.fd).st_size
@@ -189,9 +176,7 @@ def _large_entry(file: SegmentFile, path: Path, block: bytes, position: int, end
 def first_entry_at_or_after(path: Path, position: int) -> int:
     """Return the start of the first entry at or after a position of a segment file, or its end.
 
-    Raises:
-        LogCorruptError: a length before the position is impossible.
-        OSError: the file cannot be read.
+    Raises `LogCorruptError` if a length before the position is impossible.
     """
     file = open_segment(path)
     end = os.fstat(file.fd).st_size
@@ -208,10 +193,9 @@ class RecoveryPlan:
     """The truncation of one segment file, planned or done.
 
     Attributes:
-        path: the file.
-        size_bytes: its size before.
-        valid_end: the end of its good part.
-        fault: the fault there, `NONE` without one.
+        size_bytes: before the truncation.
+        valid_end: the end of the good part.
+        fault: at that end, `NONE` without one.
         entry_count: good entries.
         later_segments: segments of the same log behind the cut; a broker does not open a log with
             such a gap until they are moved away.
@@ -248,16 +232,10 @@ def plan_recovery(path: Path) -> RecoveryPlan:
 
 
 def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> RecoveryPlan:
-    """Cut a segment file behind its last valid entry.
+    """Cut a segment file behind its last valid entry, unless a broker has the directory open.
 
-    Args:
-        path: the file.
-        backup: keep the bytes cut off in a side file next to it.
-        clock: for the time in the side file's name.
-
-    Raises:
-        LogLockedError: a broker has the data directory open.
-        OSError: the file cannot be read or cut, or is a symbolic link.
+    `backup` keeps the bytes cut off in a side file next to it, with the time of `clock` in its
+    name. Raises `LogLockedError`, or `OSError`, also for a symbolic link.
     """
     validate_not_in_use(path.absolute().parent.parent)
     plan = plan_recovery(path)

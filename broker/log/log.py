@@ -1,10 +1,10 @@
 """The log of one partition: append, read, roll, flush and truncate.
 
-Owns the segments of one directory, the log end offset (written), the flushed offset (safe) and the
-high watermark (visible): equal to the flushed or to the log end offset, as its topic is
-configured. The high watermark of a replicated log is set from outside, which also decides whether
-clients may append, and what is truncated. When retention runs and how a log is recovered is
-decided elsewhere.
+A `Log` owns the segments of one directory and three offsets: the log end offset (written), the
+flushed offset (durable) and the high watermark (visible to readers). The high watermark equals the
+flushed or the log end offset, as the topic's settings say; that of a replicated log is set by its
+replica, which also decides whether clients may append, and what is truncated. Recovery and the
+times of retention are decided in modules of their own.
 
 Locks: `_lock` guards every change to what is written; `_flush_lock` lets one flush run at a time
 and is taken first. Readers take neither: they read one tuple of segments and two numbers.
@@ -66,14 +66,14 @@ logger = logging.getLogger(__name__)
 
 _BASE_OFFSET = attrgetter("base_offset")
 _RETRY_UNREADABLE_S = 10.0
-"""How long a segment that could not be read is left alone: a failing disk can take seconds."""
+"""Between attempts to read an unreadable segment: on a failing disk one can take seconds."""
 _PROBE = bytes(64 << 10)
 _FLUSH_RETRY_S = 1.0
-"""Before a flush that had no descriptor is tried again."""
+"""Before a flush that found no free descriptor is tried again."""
 
 
 class Listeners:
-    """Callbacks run when an offset of a log advances; called without holding a lock."""
+    """Callbacks run when an offset of a log advances, with no lock held."""
 
     __slots__ = ("_counts", "_lock")
 
@@ -83,7 +83,7 @@ class Listeners:
         """By the offset that an advance must reach for the callbacks to run."""
 
     def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
-        """Have a callback run; see `Log.add_listener`."""
+        """Add a callback; see `Log.add_listener`."""
         with self._lock:
             self._counts.setdefault(from_offset, Counter())[callback] += 1
 
@@ -99,7 +99,7 @@ class Listeners:
                     self._counts.pop(from_offset, None)
 
     def notify(self, reached_offset: int | None = None) -> None:
-        """Run the callbacks: after an advance those that it reaches, after anything else all."""
+        """Run the callbacks whose offset an advance reached; None for all, as nothing advanced."""
         with self._lock:
             callbacks = [
                 callback
@@ -115,22 +115,16 @@ class Listeners:
 
 
 class CopiedEntries(NamedTuple):
-    """Valid entries of another replica's log: their bytes, and how many they are."""
+    """Valid entries copied from another replica's log."""
 
     data: memoryview
     entry_count: int
 
 
 def whole_entries(chunk: Buffer, partition: TopicPartition, offset: int) -> CopiedEntries:
-    """Return the entries in a chunk of another replica's log, without a last one that is cut.
+    """Return the whole entries in a chunk of another replica's log, read at `offset`.
 
-    Args:
-        chunk: as it was read.
-        partition: for the error.
-        offset: of the chunk.
-
-    Raises:
-        InvalidMessageError: an entry is damaged.
+    A last entry that is cut is left out; a damaged one raises `InvalidMessageError`.
     """
     found = scan(chunk)
     if found.fault not in (Fault.NONE, Fault.PARTIAL):
@@ -153,19 +147,17 @@ class _Unflushed(NamedTuple):
 class Log:
     """One partition's log.
 
+    Errors of all methods: `StorageError` if the disk refuses; after a failed flush or truncation,
+    or a failed undo of an append, the log refuses all appends with it (`failure`).
+    `ShuttingDownError` once it is closed, `UnknownTopicError` once it is deleted.
+
     Args:
-        partition: which partition.
-        directory: where its segments are.
-        config: roll and flush settings of its topic.
         segments: those on disk, oldest first, contiguous; at least one.
-        clock: for ages and deadlines.
-        files: descriptors shared with other logs.
         schedule_flush: has the log flushed at a time of the clock's `monotonic_s`
             (`Flusher.schedule`).
         flush_stats: durations of flushes.
-        disk: the system calls that write message data.
-        active_since_ms: when the last segment got its first message, milliseconds since 1970;
-            None for the segment's modification time.
+        active_since_ms: when the last segment got its first message, milliseconds since 1970; None
+            for its modification time.
         unsynced_directories: directories with entries not yet durable: of a new log, its own and
             the data directory.
         epochs: the leader epochs of a replicated log; None of any other.
@@ -203,7 +195,7 @@ class Log:
         self._flush_lock = Lock()
         self._listeners = Listeners()
         self.append_listeners = Listeners()
-        """Told of every append to a replicated log, before the high watermark passes it."""
+        """Run after every append to a replicated log, before the high watermark passes it."""
         self._segments = tuple(segments)
         active = self._segments[-1]
         self._active_since_ms = (active_since_ms or active.modified_ms) if active.size else None
@@ -257,15 +249,15 @@ class Log:
 
     @property
     def committed_offset(self) -> int:
-        """Return the offset up to which messages are as safe as the log's settings make them."""
+        """Return the offset below which messages are safe: flushed, or committed if replicated."""
         return self._flushed_offset if self._epochs is None else self._high_watermark
 
     @property
     def read_limit(self) -> int:
-        """Return the greatest offset that can be read from, now or soon.
+        """Return the greatest offset that a read may ask for.
 
-        That is the high watermark; of a replicated log its end, as the high watermark of a new
-        leader may be behind the one that its readers have seen.
+        The high watermark; of a replicated log its end, as the high watermark of a new leader may
+        be behind the one that its readers have seen.
         """
         return self._log_end_offset if self.is_replicated else self._high_watermark
 
@@ -276,19 +268,16 @@ class Log:
 
     @property
     def term(self) -> int:
-        """Return the term in which messages are appended, of a log without replicas."""
+        """Return the term of messages appended now to a log without replicas."""
         return term_of(self._creation, self._incarnations.last_epoch)
 
     def begin_incarnation(self, incarnation: int, start_offset: int, creation: int) -> None:
         """Note which incarnation of the broker appends to a log without replicas.
 
-        A broker gets another one after a crash, which can take the end of a log.
-
-        Args:
-            incarnation: its number, from `FIRST_INCARNATION`.
-            start_offset: all before it was written by the incarnation before; the log start offset
-                if the broker is the same one.
-            creation: the `creation_key` of the topic.
+        A broker gets another one after a crash, which can take the end of a log. Messages before
+        `start_offset` are of the incarnation before; it is the log start offset if the incarnation
+        is the same. Incarnations count from `FIRST_INCARNATION`; `creation` is the topic's
+        `creation_key`.
         """
         start, before = self.log_start_offset, incarnation - 1
         epochs = LeaderEpochs([EpochStart(before if start_offset > start else incarnation, start)])
@@ -296,7 +285,7 @@ class Log:
         self._creation = creation
 
     def end_of_term(self, term: int) -> int:
-        """Return where a term without replicas ends, -1 if nothing of it is known."""
+        """Return the end offset of a term of a log without replicas, -1 if the term is unknown."""
         return self._incarnations.end_of_term(term, self._creation, self._log_end_offset)
 
     @property
@@ -340,7 +329,7 @@ class Log:
         return self._failure
 
     def failures(self) -> list[StorageError]:
-        """Return what is wrong now: why appends are refused, and what cannot be read."""
+        """Return the present errors: why appends are refused, and which segments are bad."""
         found = [error for one in self._segments for error in one.errors]
         refusal = self._failure or self._append_failure
         return found if refusal is None else [refusal, *found]
@@ -353,16 +342,11 @@ class Log:
         )
 
     def bad_segments(self) -> list[Segment]:
-        """Return the segments with messages that another replica may have in good order."""
+        """Return the unreadable or damaged segments that another replica may have whole."""
         return [one for one in self._segments if one.errors and not one.is_given_up]
 
     def retry_refused(self) -> None:
-        """See whether the disk takes and gives again what it has refused.
-
-        Raises:
-            StorageError: it does not take messages, or the log has failed.
-            ShuttingDownError, UnknownTopicError: as `append`.
-        """
+        """Retry what the disk has refused: reading bad segments, and an append if one failed."""
         for segment in self._segments:
             if segment.unreadable is not None:
                 self._retry_unreadable(segment, segment.unreadable)
@@ -386,13 +370,13 @@ class Log:
         return self._is_deleted
 
     def reconfigure(self, config: TopicConfig) -> None:
-        """Use other settings from now on; what is not flushed is flushed as they say."""
+        """Use other settings from now on, also for when unflushed messages are flushed."""
         if config == self._config:
             return
         due_s = None
         with self._lock:
             self._config = config
-            if self._epochs is None:  # else its replica says what is visible
+            if self._epochs is None:  # else its replica sets the high watermark
                 self._is_visible_at_once = not config.flush_before_read
                 self._told_of_appends = self._listeners if self._is_visible_at_once else None
             if self._is_visible_at_once:
@@ -405,24 +389,17 @@ class Log:
         self._listeners.notify()
 
     def append(self, message_set: Buffer, message_count: int, *, flush_now: bool = False) -> int:
-        """Write a message set at the log's end.
+        """Write a message set at the log's end, and return the offset of its first entry.
+
+        It is readable once the high watermark has passed it. A set is never split, and rolling
+        comes before it (Kafka 0.7 `Log.append`). If the disk refuses, nothing of the set is in the
+        log.
 
         Args:
             message_set: whole, valid entries; an empty one appends nothing.
             message_count: how many messages they hold, those inside wrappers counted singly.
             flush_now: request a flush at once, also of earlier appends; the flushed offset shows
                 when it is done.
-
-        Returns:
-            The offset of the first entry. It is readable once the high watermark passed it.
-
-        Raises:
-            StorageError: the disk refused the data, which is then not in the log; or an earlier
-                flush or undo failed, and the log refuses all appends.
-            ShuttingDownError: the log is closed.
-            UnknownTopicError: the log is deleted.
-
-        Source: Kafka 0.7 `Log.append`; a set is never split, and rolling comes before it.
         """
         length = len(message_set)
         if not length:
@@ -443,15 +420,9 @@ class Log:
         return offset
 
     def append_copied(self, entries: CopiedEntries, offset: int) -> None:
-        """Write what a follower has read from its leader; also where clients may not append.
+        """Write entries of the leader at the log's end; also where clients may not append.
 
-        Args:
-            entries: as they are in the leader's log; none appends nothing.
-            offset: of the first entry: the log's end.
-
-        Raises:
-            OffsetOutOfRangeError: the log does not end at the offset; nothing was written.
-            StorageError, ShuttingDownError, UnknownTopicError: as `append`.
+        Raises `OffsetOutOfRangeError`, and writes nothing, if the log does not end at `offset`.
         """
         length = len(entries.data)
         if not length:
@@ -490,7 +461,7 @@ class Log:
         return offset
 
     def _note_appended(self, due_s: float | None) -> None:
-        """Schedule the flush of an append, and tell of it; caller holds no lock."""
+        """Schedule the flush of an append and notify listeners; caller holds no lock."""
         if self._append_failure is not None:
             self._note_room()
         if due_s is not None:
@@ -505,9 +476,7 @@ class Log:
     def replicate(self, epochs: EpochFile, high_watermark: int | None = None) -> None:
         """Make this a replicated log, for good: its high watermark is set by its replica.
 
-        Args:
-            epochs: its leader epochs.
-            high_watermark: what is known to be committed; None for all that can be read now.
+        `high_watermark` is known to be committed; None if all that can be read now is.
         """
         with self._lock:
             if high_watermark is not None:
@@ -520,19 +489,12 @@ class Log:
             self._told_of_appends = self.append_listeners
 
     def note_directories_synced(self) -> None:
-        """Note that its new directory is durable already, so that its first flush need not do it.
-
-        To be called before the first append.
-        """
+        """Note, before the first append, that the new directory is durable: no flush syncs it."""
         with self._lock:
             self._unsynced_directories.clear()
 
     def refuse_appends(self, reason: Callable[[], ServerError]) -> None:
-        """Refuse appends of clients: none is written after this returns.
-
-        Args:
-            reason: returns the error that they get.
-        """
+        """Refuse appends of clients with an error: none is written after this returns."""
         with self._lock:
             self._refusal = reason
         self._listeners.notify()
@@ -554,11 +516,7 @@ class Log:
         self._listeners.notify(offset)
 
     def begin_epoch(self, epoch: int, start_offset: int) -> None:
-        """Note, durably, that what is appended from an offset on is of a leader epoch.
-
-        Raises:
-            StorageError: it cannot be stored.
-        """
+        """Note, durably, that messages from an offset on are of a leader epoch."""
         self._leader_epochs.replace(self.epochs.begun(epoch, start_offset))
 
     @property
@@ -569,17 +527,9 @@ class Log:
     def truncate(self, offset: int) -> None:
         """Remove all messages, and leader epochs, from an offset on; clients may not append.
 
-        A new segment starts there: what readers have of the old one, or read into it, stays what
-        it was.
-
-        Args:
-            offset: a message boundary, at least the log start offset; at or behind the end only
-                epochs are removed.
-
-        Raises:
-            OffsetOutOfRangeError: the offset is before the log's start.
-            StorageError: the disk refuses; the log refuses all appends then.
-            ShuttingDownError, UnknownTopicError: as `append`.
+        A new segment starts there: readers that hold the old file never find other messages in it.
+        The offset is a message boundary, not below the log start offset (`OffsetOutOfRangeError`);
+        at or above the end only epochs are removed.
         """
         epochs = self._leader_epochs
         with self._flush_lock:
@@ -593,15 +543,7 @@ class Log:
         self._listeners.notify()
 
     def restart_at(self, offset: int) -> None:
-        """Remove all messages and leader epochs; clients may not append.
-
-        Args:
-            offset: of the first message to come.
-
-        Raises:
-            StorageError: the disk refuses; the log refuses all appends then.
-            ShuttingDownError, UnknownTopicError: as `append`.
-        """
+        """Remove all messages and leader epochs, and start at an offset; clients may not append."""
         epochs = self._leader_epochs
         with self._flush_lock, self._lock:
             self._raise_if_not_writable()
@@ -610,12 +552,7 @@ class Log:
         self._listeners.notify()
 
     def _replace_end(self, offset: int, *, keeps_start: bool = True) -> None:
-        """Have the log end at an offset, with a new segment; caller holds both locks.
-
-        Args:
-            offset: the new end.
-            keeps_start: whether messages before it stay.
-        """
+        """Make the log end at an offset, with a new segment; caller holds both locks."""
         segments = self._segments
         kept = [one for one in segments if keeps_start and one.base_offset < offset]
         logger.warning(
@@ -652,7 +589,7 @@ class Log:
             self._unflushed_message_count = 0
 
     def _shortened(self, segment: Segment, offset: int) -> Segment:
-        """Return what is left of a segment that ends at an offset, durably."""
+        """Truncate a segment's file, durably, and return the segment that ends at the offset."""
         size = offset - segment.base_offset
         file = segment.file or self._files.with_room(lambda: segment.open(os.O_RDWR))
         self._disk.truncate(file.fd, size)
@@ -670,17 +607,13 @@ class Log:
     def read(self, offset: int, max_bytes: int, *, to_log_end: bool = False) -> FileSlice | None:
         """Return the slice of a file with the visible bytes from an offset on, None at their end.
 
+        A read never crosses a segment (Kafka 0.7 `Log.read`).
+
         Args:
-            offset: from the log start offset to the high watermark; may lie inside a message.
-            max_bytes: the most bytes wanted, 0 or more.
-            to_log_end: return what is above the high watermark too: for replicas.
-
-        Raises:
-            OffsetOutOfRangeError: the offset is outside that range.
-            StorageError: the segment cannot be opened, or not be read from the offset on.
-            UnknownTopicError: the log is deleted.
-
-        Source: Kafka 0.7 `Log.read`: a read never crosses a segment.
+            offset: from the log start offset to `read_limit`, else `OffsetOutOfRangeError`; may lie
+                inside a message.
+            max_bytes: 0 or more.
+            to_log_end: for replicas: return what is above the high watermark too.
         """
         # The high watermark first: the segments up to it are then sure to be in the tuple.
         visible_end = self._log_end_offset if to_log_end else self._high_watermark
@@ -703,15 +636,10 @@ class Log:
         return found
 
     def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
-        """Note that reading a slice failed, so that later reads end before that place.
+        """Note that reading a slice failed at a position of its file: later reads end before it.
 
-        Args:
-            found: a result of `read`.
-            position: where in its file reading failed.
-
-        Returns:
-            The error that reads from there on get; None if the file can be read there: then the
-            failure has another cause.
+        Returns the error of reads from there on; None if the file can be read there, so that the
+        failure has another cause.
         """
         reason = _reason_unreadable(found.file, position)
         if reason is None:
@@ -752,15 +680,10 @@ class Log:
             self._has_bad_segments = True
 
     def replace_file(self, segment: Segment, path: Path) -> None:
-        """Put another file with the same messages in the place of a segment's, durably.
+        """Replace a segment's file by another with the same messages, durably.
 
-        Args:
-            segment: of this log; nothing happens if it is not, any more.
-            path: of the file, in the log's directory, flushed, as long as the segment.
-
-        Raises:
-            StorageError: the disk refuses.
-            ShuttingDownError, UnknownTopicError: as `append`.
+        `path` is in the log's directory, flushed, and as long as the segment; nothing happens if
+        the segment has changed or is no longer part of the log.
         """
         with self._flush_lock, self._lock:
             self._raise_if_not_writable()
@@ -779,7 +702,7 @@ class Log:
     def _readable_part(
         self, segment: Segment, unreadable: Unreadable, found: FileSlice
     ) -> FileSlice:
-        """Return what can be read of a slice; now and then, see whether all of it can be again."""
+        """Return the readable part of a slice; at intervals retry whether all of it can be read."""
         if self._clock.monotonic_s() - unreadable.noted_s >= _RETRY_UNREADABLE_S:
             file = self._retry_unreadable(segment, unreadable)
             if file is not None:
@@ -806,9 +729,8 @@ class Log:
     def flush(self) -> None:
         """Make everything appended before this call durable, then visible.
 
-        Raises:
-            StorageError: a sync failed, now or earlier. Unflushed data may then be lost even if a
-                later sync succeeds, so the log refuses further appends.
+        After a failed sync unflushed data may be lost even if a later sync succeeds, so the log
+        refuses further appends.
         """
         with self._flush_lock:
             with self._lock:
@@ -828,11 +750,9 @@ class Log:
     def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Have a callback run when high watermark or flushed offset advance, on failure and close.
 
-        Args:
-            callback: runs on a flusher's or appender's thread with no lock held; must be quick.
-                Added twice, it runs once each time, until removed twice. Read the offsets after
-                adding it: an advance just before is not reported.
-            from_offset: advances with the high watermark below it are not reported.
+        It runs on a flusher's or appender's thread with no lock held, and must be quick. Added
+        twice, it runs once each time, until removed twice. Read the offsets after adding it: an
+        advance just before is not reported, nor is one to below `from_offset`.
         """
         self._listeners.add_listener(callback, from_offset)
 
@@ -843,12 +763,9 @@ class Log:
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
         """Return segment starts, and the high watermark, written at or before a time, newest first.
 
-        Args:
-            time_ms: -1 for the latest offsets, -2 for the earliest, else milliseconds since 1970;
-                the high watermark counts as written now.
-            max_offsets: how many to return at most.
-
-        Source: Kafka 0.7 `Log.getOffsetsBefore`. The resolution is one segment.
+        `time_ms` is -1 for the latest offsets, -2 for the earliest, else milliseconds since 1970;
+        the high watermark counts as written now. The resolution is one segment (Kafka 0.7
+        `Log.getOffsetsBefore`).
         """
         visible_end = self._high_watermark
         segments = [segment for segment in self._segments if segment.base_offset <= visible_end]
@@ -869,48 +786,28 @@ class Log:
     def boundary_at_or_before(self, offset: int) -> int:
         """Return the last offset at or before another where an entry starts, good or damaged.
 
-        Args:
-            offset: from the log start offset to the high watermark.
-
-        Raises:
-            OffsetOutOfRangeError: the offset is outside that range.
-            StorageError: the segment cannot be read.
+        The other is from the log start offset to the high watermark, else `OffsetOutOfRangeError`.
         """
         return self._boundaries_around(offset)[0]
 
     def boundary_at_or_after(self, offset: int) -> int:
         """Return the first offset at or after another where an entry starts, or the end.
 
-        Behind a damaged entry that is the next good one.
-
-        Args:
-            offset: from the log start offset to the high watermark.
-
-        Raises:
-            OffsetOutOfRangeError: the offset is outside that range.
-            StorageError: the segment cannot be read.
+        Behind a damaged entry that is the next good one. Range as for `boundary_at_or_before`.
         """
         return self._boundaries_around(offset)[1]
 
     def prepare_removal(self, choose: Callable[[Sequence[Segment]], int]) -> tuple[Segment, ...]:
         """Return the segments retention may remove; roll first if it chooses all of them.
 
-        Args:
-            choose: gets the segments, returns how many of the oldest to remove; called under the
-                append lock, so that no append intervenes.
-
-        Returns:
-            The oldest segments, never the active one. They stay readable until `remove`.
-
-        Raises:
-            StorageError: a new segment could not be created, or a file time not set.
-
-        Source: Kafka 0.7 `Log.markDeletedWhile`; an empty active segment gets a new time instead.
+        They are the oldest, never the active one, and stay readable until `remove`. An empty active
+        segment gets a new time instead (Kafka 0.7 `Log.markDeletedWhile`). `choose` returns how
+        many of the oldest to remove; it runs under the append lock, so that no append intervenes.
         """
         with self._lock:
             segments = self._segments
             count = choose(segments)
-            if self._epochs is not None:  # what is above may be lacking on other brokers
+            if self._epochs is not None:  # other brokers may lack what is above it
                 committed = sum(one.end_offset <= self._high_watermark for one in segments)
                 count = min(count, committed)
             if count < len(segments) or self._failure is not None or self._is_closed:
@@ -930,12 +827,9 @@ class Log:
     def remove(self, segment: Segment) -> None:
         """Remove the oldest segment and delete its file; readers in flight keep it open.
 
-        Args:
-            segment: the oldest one returned by `prepare_removal`; the log was flushed since. One
-                that is no longer part of the log is left alone.
-
-        Raises:
-            StorageError: the file could not be deleted; it is no longer part of the log.
+        The caller has flushed the log since `prepare_removal` returned it. A segment that is no
+        longer part of the log is left alone; one whose file cannot be deleted is no longer part of
+        it.
         """
         with self._lock:
             if self._segments[0] is not segment:
@@ -954,9 +848,6 @@ class Log:
 
         Earlier appends are flushed, so that requests delayed for that are completed. File slices
         returned before stay readable.
-
-        Raises:
-            StorageError: the flush failed, now or earlier.
         """
         with self._lock:
             self._is_deleted = True
@@ -965,11 +856,7 @@ class Log:
         self.close()
 
     def close(self) -> None:
-        """Refuse further appends, flush, and close the active segment.
-
-        Raises:
-            StorageError: the flush failed, now or earlier.
-        """
+        """Refuse further appends, flush, and close the active segment."""
         with self._lock:
             self._is_closed = True
         try:
@@ -983,16 +870,10 @@ class Log:
             self._listeners.notify()
 
     def move_to(self, directory: Path, complete: Callable[[], None]) -> None:
-        """Go on in another directory; what readers have open stays readable.
+        """Continue in another directory; files that readers have open stay readable.
 
-        Args:
-            directory: where the log is then.
-            complete: makes the directory hold all files of the log, durably; called while nothing
-                is written. If it raises, nothing has changed.
-
-        Raises:
-            StorageError: the log has failed.
-            ShuttingDownError, UnknownTopicError: as `append`.
+        `complete` makes the directory hold all files of the log, durably; it runs while nothing is
+        written. If it raises, nothing has changed.
         """
         with self._flush_lock, self._lock:
             self._raise_if_not_writable()
@@ -1023,10 +904,7 @@ class Log:
         self._listeners.notify()
 
     def take_offline(self, failure: StorageError) -> None:
-        """Refuse appends and flushes from now on, as the data directory has failed; close files.
-
-        What waits for a flush gets the failure.
-        """
+        """Refuse appends and flushes with the failure of the data directory, and close files."""
         with self._lock:
             self._failure = self._failure or failure
             self._is_closed = True
@@ -1034,19 +912,14 @@ class Log:
                 segment.file = None
                 self._files.discard(segment)
             self._files.forget_writer(self)
-        self._listeners.notify()
+        self._listeners.notify()  # requests delayed for a flush get the failure
 
     def release_file(self, *, may_flush: bool) -> bool:
-        """Close the active segment's file if all in it is flushed; the next append opens it.
+        """Close the active segment's file if all in it is flushed; return whether it is closed.
 
-        Until then it stays open, as errors of an fsync are reported to the writer's descriptor.
+        The next append opens it. Until all is flushed it stays open, as errors of an fsync are
+        reported to the writer's descriptor; `may_flush` flushes the rest, unless that is under way.
         Waits for no lock of an append, as its caller may append to another log.
-
-        Args:
-            may_flush: flush what is not flushed, unless that is under way.
-
-        Returns:
-            Whether the file is closed.
         """
         if may_flush:
             self._flush_if_idle()
@@ -1082,7 +955,7 @@ class Log:
         try:
             return self._files.get(segment)
         except OSError as error:
-            if segment.is_removed:  # by retention, since the segments were read
+            if segment.is_removed:  # by retention or truncation, since the tuple was read
                 raise OffsetOutOfRangeError(
                     f"{self.partition}: the segment at {segment.base_offset} was just removed"
                 ) from error
@@ -1243,7 +1116,7 @@ class Log:
         self._flush_stats.record(self._clock.monotonic_s() - started_s)
 
     def _put_back(self, unflushed: _Unflushed) -> None:
-        """Have a later flush cover what this one could not begin with."""
+        """Leave the data of a flush that found no free descriptor to a later flush."""
         with self._lock:
             self._rolled_files = [*unflushed.files, *self._rolled_files]
             self._unsynced_directories = [*unflushed.directories, *self._unsynced_directories]
@@ -1277,13 +1150,7 @@ def _reason_unreadable(file: SegmentFile, position: int) -> str | None:
 
 
 def _start_of_entry_at(file: SegmentFile, start: int, position: int) -> int:
-    """Return the start of the entry that holds a position where the file cannot be read.
-
-    Args:
-        file: it can be read up to the position.
-        start: an entry start before the position.
-        position: where it cannot be read.
-    """
+    """Return the start of the entry that holds `position`, walking from the entry start `start`."""
     while start < position:
         length = boundaries(os.pread(file.fd, min(BLOCK_BYTES, position - start), start))[-1]
         if length == 0:

@@ -1,11 +1,12 @@
 """All logs of one broker: opening, creating, flushing, retention, deleting, closing.
 
-Owns the map from topic and index to log, and the threads that work on logs. Calls `on_new_topic`
-and `on_deleted_topic`, by which a broker keeps the registry up to date, `on_directory_failure` and
-`on_no_directory`.
+A `LogManager` owns the map from topic and index to log, and the threads that work on logs. A broker
+sets the callbacks `on_*`, to keep the registry up to date and to learn of failed data directories.
+Which partition is in which directory is the subject of `directories`.
 
-A data directory that fails takes its partitions offline, at the start or later: requests for them
-get a `StorageError`. Where partitions are is the subject of `directories`.
+A data directory that fails, at the start or later, takes its partitions offline. Errors of all
+methods: `StorageError` if the partition is offline or the disk refuses, `ShuttingDownError` once
+the logs are closed, `UnknownTopicError` for a topic that is unknown or being deleted.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class _OfflineLog(NamedTuple):
 
 
 class _Loaded(NamedTuple):
-    """What one data directory holds."""
+    """The contents of one data directory."""
 
     logs: list[Log]
     failures: list[tuple[TopicPartition, RecoveryPoint, Exception]]
@@ -102,7 +103,7 @@ class _Loaded(NamedTuple):
     gone: set[TopicPartition]
     """Partitions with a recovery point and no log."""
     kept_ends: dict[TopicPartition, int]
-    """Where the messages end of logs that have lost some, or may have."""
+    """The ends of logs that have lost messages, or may have."""
     was_recovered: bool
 
 
@@ -111,13 +112,7 @@ Step = Callable[[str, Callable[[], str | None]], object]
 
 
 class LogManager:
-    """The logs of one broker.
-
-    Args:
-        config: the broker's settings.
-        clock: for ages and deadlines.
-        disk: how message data is written; the operating system's calls by default.
-    """
+    """The logs of one broker."""
 
     def __init__(self, config: BrokerConfig, clock: Clock, *, disk: Disk | None = None) -> None:
         self.on_new_topic: Callable[[str], object] = _ignore_topic
@@ -126,18 +121,18 @@ class LogManager:
         self.on_no_directory: Callable[[StorageError], object] = _ignore_failure
         """Called when the last data directory has failed: nothing can be served any more."""
         self.is_ownerless: Callable[[TopicPartition], bool] = lambda _partition: False
-        """Returns whether no controller knows a replicated log: retention leaves it alone then."""
+        """Whether no controller knows a replicated log: retention leaves it alone then."""
         self._flusher = Flusher(clock, thread_count=config.flusher_threads)
         self.flush_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
         self.was_clean = False
         """Whether `open` found the marker of a clean shutdown: all that was flushed is there."""
         self.is_loss_known = False
-        """Whether a controller has heard that the start was not clean, if it was not. Until then
-        this run is not closed cleanly either: replicas may lack messages that they had."""
+        """Whether a controller knows of a start that was not clean. Until then this run is not
+        closed cleanly either: replicas may lack messages that they had."""
         self.was_recovered = False
         """Whether `open` found logs that had not been closed cleanly."""
         self.recovery_s = 0.0
-        """How long `open` took to recover and load them; 0 if all had been closed cleanly."""
+        """The time `open` took to recover and load logs; 0 if all had been closed cleanly."""
         self._config = config
         self._overrides: Mapping[str, TopicOverrides] = {}
         self._clock = clock
@@ -168,19 +163,15 @@ class LogManager:
         self._safe: set[DataDirectory] = set()  # all there is flushed, closed and checkpointed
 
     def open(self) -> list[Recovery]:
-        """Lock the data directories and load every log, recovering those not closed cleanly.
+        """Lock the data directories and load every log; return the truncations by recovery.
 
-        A log that cannot be read or recovered, or contradicts itself, is left offline; the others
-        are served. So are all logs of a directory that cannot be used, if another one can.
+        Logs that were not closed cleanly are recovered. A log that cannot be read or recovered, or
+        contradicts itself, is left offline; the others are served. So are all logs of a directory
+        that cannot be used, if another one can.
 
-        Returns:
-            The truncations by recovery; none after a clean shutdown.
-
-        Raises:
-            LogLockedError: another broker uses a directory, or it belongs to another broker.
-            LogCorruptError: a partition is in two directories.
-            ConfigError: no directory can be written, or one is given twice.
-            StorageError: no directory can be read.
+        Raises `LogLockedError` for a directory that another broker uses or owns, `LogCorruptError`
+        for a partition in two directories, `ConfigError` for a directory given twice or if none can
+        be written, `StorageError` if none can be read.
         """
         descriptor_count = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if descriptor_count != resource.RLIM_INFINITY:
@@ -241,14 +232,10 @@ class LogManager:
     def reconfigure(
         self, config: BrokerConfig, overrides: Mapping[str, TopicOverrides]
     ) -> list[str]:
-        """Use other settings from now on.
+        """Use other settings from now on; return the topics that have another partition count now.
 
-        Args:
-            config: differs only in what may change while the broker runs.
-            overrides: by topic, also of topics that do not exist.
-
-        Returns:
-            The topics of this broker that have another number of partitions now.
+        `config` differs only in what may change while the broker runs; `overrides` are also of
+        topics that do not exist.
         """
         counts = {topic: self.partition_count(topic) for topic in self.topics()}
         with self._create_lock:
@@ -269,12 +256,9 @@ class LogManager:
     def close(self, step: Step | None = None) -> None:
         """Stop the threads, flush and close every log, and mark the directories clean.
 
-        The marker of a directory is only written if everything in it was flushed and checkpointed,
-        and no log of it was offline; otherwise the next start recovers the logs there. Does
-        nothing when not open.
-
-        Args:
-            step: runs each step and handles its error; by default errors are logged.
+        A directory is marked only if everything in it was flushed and checkpointed, and no log of
+        it was offline; otherwise the next start recovers the logs there. `step` runs each step and
+        handles its error; by default errors are logged. Does nothing when not open.
         """
         if not self._is_open:
             return
@@ -313,7 +297,7 @@ class LogManager:
         self._safe -= failures.keys()
         for error in failures.values():
             raise StorageError(f"cannot write the checkpoint: {error}") from error
-        with suppress(OSError):  # it was written when it changed; only a start without a disk asks
+        with suppress(OSError):  # written at each change; needed by a start that lacks a disk only
             self._directories.write_places()
 
     def _mark_clean(self) -> str | None:
@@ -345,15 +329,7 @@ class LogManager:
         return self._logs.get((topic, index))
 
     def get_or_create(self, topic: str, index: int) -> Log:
-        """Return a partition's log, created if there is none.
-
-        Raises:
-            InvalidTopicError: the name is invalid.
-            WrongPartitionError: the topic has no such partition on this broker.
-            StorageError: it is offline, or its directory or first segment cannot be created.
-            ShuttingDownError: the logs are closed.
-            UnknownTopicError: the topic is being deleted.
-        """
+        """Return a partition's log, created if the topic has such a partition on this broker."""
         log = self._logs.get((topic, index))
         if log is not None:
             return log
@@ -391,18 +367,10 @@ class LogManager:
     def open_replica(self, partition: TopicPartition, creation_id: str) -> Log:
         """Return the log of a replicated partition, created if there is none.
 
-        Logs are created side by side where several threads do so: most of it is syncs. A log of a
-        former topic of the name is removed; one of a partition at home that had no
-        replicas yet becomes a replicated one. A log that this opens for the first time refuses
-        appends until its leader is known.
-
-        Args:
-            partition: which one.
-            creation_id: of its topic in the cluster.
-
-        Raises:
-            StorageError: the log is offline, or cannot be created, or cannot have this name.
-            ShuttingDownError: the logs are closed.
+        Several threads create logs side by side: most of it is syncs. A log of a former topic of
+        the name (with another creation id) is removed; one of a partition at home that had no
+        replicas yet becomes a replicated one. A log opened for the first time refuses appends until
+        its leader is known.
         """
         validate_replica_name(partition)
         if self._replica_creation_ids.get(partition) == creation_id:
@@ -433,13 +401,12 @@ class LogManager:
                 log = self._create_log(partition)
                 log.refuse_appends(lambda: _await_orders(partition))
                 self._add_log(log)
-        # without a lock: as nothing can be appended, nothing but a deletion can come between
+        # No lock needed: the log refuses appends, so only a deletion can race.
         self._replicate(log, creation_id)
         log.note_directories_synced()
         return log
 
     def _replicate(self, log: Log, creation_id: str) -> None:
-        """Make a log a replicated one."""
         log.refuse_appends(lambda: _await_orders(log.partition))
         try:
             write_creation_id(log.directory, creation_id)
@@ -454,15 +421,11 @@ class LogManager:
         return bool(self._replica_creation_ids)
 
     def replica_creation_id(self, partition: TopicPartition) -> str | None:
-        """Return of which creation of its topic a log here is; None without a replicated log."""
+        """Return the creation id of the topic of a replicated log here; None without one."""
         return self._replica_creation_ids.get(partition)
 
     def delete_replica(self, partition: TopicPartition) -> None:
-        """Delete the log of a replicated partition; blocks on a flush.
-
-        Raises:
-            StorageError: the disk refuses.
-        """
+        """Delete the log of a replicated partition; blocks on a flush."""
         with self._removal_lock:
             log = self.find(partition)
             if log is not None:
@@ -501,11 +464,7 @@ class LogManager:
             raise StorageError(f"cannot delete {partition}: {error}") from error
 
     def validate_not_offline(self, topic: str, index: int) -> None:
-        """Validate that a partition can be used, or did not exist.
-
-        Raises:
-            StorageError: it is offline; the text says why.
-        """
+        """Validate that a partition is not offline; one without a log passes."""
         if self._offline:
             self._raise_if_offline(TopicPartition(topic, self._config.broker_id, index))
 
@@ -531,14 +490,7 @@ class LogManager:
         return {one.partition: one.error for one in list(self._offline.values())}
 
     def move_log(self, partition: TopicPartition, data_dir: Path) -> Move:
-        """Have a log moved to another data directory, while it is served; return the move.
-
-        Raises:
-            WrongPartitionError: this broker has no log of the partition.
-            InvalidRequestError: it has no such directory, or the log is there, or is being moved.
-            StorageError: the partition or the directory is offline, or has too little room.
-            ShuttingDownError: the logs are closed.
-        """
+        """Queue the move of a log, which is served meanwhile, to another data directory."""
         if not self._is_open:
             raise ShuttingDownError(f"{partition} is not moved: the logs are closed")
         self._raise_if_offline(partition)
@@ -618,30 +570,20 @@ class LogManager:
         return self._directories.states()
 
     def data_dir(self) -> Path:
-        """Return the first data directory that is in use, or was."""
+        """Return the first data directory in use; the first of all if none is."""
         return (self._directories.online or self._directories.all)[0].path
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has on this broker, or would have if created.
 
-        That is the count it was created with; else the configured one, or that on disk if larger.
+        The count it was created with; else the configured one, or that on disk if larger.
         """
         return self._counts.of(topic)
 
     def create_topic(self, topic: str, partition_count: int, *, has_replicas: bool = False) -> None:
         """Create a topic with a number of partitions; their logs are created by the first append.
 
-        Args:
-            topic: its name.
-            partition_count: at home.
-            has_replicas: the controller has created it, and given its creation id.
-
-        Raises:
-            InvalidTopicError: the name is invalid.
-            WrongPartitionError: the count is below 1, or above `MAX_PARTITIONS`.
-            TopicExistsError: the topic exists on this broker.
-            StorageError: the count cannot be stored.
-            UnknownTopicError: a topic of that name is being deleted.
+        With `has_replicas` the controller has created it, and given it a creation id.
         """
         validate_topic_name(topic, self._config.max_topic_name_length)
         if not 1 <= partition_count <= MAX_PARTITIONS:
@@ -667,11 +609,6 @@ class LogManager:
 
         Fetches in flight keep their files. A deletion that fails half-way is finished by the next
         call or the next start, and the topic refuses data until then.
-
-        Raises:
-            UnknownTopicError: the topic does not exist on this broker.
-            ShuttingDownError: the logs are closed.
-            StorageError: the disk refuses.
         """
         with self._removal_lock:
             with self._create_lock:
@@ -687,7 +624,7 @@ class LogManager:
 
     def _announce(self, topic: str) -> None:
         self.on_new_topic(topic)
-        if topic not in self._counts:  # deleted by another thread, which called back too early
+        if topic not in self._counts:  # another thread deleted it and called back before this
             self.on_deleted_topic(topic)
 
     def _validate_deletable(self, topic: str) -> None:
@@ -729,7 +666,7 @@ class LogManager:
             raise
 
     def _end_deletion(self) -> None:
-        """Finish the deletion that has begun, if there is one, for good."""
+        """Finish the deletion that was begun, if there is one, for good."""
         topics = self._unfinished_deletions()
         if topics:
             for directory in self._directories.online:
@@ -743,7 +680,7 @@ class LogManager:
                 self._deleting -= topics
 
     def _unfinished_deletions(self) -> set[str]:
-        """Return the topic whose deletion has begun and not ended, if there is one."""
+        """Return the topic whose deletion was begun and not ended, if there is one."""
         found = (self._deletions[one].unfinished() for one in self._directories.online)
         return {topic for topic in found if topic is not None}
 
@@ -763,11 +700,7 @@ class LogManager:
         self._with_room(self._counts.save)
 
     def _with_room(self, action: Callable[[], object]) -> None:
-        """Do what writes to the disks; if one refuses, once more when deleted logs are gone.
-
-        Raises:
-            OSError, StorageError: from the second time.
-        """
+        """Write to the disks; if one refuses, once more after deleted logs are removed."""
         try:
             action()
         except (OSError, StorageError):
@@ -788,7 +721,7 @@ class LogManager:
         return topic in self._counts
 
     def creation_id(self, topic: str) -> str | None:
-        """Return what tells a topic from former ones of its name; None if older than such ids."""
+        """Return the id of a topic's creation, None if it is older than such ids."""
         return self._creation_ids.of(topic)
 
     def logs(self) -> list[Log]:
@@ -796,39 +729,23 @@ class LogManager:
         return [*self._logs.values(), *self._replicas.all()]
 
     def cluster_id(self) -> str | None:
-        """Return the cluster that the data directories belong to, None if they never had one."""
+        """Return the cluster of the data directories, None if they never had one."""
         return self._directories.cluster_id()
 
     def join_cluster(self, cluster_id: str) -> None:
-        """Note the cluster that the data directories belong to, for good.
-
-        Raises:
-            LogLockedError: they belong to another.
-            StorageError: it cannot be noted.
-        """
+        """Note the cluster of the data directories for good; `LogLockedError` if it is another."""
         self._directories.join_cluster(cluster_id)
 
     def close_idle_files(self) -> None:
-        """Close files that can be opened again, where the process is out of descriptors."""
+        """Close files that can be opened again, when the process is out of descriptors."""
         self._files.make_room()
 
     def creator_token(self, host: str) -> str:
-        """Return the token by which this broker recognizes its own node in the registry.
-
-        Args:
-            host: the advertised host, for a new token.
-
-        Raises:
-            StorageError: a new token cannot be stored.
-        """
+        """Return the token by which this broker knows its own node in the registry."""
         return self._directories.creator_token(f"{host}-{self._clock.time_ms()}")
 
     def flush_all(self) -> None:
-        """Flush every log, on the calling thread.
-
-        Raises:
-            StorageError: the first error, after all other logs were flushed.
-        """
+        """Flush every log, on the calling thread; the first error is raised after all flushes."""
         _for_each(self.logs(), Log.flush)
 
     def apply_retention(self) -> None:
@@ -849,10 +766,9 @@ class LogManager:
         return self._retention_time.waits
 
     def write_checkpoint(self) -> None:
-        """Write the recovery point of each log, and where it is, unless nothing changed.
+        """Write the recovery point of each log, and its directory, unless nothing changed.
 
-        Raises:
-            OSError: a directory refuses; what it had remains.
+        Raises `OSError` if a directory refuses; its old checkpoint remains.
         """
         for error in self._write_checkpoints().values():
             raise error
@@ -865,7 +781,7 @@ class LogManager:
             places = self._directories.place_of
             points: dict[DataDirectory | None, dict[LogKey, RecoveryPoint]]
             points = {one: {} for one in self._directories.online}
-            nowhere: dict[LogKey, RecoveryPoint] = {}  # of what is deleted, or has failed just now
+            nowhere: dict[LogKey, RecoveryPoint] = {}  # for logs just deleted, or lost with a disk
             for key, log in list(self._logs.items()):
                 point = RecoveryPoint(log.flushed_offset, log.active_since_ms)
                 points.get(places.get(log.partition), nowhere)[key] = point
@@ -916,8 +832,8 @@ class LogManager:
     def _write_checkpoint_or_log(self) -> bool:
         """Write the checkpoint; return False if the disk refuses, which is logged when it begins.
 
-        A start does without a new one, as retention may have to make room for it: the old one is
-        of earlier offsets.
+        A start does without a new checkpoint, as retention may have to make room for it: the old
+        one is of earlier offsets.
         """
         try:
             self.write_checkpoint()
@@ -934,10 +850,10 @@ class LogManager:
         self.check_directories()
 
     def check_directories(self) -> None:
-        """Take data directories that cannot be used any more offline, with their partitions.
+        """Take data directories that can no longer be used offline, with their partitions.
 
-        One is written to where a log there was refused something, or its checkpoint: a bad file
-        is the trouble of one partition, a bad disk that of all its partitions.
+        A directory is written to if a log there, or its checkpoint, was refused something: a bad
+        file concerns one partition, a bad disk all of its partitions.
         """
         places = self._directories.place_of
         suspects = {places.get(log.partition) for log in self.logs() if log.failures()}
@@ -1035,7 +951,7 @@ class LogManager:
         log.begin_incarnation(incarnation, start_offset, creation)
 
     def _leave_directories_offline(self) -> None:
-        """Do without the partitions in directories that cannot be used at the start."""
+        """Leave the partitions in directories that cannot be used at the start offline."""
         directories = self._directories
         for partition, directory in directories.lost_partitions().items():
             directories.add(partition, directory)
@@ -1044,13 +960,13 @@ class LogManager:
                 self._lose_partitions(directory, directory.failure)
 
     def _remove_what_is_left(self, directory: DataDirectory) -> None:
-        """Have copies that were not finished removed, and logs deleted while it was away."""
+        """Remove unfinished copies, and logs that were deleted while the directory was away."""
         deletions = self._deletions[directory]
         if copies := directory.unfinished_copies():
             deletions.move_aside(copies)
         if self._directories.was_away(directory):
             topics = self._directories.deleted_topics(directory)
-            # of the others' deletions it is known whether they were finished
+            # only here, as the other directories have records of their own
             topics |= set(filter(None, [deletions.unfinished()]))
             self._move_aside(directory, topics)
             deletions.end()
@@ -1058,7 +974,7 @@ class LogManager:
     def _load_directory(
         self, directory: DataDirectory, logs: Mapping[TopicPartition, Path]
     ) -> _Loaded:
-        """Open the logs that are in a data directory, recovered if it was not closed cleanly."""
+        """Open the logs in a data directory, recovered if it was not closed cleanly."""
         is_clean = directory.is_clean()
         points = {
             parent: read_checkpoint(parent)
@@ -1097,14 +1013,7 @@ class LogManager:
         *,
         is_clean: bool,
     ) -> tuple[Log, list[Recovery]]:
-        """Open a log that is on disk, recovered if it was not closed cleanly.
-
-        Returns:
-            The log, and what recovery cut off.
-
-        Raises:
-            LogCorruptError, StorageError, OSError: it cannot be opened.
-        """
+        """Open a log that is on disk, recovered if it was not closed cleanly."""
         recoveries: list[Recovery] = []
         segments = list_segments(directory)
         end_offset = point.offset or 0
@@ -1135,7 +1044,7 @@ class LogManager:
     def _restore_end(
         self, partition: TopicPartition, directory: Path, segments: list[Segment], end_offset: int
     ) -> None:
-        """Have a log go on where it ended at the last checkpoint, unless told to reuse offsets."""
+        """Start a log at its end at the last checkpoint, unless the settings reuse lost offsets."""
         if end_offset == 0:
             return
         lost = f"from offset {segments[-1].end_offset} to" if segments else "up to offset"
@@ -1166,7 +1075,7 @@ class LogManager:
     def _add_offline(
         self, partition: TopicPartition, point: RecoveryPoint, error: StorageError
     ) -> None:
-        """Do without a log; its recovery point is kept for the start that finds it mended."""
+        """Leave a log offline; its recovery point is kept for the start that finds it mended."""
         self._offline[partition] = _OfflineLog(partition, point, error)
         if partition.home == self._config.broker_id:
             self._counts.add_partition(partition.topic, partition.index)
@@ -1229,11 +1138,7 @@ class LogManager:
 
 
 def _validate_room(log: Log, target: DataDirectory) -> None:
-    """Validate that a data directory has room for a log.
-
-    Raises:
-        StorageError: it has not, or the log cannot be read.
-    """
+    """Validate that a data directory has room for a log that can be read."""
     free = target.free_bytes()
     try:
         needed = used_bytes(log.directory)
@@ -1252,11 +1157,7 @@ def _await_orders(partition: TopicPartition) -> LeaderNotAvailableError:
 
 
 def _for_each(logs: Iterable[Log], action: Callable[[Log], object]) -> None:
-    """Call a function with every log.
-
-    Raises:
-        StorageError: the first error, after all calls.
-    """
+    """Call a function with every log; the first `StorageError` is raised after all calls."""
     failures = []
     for log in logs:
         try:

@@ -1,10 +1,11 @@
-"""Moves of logs between the data directories of a broker that goes on serving them.
+"""Moves of logs between the data directories of a broker, which serves them meanwhile.
 
-A log is copied to the directory `.moving` of its new place while it is read and appended to, again
-and again until little is left. Then appends wait while the rest is copied, the copy is made durable
-and renamed into its place, and the log goes on there. The file `moved-from` in the copy names the
-former directory, which is deleted afterwards: a broker that is killed in between finds both, and
-knows by it which one is out of date. A copy that was not finished is removed at the next start.
+A log is copied to the directory `.moving` of its new data directory while it is read and appended
+to, in passes until little is left. Then appends are blocked while the rest is copied and the copy
+is made durable and renamed into its place, where the log continues. The file `moved-from` in the
+copy names the former directory, which is deleted afterwards: a broker that is killed in between
+finds both, and knows by it which one is out of date. A copy that was not finished is removed at the
+next start.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from broker.topic import TopicPartition
 
 _BLOCK_BYTES = 8 << 20
 _SYNC_EVERY_BYTES = 64 << 20
-"""How much is copied before it is made durable, so that no flush of other logs waits for long."""
+"""Copied between two syncs: few enough that no flush of other logs is delayed for long."""
 _SMALL_BYTES = 1 << 18
-"""How much may be left to copy while appends wait."""
+"""Left to copy at most while appends are blocked."""
 _FILE_BYTES = 1 << 14
-"""So much does the creation of a file count, as it takes time too."""
+"""Counted for each file still to be created, as that takes time too."""
 _MAX_PASSES = 100
 
 logger = logging.getLogger(__name__)
@@ -54,11 +55,7 @@ class Move:
 
 
 class Moves:
-    """The moves of one broker, made one after another on a thread of their own.
-
-    Args:
-        make: makes one; raises `ServerError` or `OSError`.
-    """
+    """The moves of one broker, made one after another by `make` on a thread of their own."""
 
     def __init__(self, make: Callable[[Move], None]) -> None:
         self._make = make
@@ -73,7 +70,7 @@ class Moves:
         return self._latest.get(partition)
 
     def add(self, move: Move) -> bool:
-        """Have a move made; return False if one of the partition is waiting or under way."""
+        """Queue a move; return False if one of the partition is queued or under way."""
         with self._lock:
             known = self._latest.get(move.partition)
             if known is not None and not known.is_done:
@@ -86,7 +83,7 @@ class Moves:
         return True
 
     def stop(self) -> None:
-        """Give up the moves that wait or are under way, and join the thread."""
+        """Abandon the moves that are queued or under way, and join the thread."""
         self.stopping.set()
         with self._lock:
             self._queue.put(None)
@@ -117,24 +114,23 @@ class Moves:
 
 
 class TooMuchLeftError(Exception):
-    """The log has grown, or was truncated, since the copy caught up: it has to do so again."""
+    """The log has grown, or was truncated, since the copy caught up: it must catch up again."""
 
 
 class _Copied(NamedTuple):
-    """How much of a segment is copied. Another object in its place has other messages."""
+    """The bytes copied of a segment; another object at its offset has other messages."""
 
     segment: Segment
     size: int
 
 
 class LogCopy:
-    """A copy of a log's directory under construction.
+    """A copy of a log's directory under construction; the log is served meanwhile.
 
     Args:
-        log: the log, which is served meanwhile.
-        move: what it is made for; counts what is copied.
-        final: where the copy goes when it is complete: a path in the data directory `move.target`.
-        stopping: set to give up.
+        move: counts the copied bytes.
+        final: the path that the complete copy gets, in the data directory `move.target`.
+        stopping: set to abandon the copy.
     """
 
     def __init__(self, log: Log, move: Move, final: Path, stopping: Event) -> None:
@@ -148,13 +144,7 @@ class LogCopy:
         self._copied: dict[int, _Copied] = {}
 
     def catch_up(self) -> None:
-        """Copy the log until little is left.
-
-        Raises:
-            OSError: it cannot be read or written.
-            StorageError: it grows faster than it is copied.
-            ShuttingDownError: the broker stops.
-        """
+        """Copy the log until little is left; `StorageError` if it grows faster than its copy."""
         self._directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         self._final.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         for _ in range(_MAX_PASSES):
@@ -177,19 +167,16 @@ class LogCopy:
         return copied if copied is not None and copied.segment is segment else None
 
     def complete(self) -> None:
-        """Copy what is left, make the copy durable, and put it into its place.
+        """Copy the rest, make the copy durable, and rename it to its final path.
 
-        Called while nothing is appended, flushed or truncated, and no segment is removed.
-
-        Raises:
-            TooMuchLeftError: that would take too long.
-            OSError: nothing has changed.
+        Called while nothing is appended, flushed or truncated, and no segment is removed. Raises
+        `TooMuchLeftError` if that would take too long; on any error nothing has changed.
         """
         segments = self._log.segments
         if self._left(segments) > _SMALL_BYTES:
             raise TooMuchLeftError
         self._copy_segments(segments)
-        for segment in segments:  # which readers of the copy, and retention, know it by
+        for segment in segments:  # retention and list-offsets requests go by the files' times
             time_ns = segment.modified_ms * 1_000_000
             os.utime(self._directory / segment_name(segment.base_offset), ns=(time_ns, time_ns))
         names = {segment_name(segment.base_offset) for segment in segments}
@@ -209,11 +196,11 @@ class LogCopy:
             raise
 
     def _take_back(self) -> None:
-        """Have the log stay where it was, also for the next start."""
+        """Keep the log in its former directory, also at the next start."""
         try:
             self._final.rename(self._directory)
         except OSError:
-            with suppress(OSError):  # rather two logs, which a start refuses, than the wrong one
+            with suppress(OSError):  # a start refuses both logs without it, and uses this with it
                 (self._final / MOVED_FROM_NAME).unlink()
 
     def _sync_places(self) -> None:
@@ -225,7 +212,7 @@ class LogCopy:
 
     def _copy_segments(self, segments: Sequence[Segment]) -> None:
         for segment in segments:
-            size = segment.size  # what is below it does not change any more
+            size = segment.size  # bytes below it do not change any more
             copied = self._known(segment)
             if copied is not None and copied.size == size:
                 continue
@@ -272,7 +259,7 @@ class LogCopy:
             os.close(source)
 
     def _copy_other_files(self) -> None:
-        """Copy the leader epochs, what recovery cut off, and all else that is no segment."""
+        """Copy the files that are no segments: leader epochs, side files of recovery, others."""
         for path in self._former.iterdir():
             is_segment = parse_segment_name(path.name) is not None
             if is_segment or path.name == MOVED_FROM_NAME or not path.is_file():
@@ -295,13 +282,13 @@ class LogCopy:
             os.close(fd)
 
     def discard(self) -> None:
-        """Remove the copy, if it was not put into its place."""
+        """Remove the copy, unless it got its final path."""
         with suppress(OSError):  # the next start removes it
             shutil.rmtree(self._directory)
 
 
 def _data_ranges(fd: int, position: int, end: int) -> Iterator[tuple[int, int]]:
-    """Give the ranges of a file that are not holes: a log that lost its end has a large one."""
+    """Yield the ranges of a file that are not holes: a log that lost its end has a large one."""
     while position < end:
         try:
             start = os.lseek(fd, position, os.SEEK_DATA)
@@ -318,9 +305,5 @@ def _data_ranges(fd: int, position: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def used_bytes(directory: Path) -> int:
-    """Return how much room a directory of a log takes on its disk.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return the bytes that a log's directory takes on its disk."""
     return sum(path.lstat().st_blocks * 512 for path in directory.iterdir())

@@ -29,8 +29,7 @@ logger = logging.getLogger(__name__)
 class Recovery(NamedTuple):
     """The truncation of one segment file by recovery.
 
-    `valid_end` is the offset up to which the log is good; `side_file` holds the `cut_bytes` bytes
-    behind it.
+    `valid_end` is the offset up to which the log is good; `side_file` holds the rest.
     """
 
     partition: TopicPartition
@@ -43,9 +42,8 @@ class Recovery(NamedTuple):
 def list_segments(directory: Path) -> list[Segment]:
     """Return the segments in a log directory, oldest first; other files are ignored.
 
-    Raises:
-        LogCorruptError: a segment is no regular file: what it stands for may not be the broker's.
-        OSError: the directory cannot be read, or is a symbolic link.
+    Raises `LogCorruptError` for a segment that is no regular file: a link's target may not be the
+    broker's.
     """
     validate_no_link(directory)
     segments = []
@@ -69,18 +67,10 @@ def list_segments(directory: Path) -> list[Segment]:
 def validate_contiguity(
     partition: TopicPartition, segments: Sequence[Segment], *, flushed_to: int | None = None
 ) -> None:
-    """Validate that each segment ends where the next one starts.
+    """Validate that each segment ends where the next one starts, else `LogCorruptError`.
 
-    Args:
-        partition: the partition, for the error text.
-        segments: oldest first.
-        flushed_to: a gap behind this offset is allowed: a power failure leaves one when a later
-            file reached the disk before an earlier one.
-
-    Raises:
-        LogCorruptError: there is a gap or an overlap.
-
-    Source: Kafka 0.7 `Log.validateSegments`.
+    A gap behind `flushed_to` is allowed: a power failure leaves one when a later file reached the
+    disk before an earlier one. Source: Kafka 0.7 `Log.validateSegments`.
     """
     for segment, following in itertools.pairwise(segments):
         end, start = segment.end_offset, following.base_offset
@@ -102,19 +92,9 @@ def recover(
 ) -> list[Recovery]:
     """Truncate a log that was not closed cleanly to its valid messages, and make them durable.
 
-    Args:
-        partition: the partition.
-        segments: oldest first, at least one; segments set aside are removed from the list.
-        recovery_point: the offset up to which the log is known to be flushed; None if unknown, so
-            that all of it is scanned.
-        time_ms: the time, for the names of side files.
-
-    Returns:
-        The truncations: none if the log is whole.
-
-    Raises:
-        LogCorruptError: a gap where flushed data must be, or an overlap.
-        OSError: a file cannot be read, truncated, or copied.
+    There is one segment at least; those set aside are removed from the list. The log is known to be
+    flushed up to the recovery point; without one all of it is scanned. Raises `LogCorruptError` for
+    a gap where flushed data must be, or an overlap.
     """
     if recovery_point is not None and recovery_point > segments[-1].end_offset:
         recovery_point = None
@@ -139,20 +119,11 @@ def recover(
 
 
 def restore_end(directory: Path, segments: list[Segment], end_offset: int, *, time_ms: int) -> None:
-    """Have a log that has lost its last messages go on at a later offset, so that none is reused.
+    """Start a log at a later offset after it lost its tail, so that no offset is given out twice.
 
     The last segment is lengthened by zeros, which take no room on disk and are no message: readers
-    treat them as damage, behind which the next message is found. They are in a segment of their
-    own past, as recovery scans the last one.
-
-    Args:
-        directory: the log's.
-        segments: oldest first; the new last one is added.
-        end_offset: where the log goes on, behind its end.
-        time_ms: the time.
-
-    Raises:
-        OSError: a file cannot be lengthened or created.
+    treat them as damage, behind which the next message is found. A new last segment, added to the
+    list, starts at `end_offset`: recovery scans the last one, and would cut zeros in it.
     """
     if segments:
         last = segments[-1]
@@ -229,19 +200,9 @@ def _cut(
 
 
 def cut_file(path: Path, valid_end: int, time_ms: int) -> Path:
-    """Truncate a segment file, keeping the bytes cut off in a side file.
+    """Truncate a segment file; return the side file, `<segment>.cut-<UTC time>`, with the rest.
 
-    Args:
-        path: the segment file.
-        valid_end: the position to cut at.
-        time_ms: the time, for the side file's name.
-
-    Returns:
-        The side file, `<segment>.cut-<UTC time>`.
-
-    Raises:
-        OSError: the side file could not be written, or the segment is a symbolic link; the segment
-            is unchanged.
+    Unless the side file is written, the segment is unchanged.
     """
     side_file = _side_name(path, _stamp(time_ms))
     source = open_file(path, os.O_RDWR)

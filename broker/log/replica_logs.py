@@ -1,11 +1,11 @@
 """Where the logs of replicated partitions are in data directories, and what is kept beside them.
 
 A partition whose home is another broker has its log in `replicas/HOME/TOPIC_INDEX`, one whose home
-is this broker where any log is. A replicated log has three files besides its segments: the creation
-id of its topic, as a log of a former topic of the same name is no replica of this one, its
-leader epochs, and a record of what the controller told of it last (`replica_records`), from which
-its topic can be made again where ZooKeeper's data are lost. `replication-offset-checkpoint` in a
-data directory has the high watermarks of those there, in the form of later Kafka: a version, their
+is this broker in the place of any log. A replicated log has three files besides its segments: the
+creation id of its topic, as a log of a former topic of the same name is no replica of this one; its
+leader epochs; and a record of the controller's last orders (`replica_records`), from which its
+topic can be made again if ZooKeeper's data are lost. `replication-offset-checkpoint` in a data
+directory has the high watermarks of the logs there, in the form of later Kafka: a version, their
 number, and lines `TOPIC HOME-INDEX OFFSET`.
 """
 
@@ -36,11 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_creation_id(directory: Path) -> str | None:
-    """Return the creation id in the directory of a replicated log, None for any other log.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Return the creation id in the directory of a replicated log, None for any other log."""
     try:
         return (directory / _CREATION_ID_NAME).read_text().strip()
     except FileNotFoundError:
@@ -48,13 +44,7 @@ def read_creation_id(directory: Path) -> str | None:
 
 
 def write_creation_id(directory: Path, creation_id: str) -> None:
-    """Note, durably, that a log is a replica of a partition of a topic.
-
-    The log's directory and what is in it are in the file system for good then, too.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Mark a log as a replica of a partition; makes this, and the log's directory, durable."""
     write_atomically(directory / _CREATION_ID_NAME, f"{creation_id}\n".encode())
     sync_directory(directory.parent)
 
@@ -72,28 +62,20 @@ def read_record(directory: Path) -> ReplicaRecord | None:
 
 
 def write_record(directory: Path, record: ReplicaRecord) -> None:
-    """Replace the record beside a replicated log, unless it is the same.
-
-    It waits for no disk, as a failover changes all records of a broker at once. A power failure
-    can leave an earlier one, or none: those of other replicas, and the epochs of the logs, remain.
-
-    Raises:
-        OSError: it cannot be written; the old one remains.
-    """
+    """Replace the record beside a replicated log, unless it is the same."""
     path, content = directory / _RECORD_NAME, record.encode()
     try:
         if path.read_bytes() == content:
             return
     except FileNotFoundError:
         pass
+    # It waits for no disk, as a failover changes all records of a broker at once. A power failure
+    # can leave an earlier one, or none: those of other replicas, and the logs' epochs, remain.
     write_atomically(path, content, is_durable=False)
 
 
 def read_high_watermarks(data_dir: Path) -> dict[TopicPartition, int]:
-    """Return the high watermarks that were stored last; empty if they cannot be read.
-
-    One that is missing or too low is no loss: the leader of the partition tells it.
-    """
+    """Return the stored high watermarks, none if unreadable: leaders send present ones."""
     path = data_dir / HIGH_WATERMARKS_NAME
     try:
         version, count, *lines, end = path.read_bytes().decode().split("\n")
@@ -114,11 +96,7 @@ def _parse_line(line: str) -> tuple[TopicPartition, int]:
 
 
 def write_high_watermarks(data_dir: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace the stored high watermarks.
-
-    Raises:
-        OSError: they cannot be written; the old ones remain.
-    """
+    """Replace the stored high watermarks; on an `OSError` the old ones remain."""
     lines = [
         _VERSION,
         str(len(offsets)),
@@ -128,21 +106,14 @@ def write_high_watermarks(data_dir: Path, offsets: Mapping[TopicPartition, int])
 
 
 def replica_directory(data_dir: Path, partition: TopicPartition) -> Path:
-    """Return where the log of a partition of another home is in a data directory.
-
-    Raises:
-        InvalidTopicError: the topic's name is too long for the file system.
-    """
+    """Return the path of a log of another home in a data directory."""
     name = log_directory_name(partition.topic, partition.index)
     return data_dir / REPLICAS_NAME / str(partition.home) / name
 
 
 def validate_replica_name(partition: TopicPartition) -> None:
-    """Validate that a partition can have a log here, whatever a controller says.
-
-    Raises:
-        StorageError: its name leads out of the data directory, or no start would find the log.
-    """
+    """Validate that a partition can have a log here, whatever a controller says."""
+    # Other names would lead out of the data directory, or be found by no start.
     try:
         validate_topic_name(partition.topic)
         log_directory_name(partition.topic, partition.index)
@@ -153,10 +124,7 @@ def validate_replica_name(partition: TopicPartition) -> None:
 
 
 class ReplicaLogs:
-    """The logs of one broker whose partitions have another home.
-
-    Changed by one thread at a time, read by any.
-    """
+    """The logs of partitions with another home; changed by one thread at a time, read by any."""
 
     def __init__(self) -> None:
         self._logs: dict[TopicPartition, Log] = {}
@@ -180,12 +148,7 @@ class ReplicaLogs:
         return self._logs.pop(partition, None)
 
     def make_directory(self, data_dir: Path, partition: TopicPartition) -> Path:
-        """Create the directory of a log, and return it; `write_creation_id` makes it durable.
-
-        Raises:
-            OSError: it cannot be created.
-            InvalidTopicError: the topic's name is too long for the file system.
-        """
+        """Create the directory of a log, and return it; `write_creation_id` makes it durable."""
         directory = replica_directory(data_dir, partition)
         directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         home = directory.parent
@@ -196,11 +159,7 @@ class ReplicaLogs:
         return directory
 
     def write_checkpoints(self, data_dir: Path) -> None:
-        """Write the recovery points of the logs in a data directory, unless none changed.
-
-        Raises:
-            OSError: they cannot be written; the old ones remain.
-        """
+        """Write the recovery points of the logs in a data directory, unless none changed."""
         root = data_dir / REPLICAS_NAME
         points: dict[Path, dict[LogKey, RecoveryPoint]] = {
             home: {} for home in self._checkpointed if home.parent == root

@@ -1,8 +1,8 @@
 """Retention: which segments are past their age or size, archiving and removing them.
 
 Runs on a thread of its own; files are archived and deleted outside a log's append lock, and fetches
-in flight keep their descriptors. An archived segment is `<archive>/<topic>_<home>-<index>/
-<segment>.gz`; a file there holds the whole segment.
+in flight keep their descriptors. An archived segment, always a whole one, is
+`<archive>/<topic>_<home>-<index>/<segment>.gz`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,7 @@ _COMPRESS_LEVEL = 6
 
 
 def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) -> Path:
-    """Compress a closed segment into the archive and verify that it reads back.
-
-    Args:
-        archive_dir: the archive; created if it does not exist.
-        partition: the segment's partition.
-        path: the segment file, which is no longer written to.
-
-    Returns:
-        The archived file; one of the same name is replaced.
-
-    Raises:
-        StorageError: it cannot be written, or reads back different.
-    """
+    """Compress a closed segment into the archive, verify the copy, and return its path."""
     directory = archive_dir / f"{partition.topic}_{partition.name}"
     target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
     temporary = directory / f"{target.name}.tmp"
@@ -92,12 +80,9 @@ MAX_CLOCK_STEP_S = 60.0
 class RetentionTime:
     """The time that ages of segments are counted by: it does not jump ahead with the clock.
 
-    A clock set ahead would make all segments old at once. Where it moves more than a minute further
-    than the monotonic clock between two calls, the time goes on as that one does, until the clock
-    is back or the broker starts again.
-
-    Args:
-        clock: the clock.
+    A clock set ahead would make all segments old at once. If it moves more than a minute further
+    than the monotonic clock between two calls, this time follows the monotonic clock, until the
+    clock is back or the broker starts again.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -128,12 +113,10 @@ class RetentionTime:
 
 
 def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int) -> int:
-    """Return how many of the oldest segments had their last append too long ago.
-
-    Source: Kafka 0.7 `LogManager.cleanupExpiredSegments`: the longest prefix, strictly older.
-    """
+    """Return how many of the oldest segments had their last append too long ago."""
     count = 0
     for segment in segments:
+        # strictly older, as in Kafka 0.7 `LogManager.cleanupExpiredSegments`
         if now_ms - segment.modified_ms <= retention_ms:
             break
         count += 1
@@ -141,14 +124,9 @@ def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int
 
 
 def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
-    """Return how many of the oldest segments a log can lose and still keep `retention_bytes`.
-
-    A negative `retention_bytes` keeps all.
-
-    Source: Kafka 0.7 `LogManager.cleanupSegmentsToMaintainSize`.
-    """
+    """Return how many of the oldest segments a log can lose and still keep `retention_bytes`."""
     excess = segments[-1].end_offset - segments[0].base_offset - retention_bytes
-    if retention_bytes < 0:
+    if retention_bytes < 0:  # keeps all, as in Kafka 0.7 `LogManager.cleanupSegmentsToMaintainSize`
         return 0
     count = 0
     for segment in segments:
@@ -162,16 +140,9 @@ def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
 def apply_retention(
     log: Log, config: TopicConfig, *, now_ms: int, archive_dir: Path | None = None
 ) -> int:
-    """Remove a log's segments past retention; an error is logged.
+    """Remove a log's segments past retention, and return their number; an error is logged.
 
-    Args:
-        log: the log.
-        config: the settings of its topic.
-        now_ms: the time that ages are counted by, from `RetentionTime`.
-        archive_dir: where segments are archived before they are deleted; None to just delete.
-
-    Returns:
-        The number of segments removed.
+    `now_ms` is the time of `RetentionTime`. With `archive_dir` they are archived before.
     """
 
     def choose_expired(segments: Sequence[Segment]) -> int:

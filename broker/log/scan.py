@@ -1,7 +1,8 @@
 """Finding entries in a segment file: block scans, boundaries, and good entries behind damage.
 
-Recovery, `Log` and the offline tools share these functions. Memory is bounded by one block, or by
-one entry where an entry is larger. How to treat a fault is up to the caller.
+Recovery, `Log` and the offline tools share these functions, and decide how to treat a fault. Memory
+is bounded by one block, or by one entry if that is larger. An `end` is that of the file, unless
+said otherwise.
 """
 
 from __future__ import annotations
@@ -58,18 +59,8 @@ def scan_blocks(
 ) -> Iterator[ScannedBlock]:
     """Scan a range of a file in blocks, up to its end or the first fault.
 
-    Args:
-        fd: the file, open for reading.
-        start: an entry start.
-        end: where to stop, at most the file's size.
-        block_bytes: how much to read at a time, at least 16.
-        scan: validates a block.
-
-    Returns:
-        Adjoining blocks. Only the last one can have a fault.
-
-    Raises:
-        OSError: the file cannot be read.
+    Yields adjoining blocks, of which only the last one can have a fault. `start` is an entry start,
+    `end` the file's size at most; `block_bytes` are at least 16.
     """
     buffer = bytearray(min(block_bytes, max(0, end - start)))
     position = start
@@ -109,18 +100,10 @@ def _read(fd: int, position: int, size: int) -> bytearray:
 
 
 def fault_of_large(fd: int, position: int, size: int, end: int) -> Fault:
-    """Validate an entry that is larger than a block before it is read as a whole.
+    """Validate an entry that is larger than a block: return `PARTIAL`, `CRC` or `NONE`.
 
-    Its CRC is computed block by block: a damaged length must not make us allocate gigabytes.
-
-    Args:
-        fd: the file, open for reading.
-        position: where the entry starts; its magic byte is known to be good.
-        size: its size, from its length field.
-        end: the end of the file.
-
-    Returns:
-        `PARTIAL`, `CRC` or `NONE`.
+    Called before it is read as a whole, with its CRC computed block by block: a damaged length must
+    not make us allocate gigabytes. `size` is from its length field; its magic byte is good.
     """
     if size > end - position:
         return Fault.PARTIAL
@@ -142,17 +125,11 @@ def read_header(fd: int, position: int) -> EntryHeader | None:
 
 
 def looks_like_entry(fd: int, position: int, end: int) -> bool:
-    """Return whether an entry may start at a position, judging by two headers and no CRC.
-
-    Args:
-        fd: the file.
-        position: where the entry would start.
-        end: the end of the file; a tail too short for a header passes.
-    """
+    """Return whether an entry may start at a position, judging by two headers and no CRC."""
     if position > end:
         return False
     header = read_header(fd, position)
-    if header is None:
+    if header is None:  # a tail too short for a header
         return True
     if not header.is_plausible or header.end > end:
         return False
@@ -161,14 +138,7 @@ def looks_like_entry(fd: int, position: int, end: int) -> bool:
 
 
 def find_entry(fd: int, position: int, end: int, *, search_end: int | None = None) -> int | None:
-    """Return the position of the next whole entry with a good CRC, None if there is none.
-
-    Args:
-        fd: the file.
-        position: where to start searching.
-        end: the end of the file.
-        search_end: where to stop searching; the end of the file if None.
-    """
+    """Return the position of the next whole entry with a good CRC, None if there is none."""
     while position < (end if search_end is None else search_end):
         window = os.pread(fd, min(_WINDOW_BYTES, end - position), position)
         for found in ENTRY_CANDIDATE.finditer(window):
@@ -200,11 +170,7 @@ def _has_good_crc(fd: int, position: int, end: int) -> bool:
 
 
 class _ChainBrokenError(LogCorruptError):
-    """An entry has an impossible length, so the start of the next one is unknown.
-
-    Args:
-        position: where in the file the entry starts.
-    """
+    """The entry at `position` has an impossible length, so the start of the next is unknown."""
 
     def __init__(self, position: int) -> None:
         super().__init__(f"the message at position {position} has an impossible length")
@@ -216,20 +182,10 @@ def boundaries_around(
 ) -> tuple[int, int]:
     """Return the entry starts at or before, and at or after, a position of a segment file.
 
-    Walks from the nearest boundary in the file's index, and adds the boundaries it passes.
-
-    Args:
-        file: the open segment file.
-        target: a position in it, from 0 to below `end`.
-        end: a boundary: the segment's size, or the end of its visible part.
-        start: a boundary to walk from instead, at most `target`.
-
-    Returns:
-        Two positions, equal when the target is itself a boundary.
-
-    Raises:
-        _ChainBrokenError: a length before the target is impossible.
-        OSError: the file cannot be read.
+    They are equal if the target is a boundary. Walks from the boundary `start`, or else from the
+    nearest one in the file's index, and adds the boundaries it passes. The target is below `end`: a
+    boundary, the segment's size or the end of its visible part. Raises `_ChainBrokenError` if a
+    length before the target is impossible.
     """
     position = file.boundaries.floor(target) if start is None else start
     while True:
@@ -253,18 +209,10 @@ def boundaries_around(
 def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple[int, int]:
     """Return the boundaries around a position of a segment file that may be damaged.
 
-    A damaged entry extends up to the next good one, so that readers can resume there. Lengths
-    alone are not trusted: the CRC of the entry around the target, or of the one behind it, must be
-    good, or both must look like entries, as they do if only payloads are damaged. A reader that
-    comes from the front goes on at the same position.
-
-    Args:
-        file: the open segment file.
-        target: a position in it, from 0 to below `end`.
-        end: a boundary: the segment's size, or the end of its visible part.
-
-    Raises:
-        OSError: the file cannot be read.
+    A damaged entry extends up to the next good one, where readers resume, also those that come from
+    the front. Lengths alone are not trusted: the CRC of the entry around the target, or of the one
+    behind it, must be good, or both must look like entries, as they do if only payloads are
+    damaged. Target and end as for `boundaries_around`.
     """
     start = None
     while True:
@@ -290,16 +238,9 @@ def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple
 
 
 def _entry_before(file: SegmentFile, position: int, end: int, start: int | None) -> int | None:
-    """Return where the entry starts that ends at a position, by the chain of lengths.
+    """Return the start of the entry that ends at a position, by the chain of lengths.
 
-    Args:
-        file: the open segment file.
-        position: where the chain has come to.
-        end: a boundary.
-        start: a boundary to walk from; None for the nearest one in the file's index.
-
-    Returns:
-        None if the chain starts at the position.
+    The chain starts at `start`, or else at the nearest boundary in the index; None at its start.
     """
     if position == (start or 0):
         return None

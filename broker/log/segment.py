@@ -71,11 +71,8 @@ _SEGMENT_NAME = re.compile(r"([0-9]{20})\.pylog", re.ASCII)
 
 
 def segment_name(base_offset: int) -> str:
-    """Return the file name of the segment that starts at an offset: 20 digits and `.pylog`.
-
-    Source: Kafka 0.7 `Log.nameFromOffset`, with another suffix.
-    """
-    return f"{base_offset:020d}{_SEGMENT_SUFFIX}"
+    """Return the file name of the segment that starts at an offset: 20 digits and `.pylog`."""
+    return f"{base_offset:020d}{_SEGMENT_SUFFIX}"  # Kafka 0.7 `Log.nameFromOffset`
 
 
 def parse_segment_name(name: str) -> int | None:
@@ -87,17 +84,9 @@ def parse_segment_name(name: str) -> int | None:
 class SegmentFile:
     """An open segment file, whose descriptor closes with the last reference to it.
 
-    A broker opens its own by `Segment.open`, which follows no link; tools read what they are given.
-
     Readers, the flusher and the cache hold references, so that a file deleted by retention stays
-    readable for fetches in flight.
-
-    Args:
-        path: the file.
-        flags: `os.open` flags.
-
-    Raises:
-        OSError: the file cannot be opened.
+    readable for fetches in flight. A broker opens its own files by `Segment.open`, which follows no
+    link; tools may follow links.
     """
 
     __slots__ = ("__weakref__", "boundaries", "fd", "path")
@@ -121,11 +110,7 @@ class Disk:
     truncate: Callable[[int, int], None] = os.ftruncate
 
     def write_all(self, fd: int, content: Buffer, position: int) -> None:
-        """Write a whole buffer at a position, continuing after short writes.
-
-        Raises:
-            OSError: the disk refused a part; the bytes before it are in the file.
-        """
+        """Write a whole buffer at a position; on an `OSError` a part of it may be in the file."""
         written = self.pwrite(fd, content, position)
         if written == len(content):
             return
@@ -144,7 +129,7 @@ class SliceSource(Protocol):
     """The log of a slice."""
 
     def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
-        """Note that reading a slice failed at a position; return None if it can be read there."""
+        """See `Log.note_unreadable`."""
 
 
 class FileSlice(NamedTuple):
@@ -177,14 +162,7 @@ class Damage(NamedTuple):
 
 
 class Segment:
-    """One file of a log; only the log changes it, under its append lock.
-
-    Args:
-        directory: the log's directory.
-        base_offset: the offset of the first message.
-        size: bytes in the file.
-        modified_ms: time of the last append, milliseconds since 1970.
-    """
+    """One file of a log; only the log changes it, under its append lock."""
 
     __slots__ = (
         "base_offset",
@@ -202,7 +180,7 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self.size = size
-        self.modified_ms = modified_ms
+        self.modified_ms = modified_ms  # of the last append, milliseconds since 1970
         # Set while the segment is active: fsync errors are reported to the writer's descriptor.
         self.file: SegmentFile | None = None
         self.is_removed = False
@@ -223,15 +201,11 @@ class Segment:
 
     @property
     def errors(self) -> list[StorageError]:
-        """Return what is wrong with the file."""
+        """Return the known errors of the file."""
         return [one.error for one in (self.unreadable, self.damage) if one is not None]
 
     def open(self, flags: int = os.O_RDONLY) -> SegmentFile:
-        """Open the file.
-
-        Raises:
-            OSError: it cannot be opened, or is a symbolic link.
-        """
+        """Open the file, unless it is a symbolic link."""
         return SegmentFile(self.path, flags | os.O_NOFOLLOW)
 
 
@@ -247,38 +221,34 @@ def is_out_of_descriptors(error: OSError) -> bool:
 
 
 def write_error(error: OSError) -> type[StorageError]:
-    """Return the type of the error that a failed write means."""
+    """Return the type of error for a write that failed."""
     return DiskFullError if error.errno in _NO_ROOM else StorageError
 
 
 def reason_of(error: OSError) -> str:
-    """Return why a system call failed, and what to do about it where that is known."""
+    """Return why a system call failed, and a remedy where one is known."""
     reason = error.strerror or str(error)
     hint = "; raise the limit on open files (ulimit -n)" if is_out_of_descriptors(error) else ""
     return reason + hint
 
 
 class SegmentWriter(Protocol):
-    """A log, to the files: it holds the file of its active segment open."""
+    """A log that holds the file of its active segment open."""
 
     @property
     def last_append_ms(self) -> int:
         """Return when it was last written to."""
 
     def release_file(self, *, may_flush: bool) -> bool:
-        """Close the active segment's file if it is not needed; return whether it is closed."""
+        """See `Log.release_file`."""
 
 
 class SegmentFiles:
     """The open segment files of all logs, within a number of descriptors.
 
-    Has a cache of files that are read, of which the least recently read one is evicted and closes
-    as soon as no reader holds it, and knows the logs that hold the file of their active segment:
-    where these are too many, those not written to for longest close it.
-
-    Args:
-        capacity: how many files to keep for readers, at least 1.
-        writer_capacity: how many logs may hold a file, at least 1.
+    Has a cache of `capacity` files that are read, of which the least recently read one is evicted
+    and closes as soon as no reader holds it, and knows the logs that hold the file of their active
+    segment: if these are more than `writer_capacity`, those not written to for longest close it.
     """
 
     def __init__(self, capacity: int = 512, writer_capacity: int = 1 << 20) -> None:
@@ -295,11 +265,7 @@ class SegmentFiles:
         self._writer_capacity = max(1, descriptor_count // 2)
 
     def get(self, segment: Segment) -> SegmentFile:
-        """Return an open file of a segment, opening it if necessary.
-
-        Raises:
-            OSError: the file cannot be opened; `FileNotFoundError` once retention deleted it.
-        """
+        """Return an open file of a segment; `FileNotFoundError` once retention deleted it."""
         if (active := segment.file) is not None:
             return active
         with self._lock:
@@ -311,11 +277,7 @@ class SegmentFiles:
         return opened
 
     def with_room(self, action: Callable[[], _Result]) -> _Result:
-        """Do what opens a file; where too many are open, once more after closing some.
-
-        Raises:
-            OSError: as the action.
-        """
+        """Call a function that opens a file; if too many are open, once more after closing some."""
         try:
             return action()
         except OSError as error:
@@ -325,7 +287,7 @@ class SegmentFiles:
             return action()
 
     def make_room(self) -> None:
-        """Close what can be opened again when it is needed."""
+        """Close the files that can be opened again."""
         self.clear()
         with self._lock:
             writers = self._oldest(len(self._writers))
@@ -372,7 +334,7 @@ class SegmentFiles:
 
 
 def _release(writers: Sequence[SegmentWriter]) -> None:
-    """Have logs close their files; if all have something to flush, have a few flush it first."""
+    """Make logs close their files; if all have something to flush, let a few flush it first."""
     if not sum([writer.release_file(may_flush=False) for writer in writers]):
         for writer in writers[:_FLUSHED_FOR_ROOM]:
             writer.release_file(may_flush=True)
@@ -383,7 +345,7 @@ _NAME = re.compile(
 )
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
 _NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
-"""In a data directory, where logs are that no broker serves."""
+"""Parts of a data directory with logs that no broker serves."""
 ARCHIVE_SUFFIX = ".gz"
 """Follows the name of a segment in the archive."""
 
@@ -397,13 +359,9 @@ def base_offset_of(path: Path) -> int | None:
 def expand_paths(paths: Iterable[Path], *, archives: bool = False) -> list[Path]:
     """Return the given files, and the segments in and below the given directories, each once.
 
-    Logs of deleted topics that a data directory still contains, and copies under construction, are
-    left out. Files inside a
-    directory come in natural order (`t_2` before `t_10`); missing paths are returned as given.
-
-    Args:
-        paths: files and directories.
-        archives: return archived segments in directories too.
+    Files inside a directory come in natural order (`t_2` before `t_10`); missing paths are returned
+    as given. Left out are, of a data directory, the logs of deleted topics and copies under
+    construction, and archived segments unless asked for.
     """
     found: list[Path] = []
     for path in paths:

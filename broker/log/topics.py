@@ -1,8 +1,8 @@
 """The topics in a broker's data directories: partition counts, and the deletion of all logs of one.
 
 A deletion is recorded in a file first, so that it is finished at the next start if the broker dies:
-all logs of a topic are deleted, or none. It must work on a full disk, as it makes room: the record
-has its place on disk beforehand, and what else is written is tried again once the logs are gone.
+all logs of a topic are deleted, or none. It must work on a full disk, as it makes room: the
+record's room is taken beforehand, and other writes are repeated once the logs are removed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 class PartitionCounts:
-    """The partition counts of one broker's topics; changed by one thread at a time.
+    """Partition counts of one broker's topics; changed by one thread at a time.
 
-    Args:
-        config: the configured counts.
-        directories: each stores the explicit counts of all topics.
+    The explicit counts of all topics are stored in every directory.
     """
 
     def __init__(self, config: BrokerConfig, directories: DataDirectories) -> None:
@@ -42,18 +40,12 @@ class PartitionCounts:
         self._found: dict[str, int] = {}
 
     def load(self) -> None:
-        """Read the explicit counts; the largest where directories differ.
-
-        A directory that was away may know topics that were deleted since: those that it has no
-        log of.
-
-        Raises:
-            ConfigError: their file is damaged.
-        """
+        """Read the explicit counts; the largest where directories differ."""
         directories = self._directories
         stored = {one: one.read_partition_counts() for one in directories.online}
         for directory, counts in stored.items():
             if directories.was_away(directory):
+                # it may know topics that were deleted since: those that it has no log of
                 here = directories.own_topics(directory)
                 counts = {topic: n for topic, n in counts.items() if topic in here}
             for topic, count in counts.items():
@@ -72,7 +64,7 @@ class PartitionCounts:
     def of(self, topic: str) -> int:
         """Return the count a topic was created with; else the configured one, or that on disk.
 
-        A topic's own setting goes over that, but partitions that exist stay.
+        A setting of the topic comes before these, but partitions that exist stay.
         """
         explicit = self._explicit.get(topic)
         overrides = self._overrides.get(topic, NO_OVERRIDES)
@@ -86,11 +78,7 @@ class PartitionCounts:
         self._found[topic] = max(self._found.get(topic, 0), index + 1)
 
     def set_explicit(self, topic: str, count: int) -> None:
-        """Set and store the explicit count of a topic.
-
-        Raises:
-            StorageError: it cannot be stored.
-        """
+        """Set and store the explicit count of a topic."""
         explicit = {**self._explicit, topic: count}
         try:
             for directory in self._directories.online:
@@ -102,11 +90,7 @@ class PartitionCounts:
         self._explicit = explicit
 
     def fix(self, topic: str) -> None:
-        """Make a topic's present count explicit, so that the broker's own settings leave it.
-
-        Raises:
-            StorageError: it cannot be stored.
-        """
+        """Make a topic's present count explicit, so that the broker's settings do not change it."""
         if topic not in self._explicit:
             self.set_explicit(topic, self.of(topic))
 
@@ -116,11 +100,7 @@ class PartitionCounts:
         self._explicit = {name: n for name, n in self._explicit.items() if name != topic}
 
     def save(self) -> None:
-        """Store the explicit counts, after `forget`.
-
-        Raises:
-            StorageError: they cannot be stored.
-        """
+        """Store the explicit counts, after `forget`."""
         for directory in self._directories.online:
             directory.write_partition_counts(self._explicit)
 
@@ -163,25 +143,17 @@ class Deletions:
         self._stopping = Event()
 
     def prepare(self) -> None:
-        """Take the room that deletions need.
-
-        Raises:
-            OSError: there is none.
-        """
+        """Take the room on disk that deletions need."""
         self._deleted.mkdir(DIRECTORY_MODE, exist_ok=True)
         if not self._record.exists():
             self._write_record("")
 
     def begin(self, topic: str) -> None:
-        """Record that a topic is being deleted; from now on a restart finishes its deletion.
-
-        Raises:
-            OSError: the record cannot be written; nothing has changed.
-        """
+        """Record that a topic is being deleted; from now on a restart finishes its deletion."""
         self._write_record(topic)
 
     def _write_record(self, topic: str) -> None:
-        """Write the name of a topic, or none, over the record, which takes no new room."""
+        """Write a topic's name, or an empty one, over the record, which takes no new room."""
         fd = open_file(self._record, os.O_WRONLY | os.O_CREAT)
         try:
             os.pwrite(fd, f"{topic}\n".encode().ljust(_RECORD_BYTES), 0)
@@ -198,20 +170,14 @@ class Deletions:
         return topic.decode() if topic and end else None
 
     def move_aside(self, directories: Iterable[Path]) -> None:
-        """Move log directories to the directory of deleted logs; open files stay readable.
-
-        A symbolic link to a directory is removed, and its target left alone.
-
-        Raises:
-            OSError: one cannot be moved; those before it are.
-        """
+        """Move log directories to the directory of deleted logs; open files stay readable."""
         self._deleted.mkdir(DIRECTORY_MODE, exist_ok=True)
         number = 0
         parents = {self._deleted, self._data_dir}
         for directory in directories:
             parents.add(directory.parent)
             if directory.is_symlink():
-                directory.unlink()
+                directory.unlink()  # and leave its target alone
                 continue
             while not _rename(directory, self._deleted / str(number)):
                 number += 1
@@ -219,11 +185,7 @@ class Deletions:
             sync_directory(parent)
 
     def end(self) -> None:
-        """Remove the record, if there is one, once all logs of the topic are moved aside.
-
-        Raises:
-            OSError: the record cannot be removed.
-        """
+        """Remove the record, if there is one, once all logs of the topic are moved aside."""
         if self.unfinished() is not None:
             self._write_record("")
 

@@ -2,7 +2,7 @@
 
 Owns the definition of damage and how to resume behind it, the worker processes that verify many
 files at once, and the comparison of neighbouring segments. Changes nothing. Memory is bounded by a
-block, or by an entry where an entry is larger.
+block, or by an entry if that is larger.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from broker.protocol.message_set import Entry, iter_entries
 from broker.protocol.primitives import Buffer
 
 Engine = Literal["codec", "zlib", "crcmod"]
+"""The CRC routine: the codec's, zlib's with the codec in Python, or crcmod's, independent of both
+and much slower."""
 Kind = Literal[
     "crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap", "archive"
 ]
@@ -67,12 +69,11 @@ class VerifyReport:
     """Result of verifying one file.
 
     Attributes:
-        path: the file.
         size_bytes: bytes verified.
         entry_count: good outer entries.
         message_count: good messages; those inside wrappers count singly if they were unfolded.
         problems: in the order of their positions.
-        is_complete: false if verification ended early because there were too many problems.
+        is_complete: False if verification ended early because there were too many problems.
     """
 
     path: Path
@@ -91,18 +92,10 @@ def verify_segment(
     engine: Engine = "codec",
     progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
-    """Verify every entry of a segment file.
+    """Verify every entry of a segment file, which may be growing.
 
-    Args:
-        path: the file; it may be growing.
-        deep: also unfold wrappers and verify their content.
-        max_problems: stop after so many, at least 1.
-        engine: the CRC routine: the codec's, zlib's with the codec in Python, or the independent
-            and much slower one of crcmod.
-        progress: called repeatedly with the bytes verified since the last call.
-
-    Raises:
-        OSError: the file cannot be read.
+    `deep` unfolds wrappers and verifies their content, too. It ends after `max_problems`, at least
+    1. `progress` is called repeatedly with the bytes verified since the last call.
     """
     return _Verification(path, deep, max_problems, engine, progress or _ignore).run()
 
@@ -129,20 +122,10 @@ class RangeReport:
 def verify_range(
     path: Path, start: int, stop: int, *, deep: bool = True, engine: Engine = "codec"
 ) -> RangeReport:
-    """Verify the entries that start in a range of a segment file.
+    """Verify the entries that start in a range of a segment file; its bounds are any positions.
 
     Unless the range starts at 0, the start of its first entry is a guess, as a payload can look
     like messages. The guess is right if the range before ends there.
-
-    Args:
-        path: the file.
-        start: where the range starts, anywhere in the file.
-        stop: where it stops, anywhere in the file.
-        deep: also unfold wrappers and verify their content.
-        engine: the CRC routine, as for `verify_segment`.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     return _Verification(path, deep, 1, engine, _ignore).run_range(start, stop)
 
@@ -279,7 +262,7 @@ def _codec_name(entry: Entry) -> str:
 
 
 def _scan_with_crcmod(buffer: Buffer) -> Scan:
-    """Do what `codec.scan` does, with crcmod."""
+    """Scan as `codec.scan`, with crcmod."""
     position = count = largest = 0
     wrappers: list[int] = []
     for entry in iter_entries(buffer, 0):
@@ -320,13 +303,7 @@ class UnreadableFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerifySummary:
-    """Results of all files.
-
-    Attributes:
-        reports: of the readable files, in the order of the paths.
-        joints: gaps and overlaps between neighbouring segments.
-        unreadable: files that are missing or could not be read.
-    """
+    """Results of all files; `joints` are gaps and overlaps between neighbouring segments."""
 
     reports: tuple[VerifyReport, ...]
     joints: tuple[SegmentProblem, ...]
@@ -373,13 +350,8 @@ def verify_paths(
 ) -> VerifySummary:
     """Verify segment files, and that neighbours in a directory neither overlap nor leave gaps.
 
-    Args:
-        paths: files and directories (`segment.expand_paths`).
-        jobs: number of processes; 1 verifies in this one.
-        deep: also unfold wrappers.
-        max_problems: stop in a file after so many.
-        engine: the CRC routine (`verify_segment`).
-        progress: called on this thread with the bytes verified since the last call.
+    Paths as for `expand_paths`, the other arguments as for `verify_segment`. Uses `jobs` processes,
+    1 being this one. `progress` is called on this thread.
     """
     files = expand_paths(paths, archives=True)
     tasks = [FileTask(path, deep, max_problems, engine) for path in files]
