@@ -37,8 +37,6 @@ class ChildProcess:
     that forked the child ends, so that thread must live as long as the child.
 
     Args:
-        command: program with its path, and arguments.
-        directory: working directory.
         log_file: all output is appended to it.
         environ: the whole environment.
         kept_fd: a descriptor the child inherits and keeps open.
@@ -73,7 +71,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Return the process id; the process has been started."""
+        """Return the id of the process, which has been started."""
         assert self._process is not None
         return self._process.pid
 
@@ -83,11 +81,7 @@ class ChildProcess:
         return self._process.returncode if self._process and self._ended.is_set() else None
 
     def start(self) -> None:
-        """Start the process.
-
-        Raises:
-            OSError: the log file cannot be opened or the program cannot be run.
-        """
+        """Start the process; `OSError` if the log file or the program cannot be opened."""
         self._thread.start()
         self._started.wait()
         if self._start_error:
@@ -99,11 +93,7 @@ class ChildProcess:
         return self._ended.wait(timeout_s)
 
     def stop(self, timeout_s: float) -> None:
-        """End the process and wait for it.
-
-        Args:
-            timeout_s: how long it may take over SIGTERM before it gets SIGKILL.
-        """
+        """End the process and wait for it; SIGTERM is followed by SIGKILL after `timeout_s`."""
         self._signal(signal.SIGTERM)
         if not self._ended.wait(timeout_s):
             self._signal(signal.SIGKILL)
@@ -156,10 +146,7 @@ def _become(parent_pid: int, command: list[str]) -> NoReturn:
 
 
 def _run_until_end_of_input(command: list[str]) -> int:
-    """Run the command until it or standard input ends; return its exit status.
-
-    That is 128 and the signal's number if a signal ended it.
-    """
+    """Run the command until it or standard input ends; return its exit status."""
     # close_fds: the command inherits the descriptor kept open for it.
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
@@ -171,7 +158,7 @@ def _run_until_end_of_input(command: list[str]) -> int:
 
     threading.Thread(target=terminate_at_end_of_input, name="tether", daemon=True).start()
     status = child.wait()
-    return status if status >= 0 else 128 - status
+    return status if status >= 0 else 128 - status  # 128 + the signal's number
 
 
 def _main(mode: str, parent_pid: str, *command: str) -> int:

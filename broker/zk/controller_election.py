@@ -2,7 +2,7 @@
 
 The node is created and `/controller_epoch` raised in one transaction, so that no two controllers
 have one epoch. While the node is a broker's own, the epoch is its own too: no other broker can
-raise it before the node is gone.
+raise it before the node is gone. Malformed nodes raise `CoordinationError`.
 
 Source: Kafka 0.8 `ZookeeperLeaderElector`, `KafkaController.incrementControllerEpoch`, with the
 repairs of later versions.
@@ -25,11 +25,9 @@ from broker.zk.values import decode_number, encode_number
 
 
 class Term(NamedTuple):
-    """A term of office of this broker as the controller.
+    """A term of this broker as the controller; its `epoch` is higher than all before.
 
-    Attributes:
-        epoch: higher than those of all terms before.
-        epoch_version: of `/controller_epoch` during the term.
+    `epoch_version` is that of `/controller_epoch` during the term.
     """
 
     epoch: int
@@ -37,7 +35,7 @@ class Term(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """The broker that is the controller, and the node that says so."""
+    """The controller, and session and version of the node that names it."""
 
     broker_id: int
     session_id: int
@@ -45,22 +43,15 @@ class Holder(NamedTuple):
 
 
 def stored_epoch(session: Session) -> int:
-    """Return the epoch of the last controller there was.
-
-    Raises:
-        CoordinationError: the node is malformed, or there is none.
-        RegistryUnreachableError: no response came in time.
-    """
+    """Return the epoch of the last controller."""
     return _decode_epoch(session.get(paths.CONTROLLER_EPOCH)[0])
 
 
 class ControllerElection:
     """One broker's part in the election of the controller.
 
-    Args:
-        session: started; the office ends with it.
-        broker_id: of this broker, which must be registered: a node with its id from another
-            session is taken for that of an earlier run.
+    A term ends with the session. The broker must be registered: a node with its id from another
+    session is taken for that of an earlier run.
     """
 
     def __init__(self, session: Session, broker_id: int) -> None:
@@ -68,15 +59,7 @@ class ControllerElection:
         self._broker_id = broker_id
 
     def holder(self, watch: Watch | None = None) -> Holder | None:
-        """Return the controller, None if there is none.
-
-        Args:
-            watch: called once when the controller changes, as for `Session.get`.
-
-        Raises:
-            CoordinationError: the node is malformed.
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return the controller, None if there is none; the watch is called when it changes."""
         while True:
             with suppress(RegistryNodeNotFoundError):
                 value, stat = self._session.get(paths.CONTROLLER, watch=watch)
@@ -87,21 +70,14 @@ class ControllerElection:
     def try_to_win(self, watch: Watch, *, now_ms: int) -> Term | Holder:
         """Become the controller if there is none, or find that this broker is it.
 
-        Args:
-            watch: called once when the controller changes.
-            now_ms: the time of day, for people who read the node.
-
-        Returns:
-            The term of office, or the other broker that is the controller.
-
-        Raises:
-            CoordinationError: a node is malformed.
-            RegistryUnreachableError: no response came in time; this broker may have won.
+        Returns this broker's term, or the other broker that is the controller. The watch is called
+        once when the controller changes; `now_ms` is for people who read the node. If no response
+        came in time, this broker may have won.
         """
         while True:
             holder = self.holder(watch)
             if holder is None:
-                self._create(now_ms)  # the next look tells whose node there is now
+                self._create(now_ms)  # the next read shows whose node it is
             elif holder.session_id == self._session.session_id:
                 return self._term()
             elif holder.broker_id == self._broker_id:
@@ -110,37 +86,28 @@ class ControllerElection:
                 return holder
 
     def raise_epoch(self, term: Term, above: int) -> Term:
-        """Give a term a later epoch, as the node with the epoch was deleted or edited by hand.
+        """Give a term an epoch above the last one that is known from elsewhere.
 
-        Args:
-            term: of this broker.
-            above: the last epoch that is known from elsewhere.
-
-        Raises:
-            RegistryConflictError: the node has changed since; the term may be over.
-            RegistryUnreachableError: no response came in time.
+        Needed if the node with the epoch was deleted or edited by hand. Raises
+        `RegistryConflictError` if it has changed since: the term may be over.
         """
         change = SetNode(paths.CONTROLLER_EPOCH, encode_number(above + 1), term.epoch_version)
         self._session.transact([change])
         return Term(above + 1, term.epoch_version + 1)
 
     def resign(self) -> None:
-        """Give the office up, if this broker has it.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """End this broker's term, if it is the controller."""
         holder = self.holder()
         if holder is not None and holder.session_id == self._session.session_id:
             self._delete(holder)
 
     def _delete(self, holder: Holder) -> None:
-        """Delete the node, unless it has become another one meanwhile."""
+        """Delete the node, unless another one has taken its place meanwhile."""
         with suppress(RegistryConflictError):
             self._session.transact([DeleteNode(paths.CONTROLLER, holder.version)])
 
     def _create(self, now_ms: int) -> None:
-        """Create the node and raise the epoch, if nobody else does."""
+        """Create the node and raise the epoch, unless another broker does."""
         term = self._term()
         node = {"version": 1, "brokerid": self._broker_id, "timestamp": str(now_ms)}
         create = CreateNode(paths.CONTROLLER, json.dumps(node).encode(), ephemeral=True)
@@ -149,7 +116,7 @@ class ControllerElection:
         self._session.transact_many([[create, raise_epoch]])
 
     def _term(self) -> Term:
-        """Return the last epoch there was, and the version of its node."""
+        """Return the last epoch, and the version of its node."""
         while True:
             with suppress(RegistryNodeNotFoundError):
                 value, stat = self._session.get(paths.CONTROLLER_EPOCH)

@@ -1,8 +1,8 @@
 """Creations of topics, as ZooKeeper records them, and the offsets that are older.
 
 A topic can be deleted and created again under its name. ZooKeeper numbers all changes, so that an
-offset last written before the creation of its topic is known to belong to a former one, whoever
-has written it. Of a topic with replicas the creation is that of its node, which the controller
+offset last written before the creation of its topic is known to belong to a former one, whichever
+client wrote it. Of a topic with replicas the creation is that of its node, which the controller
 writes; of any other one each home broker records its own. Brokers of Kafka 0.7 record none.
 """
 
@@ -22,11 +22,10 @@ from broker.zk.values import decode_creation_id
 
 
 class Creations(NamedTuple):
-    """The known creations of some partitions' topics.
+    """The known creations of some partitions' topics, by topic and home broker.
 
-    Attributes:
-        by_home: by topic and home broker; None where it is not known when the topic was created.
-        of_controller: those of `by_home` that the controller has given with the topic's node.
+    In `by_home` None stands for an unknown time. `of_controller` has those that came with the
+    topic's node.
     """
 
     by_home: dict[tuple[str, int], Creation | None]
@@ -46,11 +45,7 @@ class Creations(NamedTuple):
 
 
 def read_creations(session: Session, partitions: Iterable[TopicPartition]) -> Creations:
-    """Read the creations of the topics of partitions.
-
-    Raises:
-        RegistryUnreachableError: ZooKeeper did not respond in time.
-    """
+    """Read the creations of the topics of partitions."""
     homes = {(one.topic, one.home) for one in partitions}
     nodes = {paths.replicated_topic(topic): topic for topic, _ in homes}
     found = session.get_many([*nodes, *(paths.creation_id(*one) for one in homes)])
@@ -59,7 +54,7 @@ def read_creations(session: Session, partitions: Iterable[TopicPartition]) -> Cr
     for path in nodes.keys() & found.keys():
         value, stat = found[path]
         assignment = None
-        with suppress(CoordinationError):  # brokers log it
+        with suppress(CoordinationError):  # brokers log a malformed node
             assignment = decode_assignment(nodes[path], value, stat.version)
         assignments[nodes[path]] = assignment, stat.czxid
     for topic, home in homes:
@@ -82,11 +77,7 @@ def read_creations(session: Session, partitions: Iterable[TopicPartition]) -> Cr
 
 
 def is_current(session: Session, partition: TopicPartition, known: Creation | None) -> bool:
-    """Return whether a partition's topic has not been created again, or deleted, since `known`.
-
-    Raises:
-        RegistryUnreachableError: ZooKeeper did not respond in time.
-    """
+    """Return whether a partition's topic has not been created again, or deleted, since `known`."""
     present = read_creations(session, [partition])
     if known is None:
         return True

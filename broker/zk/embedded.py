@@ -84,11 +84,7 @@ rootLogger.appenderRef.out.ref = out
 
 
 def find_jars() -> list[Path]:
-    """Return the ZooKeeper server's jars, which come with PySpark.
-
-    Raises:
-        ConfigError: PySpark is not installed, or lacks one of them.
-    """
+    """Return the ZooKeeper server's jars, which come with PySpark; `ConfigError` without it."""
     # Importing it would take a second.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
@@ -117,7 +113,6 @@ def _server_command(java: Java, jars: list[Path]) -> list[str]:
 def _write_settings(
     data_dir: Path, *, host: str, port: int, tick_ms: int, is_durable: bool
 ) -> None:
-    """Write the server's configuration files."""
     settings = {
         "dataDir": f"./{_SNAPSHOT_DIRECTORY}",
         "clientPort": port,
@@ -156,11 +151,7 @@ class _DirectoryLock:
         return self._fd
 
     def acquire(self) -> None:
-        """Acquire the lock; wait while only an orphaned server, about to end, holds it.
-
-        Raises:
-            LogLockedError: another process runs a server on the directory.
-        """
+        """Acquire the lock; wait while only an orphaned server, about to end, holds it."""
         fd = os.open(self._data_dir / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         deadline_s = time.monotonic() + _ORPHAN_GRACE_S
         while not _try_lock(fd):
@@ -252,10 +243,8 @@ def _running_server(data_dir: Path) -> str | None:
 
 
 def _serves_directory(host: str, port: int, data_dir: Path, *, timeout_s: float = 5.0) -> bool:
-    """Return whether the server at an address is the one of a data directory.
-
-    A server that is still starting logs the request as an error.
-    """
+    """Return whether the server at an address is the one of a data directory."""
+    # a server that is still starting logs this request as an error
     expected = (data_dir / _SNAPSHOT_DIRECTORY / "version-2").resolve()
     with contextlib.suppress(OSError):
         for line in _four_letter_word(host, port, b"conf", timeout_s).splitlines():
@@ -290,11 +279,10 @@ class EmbeddedZooKeeper:
     """A ZooKeeper server on a data directory of its own.
 
     Args:
-        data_dir: its data directory, created when missing; a path inside the broker's.
-        host: the address to listen on.
-        port: the port to listen on; 0 picks a free one at each start.
+        data_dir: created when missing; a path inside the broker's.
+        port: 0 picks a free one at each start.
         log_file: the server's warnings; `zookeeper.log` in the data directory by default.
-        java: the runtime; `find_java` by default.
+        java: `find_java` by default.
         is_durable: fsync each write before it is acknowledged. Off for tests only.
         tick_ms: ZooKeeper's unit of time; session timeouts are clamped to 2 to 20 of them.
         is_kept_up: restart the server, on the same port, when it ends by itself.
@@ -341,11 +329,8 @@ class EmbeddedZooKeeper:
 
     @staticmethod
     def run_by(pid: int) -> str | None:
-        """Return `host:port` of the server that a process of this machine runs, None if none.
-
-        Only where there is `/proc`, and the process is one's own.
-        """
-        for data_dir in _locked_by(pid):
+        """Return `host:port` of the server that a process of this machine runs, None if none."""
+        for data_dir in _locked_by(pid):  # none without /proc, or of another user's process
             if (address := _running_server(data_dir)) is not None:
                 return address
         return None
@@ -364,12 +349,9 @@ class EmbeddedZooKeeper:
     def start(self, timeout_s: float = 60.0) -> None:
         """Start the server, and wait until it grants a session.
 
-        Raises:
-            ConfigError: Java or PySpark is missing.
-            LogLockedError: another process runs a server on the data directory.
-            CoordinationError: the port is in use, the server ended (the message has the end of its
-                log), or it did not serve in time.
-            OSError: the data directory or the log file cannot be written.
+        Raises `ConfigError` if Java or PySpark is missing, `LogLockedError` if another process runs
+        a server on the data directory, and `CoordinationError` if the port is in use, the server
+        ended (with the end of its log), or it did not serve in time.
         """
         self._command = _server_command(self._java or find_java(), find_jars())
         self._data_dir.mkdir(parents=True, exist_ok=True)

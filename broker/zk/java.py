@@ -49,13 +49,8 @@ def find_java(
 ) -> Java:
     """Find the first Java runtime that starts and is new enough.
 
-    Args:
-        environ: has JAVA_HOME and PATH; None for the process environment.
-        bundled: returns the runtime to fall back on, if there is one.
-        minimum_version: the oldest major version accepted.
-
-    Raises:
-        ConfigError: there is none; the message names those tried and how to install one.
+    `environ` has JAVA_HOME and PATH; `bundled` returns the runtime to fall back on. Raises
+    `ConfigError` if there is none, with those tried and how to install one.
     """
     tried = []
     for source, executable in _candidates(os.environ if environ is None else environ, bundled):

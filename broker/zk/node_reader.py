@@ -1,9 +1,8 @@
 """Reads nodes of ZooKeeper over one socket, for shell completion.
 
-kazoo takes 100 ms to import, more than completion may take in all; this takes two of ZooKeeper's
-requests and neither watches nor retries. Imports nothing of `broker` for the same reason.
-
-Source: ZooKeeper 3.4 `zookeeper.jute`: ConnectRequest, GetDataRequest, GetChildrenRequest.
+kazoo takes 100 ms to import, more than completion may take in all; this uses two of ZooKeeper's
+requests and neither watches nor retries. Imports nothing of `broker` for the same reason. Source:
+ZooKeeper 3.4 `zookeeper.jute`: ConnectRequest, GetDataRequest, GetChildrenRequest.
 """
 
 from __future__ import annotations

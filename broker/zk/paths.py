@@ -1,6 +1,8 @@
 """The paths of all nodes in ZooKeeper, and the connect string.
 
 All paths are relative to the chroot; `resolve` prepends it. The nodes' values are in `values`.
+Kafka 0.7 knows no nodes below `/mirrors` and `/creation-ids`, and its tools do not read these
+trees.
 
 Source: Kafka 0.7 `ZkUtils` and `ZKGroupTopicDirs`; the layout is shared with 0.7 clients.
 """
@@ -99,26 +101,18 @@ def offset(group_name: str, partition: TopicPartition) -> str:
 
 
 def mirror_error(group_name: str, partition: TopicPartition) -> str:
-    """Return the path of a mirror's last error in a source partition (persistent).
-
-    Kafka 0.7 has no such node, and its tools do not read this tree.
-    """
+    """Return the path of a mirror's last error in a source partition (persistent)."""
     return f"{_MIRRORS}/{group_name}/errors/{partition.topic}/{partition.name}"
 
 
 def creation_ids(topic_name: str) -> str:
-    """Return the path whose children are the brokers that have, or had, a topic.
-
-    Kafka 0.7 has no such node, and its tools do not read this tree.
-    """
+    """Return the path whose children are the brokers that have, or had, a topic."""
     return f"{_CREATION_IDS}/{topic_name}"
 
 
 def creation_id(topic_name: str, broker_id: int) -> str:
-    """Return the path of the id of a topic's creation on a broker (persistent).
-
-    It outlives the topic, marked as deleted, so that a later creation is told from this one.
-    """
+    """Return the path of the id of a topic's creation on a broker (persistent)."""
+    # outlives the topic, marked as deleted, so that a later creation is known as another one
     return f"{creation_ids(topic_name)}/{broker_id}"
 
 
@@ -170,7 +164,7 @@ def broker_settings(broker_id: int) -> str:
 class ConnectString(NamedTuple):
     """The servers of a ZooKeeper, and the chroot of all paths.
 
-    `chroot` is empty or starts with a slash; `hosts` are host and port, IPv6 without brackets.
+    `chroot` is empty or starts with a slash; IPv6 hosts have no brackets.
     """
 
     hosts: tuple[tuple[str, int], ...]
@@ -191,16 +185,9 @@ def join_address(host: str, port: int) -> str:
 
 
 def parse_connect_string(text: str) -> ConnectString:
-    """Parse `host:port,host:port[/chroot]`.
+    """Parse `host:port,host:port[/chroot]`, as in 0.7's `zk.connect`; `ConfigError` if invalid.
 
-    Args:
-        text: as in 0.7's `zk.connect`; the default port is 2181, IPv6 addresses are in brackets.
-
-    Returns:
-        The servers and the chroot, which is empty for `/`.
-
-    Raises:
-        ConfigError: a server or port is missing or invalid, or the chroot has an empty step.
+    The default port is 2181, IPv6 addresses are in brackets; the chroot `/` becomes empty.
     """
     servers, slash, chroot = text.strip().partition("/")
     try:
@@ -227,14 +214,9 @@ def _parse_address(text: str) -> tuple[str, int]:
 
 
 def resolve(chroot: str, path: str) -> str:
-    """Return a path with the chroot prepended.
+    """Return a path with the chroot prepended; `/` is the chroot itself.
 
-    Args:
-        chroot: empty, or a path.
-        path: absolute path below the chroot; `/` is the chroot itself.
-
-    Raises:
-        CoordinationError: the path is not absolute, or has an empty or dotted step.
+    Raises `CoordinationError` if the path is not absolute, or has an empty or dotted step.
     """
     if path == "/":
         return chroot or "/"

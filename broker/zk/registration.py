@@ -1,9 +1,7 @@
 """Keeping one broker registered: its id node and a node for each of its topics.
 
 Holds the wanted nodes and creates them, again after each new session. `registry` decides when, and
-on which thread.
-
-Source: Kafka 0.7 `KafkaZooKeeper`, `ZkUtils.createEphemeralPathExpectConflict`.
+on which thread. Source: Kafka 0.7 `KafkaZooKeeper`, `ZkUtils.createEphemeralPathExpectConflict`.
 """
 
 from __future__ import annotations
@@ -62,7 +60,6 @@ class Registration:
     """The nodes one broker wants in the registry, and those it has created.
 
     Args:
-        session: the session the nodes belong to.
         session_timeout_ms: after so long the nodes of an earlier run expire.
         on_change: called when a node that was created may be gone, so that `synchronize` is due;
             runs in the session's thread and must not block.
@@ -84,7 +81,7 @@ class Registration:
         """The change of ZooKeeper that made the last registration for replication."""
         self.has_replicas: Callable[[], bool] = lambda: False
         self.registry_id = 0
-        """Another one if ZooKeeper has lost its data: when its node of the cluster was created."""
+        """When the cluster id's node was created: another time once ZooKeeper has lost its data."""
         self._cluster_id: str | None = None
         self._cluster_session: int | None = None  # in which it was found to be this one
         self._topics: dict[str, _Topic] = {}
@@ -122,7 +119,7 @@ class Registration:
         return is_current and self._topics == self._registered_topics
 
     def extend_start(self, limit_s: float) -> None:
-        """Let the first registration of a broker, if connections are lost, try for so long."""
+        """Retry the first registration of a broker for `limit_s` after lost connections."""
         self._start_limit_s = max(self._wait_limit_s, limit_s)
 
     def register_broker(self, info: BrokerInfo, *, rack: str, is_clean: bool) -> None:
@@ -165,7 +162,7 @@ class Registration:
         self._cluster_session = session_id
 
     def mark_clean(self) -> None:
-        """Have the next `synchronize` say that the broker has lost nothing it is trusted with."""
+        """Have the next `synchronize` register the broker as one that has lost nothing."""
         self._is_clean = True
 
     def add_topic(
@@ -184,12 +181,7 @@ class Registration:
             self._new_topics.discard(topic)
 
     def synchronize(self) -> None:
-        """Create the wanted nodes missing in the present session, and delete unwanted ones.
-
-        Raises:
-            RegistryConflictError: another broker has taken the id.
-            CoordinationError: ZooKeeper could not be reached, or refused.
-        """
+        """Create the wanted nodes missing in the present session, and delete unwanted ones."""
         with self._work:
             try:
                 self._synchronize()
@@ -237,7 +229,7 @@ class Registration:
             )
 
     def _forget_gone(self, broker_id: int) -> list[str]:
-        """Look at the nodes whose watches have fired; return those that are to be created again."""
+        """Read the nodes whose watches have fired; return those to be created again."""
         with self._changed:
             fired, self._changed_nodes = self._changed_nodes, set()
             nodes = {
@@ -268,7 +260,7 @@ class Registration:
         return gone
 
     def _watch_nodes(self, node_paths: Collection[str]) -> dict[str, NodeStat]:
-        """Return the metadata of nodes, and have their change noted; missing ones are left out."""
+        """Watch nodes, and return their metadata without missing ones."""
         found = self._session.get_many(node_paths, watch=lambda path: partial(self._note, path))
         for path, (_, stat) in found.items():
             if path.startswith(paths.REPLICATED_BROKERS):
@@ -305,11 +297,7 @@ class Registration:
             return self._changed.wait_for(self._is_complete, timeout_s)
 
     def deregister(self) -> None:
-        """Delete the topic nodes, then the id node, for good.
-
-        Raises:
-            CoordinationError: some node may remain until the session ends.
-        """
+        """Delete the topic nodes, then the id node, for good."""
         with self._changed:
             broker, self._broker = self._broker, None
             self._topics = {}
@@ -352,7 +340,7 @@ class Registration:
         self._watch_created([paths.broker(info.id), paths.replicated_broker(info.id)])
 
     def _repeated(self, action: Callable[[], _T], limit_s: float) -> _T:
-        """Do what can be repeated, until the connection or the session holds for all of it."""
+        """Repeat an idempotent action for `limit_s` until it ends without a lost connection."""
         deadline_s = time.monotonic() + limit_s
         while True:
             try:
@@ -362,13 +350,11 @@ class Registration:
                     raise
 
     def _register_for_replication(self, info: BrokerInfo) -> None:
-        """Create the node by which controllers know the broker; caller holds `_work`.
-
-        The id node is ours, so one of another session is from an earlier run. It is never kept:
-        the new one tells the controller that the broker is another run, or was away.
-        """
+        """Create the node by which controllers know the broker; caller holds `_work`."""
         self._was_registered_clean = self._is_clean
         path, value = self._replication_node(info)
+        # The id node is ours, so a node of another session is from an earlier run. It is never
+        # kept: the new one tells the controller that the broker is another run, or was away.
         if self._session.create_many({path: value}):
             self._take_over(path, value)
 
@@ -383,10 +369,7 @@ class Registration:
         return paths.replicated_broker(info.id), value
 
     def _try_register_broker(self, info: BrokerInfo, deadline_s: float) -> bool:
-        """Return whether the id node is ours; if not, try again.
-
-        After a lost connection, the node may be our own from the first attempt.
-        """
+        """Create the id node, or find that it is ours; return False to try again."""
         if self._is_closed:
             raise RegistryUnreachableError("the registry was stopped")
         self._validate_cluster()
@@ -394,6 +377,7 @@ class Registration:
         try:
             self._session.create(path, encode_broker(info), ephemeral=True)
         except RegistryConflictError:
+            # after a lost connection, the node may be our own from the first attempt
             with contextlib.suppress(RegistryNodeNotFoundError):
                 return self._resolve_conflict(info, *self._session.get(path), deadline_s)
             return False
@@ -402,23 +386,20 @@ class Registration:
     def _resolve_conflict(
         self, info: BrokerInfo, value: bytes, stat: NodeStat, deadline_s: float
     ) -> bool:
-        """Handle an existing id node; return whether it is ours now.
-
-        The same creator at the same address is an earlier run of this broker: its node is
-        replaced. With only one of the two equal (the port was changed, or the data directory is
-        new or a copy) the holder may be alive, so its session gets time to expire.
-        """
+        """Handle an existing id node; return whether it is ours now."""
         path = paths.broker(info.id)
         if stat.ephemeral_owner == self._session.session_id:
             if value != encode_broker(info):
                 self._session.set(path, encode_broker(info))
             return True
         holder = decode_broker(info.id, value)
-        if holder == info:
+        if holder == info:  # an earlier run of this broker
             with contextlib.suppress(RegistryConflictError):
                 self._session.replace_ephemeral(path, value, version=stat.version)
                 return True
             return False
+        # If only creator or address is equal (the port was changed, or the data directory is new
+        # or a copy), the holder may be alive, so its session gets time to expire.
         if holder.creator == info.creator or holder.address == info.address:
             remaining_s = deadline_s - time.monotonic()
             if remaining_s > 0:
@@ -441,37 +422,31 @@ class Registration:
             self._wakeup.wait(timeout_s)
 
     def _register_topics(self, broker_id: int, topics: Mapping[str, _Topic]) -> None:
-        """Create topic nodes; caller holds `_work`.
-
-        The id node is ours, so a node of another session is from an earlier run. It is replaced
-        even if its value is right, as it would expire with that session.
-        """
+        """Create topic nodes; caller holds `_work`."""
         with self._changed:
             new = self._new_topics & topics.keys()
-        # before the counts, so that whoever sees the topic sees which one it is
+        # before the counts: a client that sees the topic then knows its creation
         self._record_creations(broker_id, topics, new)
         nodes = {
             paths.topic_broker(name, broker_id): encode_number(topic.partition_count)
             for name, topic in topics.items()
         }
+        # The id node is ours, so a node of another session is from an earlier run. It is replaced
+        # even if its value is right, as it would expire with that session.
         for path in self._session.create_many(nodes):
             self._take_over(path, nodes[path])
         with self._changed:
             self._registered_topics.update(topics)
             self._new_topics -= {one for one in new if self._topics.get(one) == topics[one]}
-            # the start of a broker with thousands of topics need not wait for the watches
+            # a start with thousands of topics is not delayed by the watches
             self._changed.notify_all()
         self._watch_created(nodes)
 
     def _record_creations(
         self, broker_id: int, topics: Mapping[str, _Topic], new: Collection[str]
     ) -> None:
-        """Replace the creation ids of topics that were created again, and add missing ones.
-
-        The moment at which a node was created tells which offsets are older than the topic. That
-        of an existing topic whose node is missing (as ZooKeeper has lost its data) is unknown, so
-        no id is written for it. A topic with replicas has the id that the controller gives.
-        """
+        """Replace the creation ids of topics that were created again, and add missing ones."""
+        # a topic with replicas has the id that the controller gives
         with_replicas = self._session.get_many(map(paths.replicated_topic, topics))
         nodes = {
             paths.creation_id(topic, broker_id): topic
@@ -479,6 +454,9 @@ class Registration:
             if paths.replicated_topic(topic) not in with_replicas
         }
         found = self._session.get_many(nodes)
+        # The moment at which a node was created tells which offsets are older than the topic. That
+        # of an existing topic whose node is missing, as ZooKeeper has lost its data, is unknown, so
+        # no id is written for it.
         missing = {
             path: topics[topic].creation_id if topic in new else None
             for path, topic in nodes.items()

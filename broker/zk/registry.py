@@ -1,9 +1,7 @@
 """The registry: the brokers and topics in ZooKeeper, and this process's own broker among them.
 
 Has a `Session`. Stays usable however long ZooKeeper is unreachable, and registers the broker again
-after each expired session.
-
-Source: Kafka 0.7 `KafkaZooKeeper`.
+after each expired session. Source: Kafka 0.7 `KafkaZooKeeper`.
 """
 
 from __future__ import annotations
@@ -36,10 +34,11 @@ _QUIET_S = 0.3
 class RegistryStatus(NamedTuple):
     """State of the session and of the registration.
 
-    `session_id` is hexadecimal as in ZooKeeper's own tools, None without a connection;
-    `is_registered` is true if a broker and all its topics are, as far as is known: not while the
-    connection is away for longer than the session timeout; `error` is that of the last attempt
-    to register them.
+    Attributes:
+        session_id: hexadecimal as in ZooKeeper's own tools, None without a connection.
+        is_registered: whether a broker and all its topics are, as far as is known: not while the
+            connection is away for longer than the session timeout.
+        error: of the last attempt to register them.
     """
 
     state: SessionState
@@ -59,8 +58,9 @@ class _Wake(Enum):
 class Registry:
     """The brokers and topics of a cluster, in ZooKeeper.
 
-    Methods may be called from any thread but kazoo's own (that is, not from a `watch`); `stop`
-    not from a callback.
+    Methods may be called from any thread but kazoo's own (that is, not from a `watch`); `stop` not
+    from a callback. They raise `RegistryUnreachableError` if ZooKeeper does not respond in time,
+    and `CoordinationError` for a malformed node.
 
     Attributes:
         session: the session with ZooKeeper, for other nodes; started and stopped with the registry.
@@ -70,12 +70,9 @@ class Registry:
             use the registry.
 
     Args:
-        connect: `host:port,host:port[/chroot]`.
+        connect: `host:port,host:port[/chroot]`; `ConfigError` if it is malformed.
         session_timeout_ms: the server removes this broker after so long without a heartbeat.
         request_timeout_s: how long a request waits for the connection and the response.
-
-    Raises:
-        ConfigError: `connect` is malformed.
     """
 
     def __init__(
@@ -115,12 +112,12 @@ class Registry:
         self.stop()
 
     def start(self, timeout_s: float = 10.0, *, retries_refused: bool = True) -> None:
-        """Connect, and wait until the session is established; see `Session.start`.
+        """Connect, and wait until the session is established.
 
-        A broker that loses the connection while it is registered tries again for as long.
-
-        Raises:
-            RegistryUnreachableError: no server responded in time.
+        Args:
+            timeout_s: the longest wait. A broker that loses the connection while it is being
+                registered retries for as long.
+            retries_refused: wait as long, too, if every server refuses connections.
         """
         self._registration.extend_start(timeout_s)
         self.session.start(timeout_s, retries_refused=retries_refused)
@@ -129,11 +126,7 @@ class Registry:
     def prepare_stop(self, wait_s: float) -> bool:
         """Register nothing from now on, and wait no more for a connection that is away.
 
-        Args:
-            wait_s: how long to wait for it before that.
-
-        Returns:
-            Whether there is a connection.
+        Before that it waits for one for up to `wait_s`; returns whether there is a connection.
         """
         self._registration.close()
         return self.session.prepare_stop(wait_s)
@@ -178,22 +171,19 @@ class Registry:
     def join_cluster(self, proposed_id: str) -> str:
         """Return the id of the cluster; one without an id gets the proposed one.
 
-        The broker is registered with this cluster only, also after an expired session, where a
-        registry that has lost the id gets it again.
-
-        Raises:
-            CoordinationError: the id is malformed, or no response came in time.
+        The broker is registered with this cluster only, also after an expired session. If ZooKeeper
+        has lost the id by then, it gets it again.
         """
         return self._registration.join_cluster(proposed_id)
 
     @property
     def broker_epoch(self) -> int | None:
-        """Return what tells this registration of the broker from others, None before the first."""
+        """Return the number of this registration of the broker, None before the first."""
         return self._registration.broker_epoch
 
     @property
     def registry_id(self) -> int:
-        """Return what is another number once ZooKeeper has lost its data; 0 before a start."""
+        """Return a number that changes if ZooKeeper loses its data; 0 before `join_cluster`."""
         return self._registration.registry_id
 
     def register_broker(
@@ -217,15 +207,14 @@ class Registry:
             host: the address clients connect to.
             port: the port clients connect to.
             creator: `<host>-<milliseconds>`, made once for a data directory and kept in it.
-            rack: where the broker stands, empty if it is not known.
-            is_clean: whether the logs are as they were when the broker was last registered; if
-                not, it leaves the in-sync replicas of its partitions. See `mark_clean`.
-            has_replicas: returns whether it has logs of replicas. The controller asks such a
-                broker about them even if it knows of no topic with replicas.
+            rack: the broker's rack, empty if unknown.
+            is_clean: whether the logs are as they were when the broker was last registered; if not,
+                it leaves the in-sync replicas of its partitions. See `mark_clean`.
+            has_replicas: returns whether it has logs of replicas. The controller asks such a broker
+                about them even if it knows of no topic with replicas.
 
         Raises:
             RegistryConflictError: another broker has the id; the message names it.
-            RegistryUnreachableError: no response came in time.
 
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
@@ -237,7 +226,7 @@ class Registry:
     def mark_clean(self) -> None:
         """Record that the controller knows of an unclean start: the process has lost nothing since.
 
-        Returns at once. To be called when the controller's first states have come.
+        Returns at once. Called when the controller's first states have come.
         """
         self._registration.mark_clean()
         self._events.put(_Wake.TOPIC)
@@ -274,8 +263,7 @@ class Registry:
     def await_registered(self, timeout_s: float = 10.0) -> None:
         """Wait until the broker and all its topics are registered.
 
-        Raises:
-            CoordinationError: the error of the last attempt, or that it takes too long.
+        Raises the `CoordinationError` of the last attempt, or one about the time limit.
         """
         if not self._registration.await_complete(timeout_s):
             raise self._registration.error or RegistryUnreachableError(
@@ -286,19 +274,13 @@ class Registry:
         """Remove this broker and its topics from the registry for good.
 
         The first step of a controlled shutdown: clients turn to other brokers while this one still
-        serves. Topics are removed first, as 0.7's consumers watch only those.
-
-        Raises:
-            CoordinationError: some node may remain until the session ends.
+        serves. Topics are removed first, as 0.7's consumers watch only those. On a
+        `CoordinationError` some node may remain until the session ends.
         """
         self._registration.deregister()
 
     def brokers(self) -> list[BrokerInfo]:
-        """Return the live brokers by id.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return the live brokers, sorted by id; one with a malformed node is left out."""
         found = []
         for broker_id in self._live_broker_ids():
             try:
@@ -312,13 +294,7 @@ class Registry:
         return found
 
     def broker(self, broker_id: int) -> BrokerInfo:
-        """Return a live broker.
-
-        Raises:
-            RegistryNodeNotFoundError: there is none with this id.
-            CoordinationError: its registration is malformed.
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return a live broker; `RegistryNodeNotFoundError` if there is none with this id."""
         try:
             value, _ = self.session.get(paths.broker(broker_id))
         except RegistryNodeNotFoundError as error:
@@ -326,32 +302,20 @@ class Registry:
         return decode_broker(broker_id, value)
 
     def topics(self) -> list[str]:
-        """Return the names of all topics ever created, sorted.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return the names of all topics ever created, sorted."""
         return self._children_if_any(paths.TOPICS)
 
     def topic_partitions(self, topic: str) -> dict[int, int]:
         """Return how many partitions of a topic each live broker has, by broker id.
 
-        Args:
-            topic: its name; an unknown topic has no brokers.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
+        An unknown topic has no brokers.
         """
         return self.partitions_of([topic])[topic]
 
     def partitions_of(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
-        """Return how many partitions of each topic each live broker has, by broker id.
+        """Return how many partitions of each topic each live broker has, by topic and broker id.
 
-        Args:
-            topics: their names; an unknown topic has no brokers.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
+        An unknown topic has no brokers.
         """
         live = set(self._live_broker_ids())
         homes = {paths.topic(topic): topic for topic in topics}
@@ -370,11 +334,7 @@ class Registry:
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the brokers that have each topic and are not live.
 
-        Returns:
-            No list for a topic of which no broker has left a record, as those of Kafka 0.7.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
+        A topic of which no broker has left a record, as those of Kafka 0.7, has no list.
         """
         live = set(self._live_broker_ids())
         parents = {paths.creation_ids(topic): topic for topic in topics}
@@ -423,7 +383,7 @@ class Registry:
     def _handle(self, event: SessionState | _Wake) -> float | None:
         """Handle an event; return after how many seconds to retry, None if all is registered."""
         if event is _Wake.NODES:
-            self._stopped.wait(_QUIET_S)  # whoever deletes nodes may be about to delete more
+            self._stopped.wait(_QUIET_S)  # a client that deletes nodes may delete more in a moment
         if event is SessionState.CONNECTED:
             self._away_since_s = None
         if event is SessionState.SUSPENDED:

@@ -1,7 +1,8 @@
 """The replicated topics in ZooKeeper: their nodes, read by brokers and written by the controller.
 
 Every write is a transaction with a condition on `/controller_epoch`, so that nothing is written by
-a controller that is not the last one. The values are JSON in the form of Kafka 0.8.
+a controller that is not the last one. The values are JSON in the form of Kafka 0.8; decoders raise
+`CoordinationError` for a malformed one.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _BATCH = 100
-"""How many states are written in one transaction."""
+"""The states written in one transaction at most."""
 _ATTEMPTS = 10
 _ROOTS = (
     paths.REPLICATED_TOPICS,
@@ -89,16 +90,7 @@ def encode_state(state: PartitionState) -> bytes:
 
 
 def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBroker:
-    """Parse a broker's registration for replication.
-
-    Args:
-        broker_id: the name of the node.
-        value: of the node.
-        epoch: the change of ZooKeeper that created the node.
-
-    Raises:
-        CoordinationError: it is malformed.
-    """
+    """Parse a broker's registration for replication; `epoch` is the zxid of its creation."""
 
     def parse(found: Any) -> LiveBroker:
         host, rack = str(found["host"]), str(found.get("rack", ""))
@@ -116,16 +108,7 @@ def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBr
 
 
 def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment:
-    """Parse a replicated topic's node.
-
-    Args:
-        topic: the name of the node.
-        value: of the node.
-        version: of the node.
-
-    Raises:
-        CoordinationError: it is malformed.
-    """
+    """Parse a replicated topic's node, of the given version."""
 
     def parse(found: Any) -> TopicAssignment:
         replicas = {
@@ -144,11 +127,7 @@ def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment
 
 
 def decode_state(partition: TopicPartition, value: bytes) -> PartitionState:
-    """Parse a partition's state.
-
-    Raises:
-        CoordinationError: it is malformed.
-    """
+    """Parse a partition's state."""
 
     def parse(found: Any) -> PartitionState:
         numbers = (int(found[name]) for name in ("leader", "leader_epoch", "controller_epoch"))
@@ -201,11 +180,7 @@ def encode_deleted(deleted: DeletedTopic) -> bytes:
 
 
 def decode_deleted(creation_id: str, value: bytes) -> DeletedTopic:
-    """Parse the node of a deleted topic.
-
-    Raises:
-        CoordinationError: it is malformed.
-    """
+    """Parse the node of a deleted topic."""
 
     def parse(found: Any) -> DeletedTopic:
         topic = str(found["topic"])
@@ -236,12 +211,9 @@ def _ids(found: Any) -> tuple[int, ...]:
 
 
 class FoundTopics(NamedTuple):
-    """Replicated topics as they were read.
+    """Replicated topics as they were read; those with a bad node are `unreadable`, by name.
 
-    Attributes:
-        topics: those whose nodes can all be read.
-        states: of their partitions; one that never had a state has none.
-        unreadable: the others, by name.
+    A partition that never had a state has none in `states`.
     """
 
     topics: tuple[TopicAssignment, ...]
@@ -250,7 +222,7 @@ class FoundTopics(NamedTuple):
 
 
 class _Malformed(NamedTuple):
-    """What is wrong with a node, and its version."""
+    """The reason why a node is malformed, and its version."""
 
     reason: str
     version: int
@@ -259,11 +231,11 @@ class _Malformed(NamedTuple):
 class ReplicatedTopics:
     """Reads the replicated topics, and the brokers registered for replication.
 
-    All methods raise `RegistryUnreachableError` if no response comes in time. A malformed node of
-    a broker, or of the changes of replicas, is left out and logged.
+    All methods raise `RegistryUnreachableError` if no response comes in time. A malformed node of a
+    broker, or of the changes of replicas, is left out and logged. Watches are called once, when a
+    broker or topic comes or goes, as for `Session.get`.
 
     Args:
-        session: started.
         last_good_settings: returns those of a topic whose node of settings is not valid.
     """
 
@@ -276,11 +248,7 @@ class ReplicatedTopics:
         self._last_good_settings = last_good_settings
 
     def brokers(self, watch: Watch | None = None) -> tuple[LiveBroker, ...]:
-        """Return the brokers that are registered for replication.
-
-        Args:
-            watch: called once when a broker comes or goes, as for `Session.get`.
-        """
+        """Return the brokers that are registered for replication."""
         names = self._children(paths.REPLICATED_BROKERS, watch)
         nodes = {paths.replicated_broker(int(one)): int(one) for one in names if one.isdecimal()}
         brokers = []
@@ -290,11 +258,7 @@ class ReplicatedTopics:
         return tuple(brokers)
 
     def topics(self, watch: Watch | None = None) -> list[str]:
-        """Return the names of the replicated topics.
-
-        Args:
-            watch: called once when a topic comes or goes, as for `Session.get`.
-        """
+        """Return the names of the replicated topics."""
         return self._children(paths.REPLICATED_TOPICS, watch)
 
     def _children(self, path: str, watch: Watch | None) -> list[str]:
@@ -308,12 +272,7 @@ class ReplicatedTopics:
                     self._session.create(path)
 
     def snapshot(self, *, on_brokers: Watch, on_topics: Watch) -> ClusterSnapshot:
-        """Return all that a new controller needs to know.
-
-        Args:
-            on_brokers: called once when a broker comes or goes.
-            on_topics: called once when a topic comes or goes.
-        """
+        """Return all that a new controller needs to know."""
         brokers = self.brokers(on_brokers)
         names = self.topics(on_topics)
         deletions = frozenset(self._children(paths.DELETIONS, None))
@@ -332,14 +291,11 @@ class ReplicatedTopics:
         )
 
     def find(self, names: Iterable[str], deletions: Collection[str] = ()) -> FoundTopics:
-        """Return topics with the states of their partitions.
+        """Return topics with the states of their partitions; unknown topics are left out.
 
-        A state that is not there may never have been written, or was deleted by hand: in the
-        second case nothing is known of who has the messages, and the topic is unreadable.
-
-        Args:
-            names: of the topics; those that do not exist are left out.
-            deletions: topics that are being deleted, whose states may be gone.
+        A missing state may never have been written, or was deleted by hand: in the second case it
+        is not known which brokers have the messages, and the topic is unreadable. `deletions` are
+        topics being deleted, whose states may be gone.
         """
         assignments, unreadable = self._assignments(names)
         states: dict[TopicPartition, StoredState] = {}
@@ -367,11 +323,7 @@ class ReplicatedTopics:
         )
 
     def _find_deleted(self, missing: Sequence[TopicPartition]) -> dict[str, str]:
-        """Return which node of a state was deleted by hand, by topic.
-
-        A state is created together with the node above it, and that one is never deleted alone.
-        ZooKeeper counts what was created and deleted below a node.
-        """
+        """Return which node of a state was deleted by hand, by topic."""
         if not missing:
             return {}
         above = {paths.replicated_partitions(one.topic) for one in missing}
@@ -381,6 +333,8 @@ class ReplicatedTopics:
             root = paths.replicated_partitions(partition.topic)
             if root not in found:
                 reasons.setdefault(partition.topic, f"node {root} was deleted")
+            # A state is created together with the node above it, and that one is never deleted
+            # alone. ZooKeeper counts (`cversion`) what was created and deleted below a node.
             elif (
                 paths.replicated_partition(partition) in found
                 or found[root][1].cversion != found[root][1].children_count
@@ -420,10 +374,10 @@ class ReplicatedTopics:
         return states
 
     def outcomes(self, writes: Sequence[StateWrite]) -> list[StateResult | int]:
-        """Return what became of writes of states that were refused, or had no answer.
+        """Return the results of writes of states that were refused, or whose response was lost.
 
-        In the place of a result it is the version of a node that is malformed, and may be replaced:
-        nobody else writes states, so that its last valid value is not newer than what is known.
+        In the place of a result it is the version of a malformed node, which may be replaced: only
+        controllers write states, so its last valid value is not newer than the one known.
         """
         found = self._stored(one.partition for one in writes)
         outcomes: list[StateResult | int] = []
@@ -437,11 +391,7 @@ class ReplicatedTopics:
         return outcomes
 
     def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Return the leaders of the partitions of topics, without those that have none.
-
-        Args:
-            topics: their names; those without replicas are ignored.
-        """
+        """Return the leaders of the partitions of topics, without those that have none."""
         return {one: state.leader for one, state in self.led_states(topics).items()}
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
@@ -451,7 +401,7 @@ class ReplicatedTopics:
         return ()
 
     def homes_without_leader(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the home brokers of partitions that no broker leads, by topic with replicas."""
+        """Return the home brokers of partitions without a leader, by topic with replicas."""
         found, _ = self._assignments(topics)
         led = self._led(found)
         return {
@@ -499,7 +449,7 @@ class ReplicatedTopics:
 
 @contextmanager
 def _malformed_is_logged() -> Iterator[None]:
-    """Log that a node is malformed, in the place of raising it; other errors pass."""
+    """Log the error of a malformed node instead of raising it; other errors pass."""
     try:
         yield
     except CoordinationError as error:
@@ -511,9 +461,7 @@ def _malformed_is_logged() -> Iterator[None]:
 class ReplicatedTopicsStore:
     """Writes the replicated topics, as one controller in one term; the `Store` of its decisions.
 
-    Args:
-        session: started.
-        epoch_version: the version of `/controller_epoch` while this controller is the last one.
+    `epoch_version` is that of `/controller_epoch` while this controller is the last one.
     """
 
     def __init__(self, session: Session, epoch_version: int) -> None:
@@ -546,7 +494,7 @@ class ReplicatedTopicsStore:
         raise RegistryUnreachableError("ZooKeeper's answers to writes of states were lost")
 
     def _mend_parents(self, topics: Collection[str]) -> None:
-        """Create the nodes above partitions where a topic's was deleted by hand."""
+        """Create the `partitions` nodes of topics from which they were deleted by hand."""
         nodes = {paths.replicated_partitions(one): paths.replicated_topic(one) for one in topics}
         found = self._session.get_many([*nodes, *nodes.values()])
         missing = [node for node, topic in nodes.items() if topic in found and node not in found]
@@ -556,11 +504,7 @@ class ReplicatedTopicsStore:
     def _write_each(
         self, writes: list[StateWrite], numbers: list[int], results: dict[int, StateResult]
     ) -> list[int]:
-        """Write states one by one and add their results; return those to be written once more.
-
-        After a lost answer it is the next attempt that tells: its version does not fit if the
-        write was carried out, and the node shows who wrote it.
-        """
+        """Write states one by one and add their results; return those to be written once more."""
         parents = [paths.replicated_partition(writes[i].partition) for i in numbers]
         existing = self._session.get_many(parents)
         changes = [
@@ -572,6 +516,8 @@ class ReplicatedTopicsStore:
             if outcome.is_done:
                 results[i] = _written(writes[i])
             elif outcome.is_done is None:
+                # The next attempt tells: its version does not fit if this write was made, and the
+                # node then shows which controller wrote it.
                 again.append(i)
             else:
                 refused.append(i)
@@ -593,12 +539,8 @@ class ReplicatedTopicsStore:
     def _change(self, plan: Callable[[], Sequence[NodeChange]], what: str) -> None:
         """Make changes in one step, planned again until they are made or there are none to make.
 
-        Args:
-            plan: reads what there is, and returns what is missing; also after a lost answer.
-            what: the subject, for error messages.
-
-        Raises:
-            RegistryConflictError: others change the nodes all the time.
+        `plan` reads the nodes and returns the changes still to be made, also after a lost response;
+        `what` is the subject of `RegistryConflictError`, if others change the nodes all the time.
         """
         for _ in range(_ATTEMPTS):
             changes = plan()
@@ -716,7 +658,7 @@ class ReplicatedTopicsStore:
         self._change(plan, f"topic '{topic}'")
 
     def _replacement(self, path: str, value: bytes | None) -> list[NodeChange]:
-        """Return the change after which a node has a value; None for no node."""
+        """Return the change, if any, that gives a node a value or, for None, deletes it."""
         found = self._value(path)
         if found is None:
             return [] if value is None else [CreateNode(path, value)]
@@ -733,16 +675,11 @@ class ReplicatedTopicsStore:
 
 
 def _changes_of(write: StateWrite, *, has_parent: bool) -> list[NodeChange]:
-    """Return the changes of nodes that a write takes.
-
-    Args:
-        write: the state.
-        has_parent: whether the node above exists though the state is new: it was deleted by hand.
-    """
+    """Return the changes of nodes that a write takes."""
     path, value = paths.partition_state(write.partition), encode_state(write.state)
     if write.expected_version is not None:
         return [SetNode(path, value, write.expected_version)]
-    if has_parent:
+    if has_parent:  # the state was deleted by hand
         return [CreateNode(path, value)]
     return [CreateNode(paths.replicated_partition(write.partition), b""), CreateNode(path, value)]
 

@@ -55,19 +55,12 @@ _CHANGED = (
     kazoo_errors.RuntimeInconsistency,
 )
 _NOT_AT_FAULT = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
-"""What a transaction gives for changes that are not made because of another one."""
+"""Results of the changes of a transaction that were not made because another one failed."""
 
 
 @contextmanager
 def translated(servers: str, path: str) -> Iterator[None]:
-    """Translate kazoo's errors, whose messages then name the servers and the node.
-
-    Raises:
-        RegistryUnreachableError: the connection or the session is lost, or the request timed out.
-        RegistryNodeNotFoundError: there is no such node.
-        RegistryConflictError: the node exists, or has another version.
-        CoordinationError: the server refused for another reason.
-    """
+    """Translate kazoo's errors into those of `broker.errors`, which name servers and node."""
     try:
         yield
     except _FOREIGN as error:
@@ -125,10 +118,7 @@ def _node_stat(stat: Any) -> NodeStat:
 
 
 class CreateNode(NamedTuple):
-    """A change of a transaction: a node is created.
-
-    With `is_sequential` a number is appended to the path, which grows with each such node.
-    """
+    """A change of a transaction: create a node; `is_sequential` appends a growing number."""
 
     path: str
     value: bytes
@@ -137,7 +127,7 @@ class CreateNode(NamedTuple):
 
 
 class SetNode(NamedTuple):
-    """A change of a transaction: a node that has a version (-1 for any) gets another value."""
+    """A change of a transaction: give a node of a version (-1 for any) another value."""
 
     path: str
     value: bytes
@@ -145,7 +135,7 @@ class SetNode(NamedTuple):
 
 
 class DeleteNode(NamedTuple):
-    """A change of a transaction: a node that has a version (-1 for any) is deleted."""
+    """A change of a transaction: delete a node of a version (-1 for any)."""
 
     path: str
     version: int
@@ -162,11 +152,9 @@ NodeChange = CreateNode | SetNode | DeleteNode
 
 
 class TransactionOutcome(NamedTuple):
-    """What became of a transaction.
+    """Whether a transaction was made; None if the connection was lost meanwhile.
 
-    Attributes:
-        is_done: whether all its changes were made; None if the connection was lost meanwhile.
-        failed: the position of the change or condition that does not fit; -1 if none.
+    `failed` is the position of the change or condition that does not fit; -1 if none.
     """
 
     is_done: bool | None
@@ -184,7 +172,7 @@ _kazoo_logger.setLevel(logging.ERROR)
 DEFAULT_SESSION_TIMEOUT_MS = 6000
 DEFAULT_REQUEST_TIMEOUT_S = 10.0
 _REFUSED_AFTER_S = 0.3
-"""After so long without a session it is looked whether there is a server at all."""
+"""After so long without a session `start` looks whether all servers refuse connections."""
 _BREAK_INTERVAL_S = 0.1
 
 
@@ -208,18 +196,25 @@ class SessionState(StrEnum):
 class Session:
     """One client session, kept alive and replaced after expiry until it is stopped.
 
-    Methods may be called from any thread but kazoo's own, that is, not from a `watch`.
+    Methods may be called from any thread but kazoo's own, that is, not from a `watch`. Paths are
+    absolute, below the chroot; a version of -1 stands for any. The methods for many nodes have all
+    requests in flight at once, and pass over nodes that are missing or have another version.
+
+    A watch is called once, in kazoo's thread, when the node changes, is deleted, or the connection
+    is lost; it must return at once and not call the session.
+
+    Errors of all methods: `RegistryUnreachableError` if no response came in time: a write may then
+    have been made; `RegistryNodeNotFoundError` for a missing node, `RegistryConflictError` for one
+    that exists already or has another version, `CoordinationError` if the server refuses for
+    another reason.
 
     Args:
-        connect: `host:port,host:port[/chroot]`.
+        connect: `host:port,host:port[/chroot]`; `ConfigError` if it is malformed.
         session_timeout_ms: the server ends the session, and deletes its ephemeral nodes, after so
             long without a heartbeat; servers clamp it to 2..20 of their ticks.
         request_timeout_s: how long a request waits for the connection and the response.
         on_state_change: called in kazoo's thread with the new state; must return at once and not
             call the session.
-
-    Raises:
-        ConfigError: `connect` is malformed.
     """
 
     def __init__(
@@ -279,8 +274,8 @@ class Session:
     def _intercept_handshakes(self) -> None:
         """Note the timeout that a server grants, and end refusals for lack of history.
 
-        A server closes the connection of a client that has seen later changes than itself. Kazoo
-        would try for ever, where ZooKeeper was restored from a backup or has lost its data.
+        A server closes the connection of a client that has seen later changes than itself. After
+        ZooKeeper was restored from a backup or has lost its data, kazoo would retry for ever.
         """
         connection = self._client._connection
         connect = connection._connect
@@ -290,7 +285,7 @@ class Session:
                 granted: tuple[float, float] = connect(*where)
             except ConnectionDropped:
                 if connection._socket is None or not self._client.last_zxid:
-                    raise  # history is no reason: it has seen none
+                    raise  # history is not the reason: the client has seen none
                 if not self._has_refused_for_long():
                     raise
                 granted = self._connect_without_history(lambda: connect(*where))
@@ -311,7 +306,7 @@ class Session:
     def _connect_without_history(self, connect: Callable[[], _T]) -> _T:
         """Connect as a client that has seen no changes; if that succeeds, history was the reason.
 
-        The server says next whether it still knows the session.
+        The server then says whether it still knows the session.
         """
         seen, self._client.last_zxid = self._client.last_zxid, 0
         self._client._connection._socket.close()
@@ -321,7 +316,7 @@ class Session:
             self._log_lost_history(seen)
             raise
         except BaseException:
-            self._client.last_zxid = seen  # there is no quorum, or the like
+            self._client.last_zxid = seen  # another reason, such as no quorum
             raise
         self._log_lost_history(seen)
         return granted
@@ -338,12 +333,7 @@ class Session:
     def start(self, timeout_s: float = 10.0, *, retries_refused: bool = True) -> None:
         """Connect, and wait until the session is established.
 
-        Args:
-            timeout_s: the longest wait.
-            retries_refused: wait as long too where every server refuses connections.
-
-        Raises:
-            RegistryUnreachableError: no server responded in time.
+        Without `retries_refused` it does not wait while every server refuses connections.
         """
         # kazoo's own start() warns about a missing chroot and raises a foreign error.
         connected = self._client.start_async()
@@ -375,24 +365,20 @@ class Session:
         return reason
 
     def prepare_stop(self, wait_s: float) -> bool:
-        """Have requests that find no connection fail at once from now on, also those that wait.
+        """Wait for a connection; from then on, let requests that find none fail at once.
 
-        Args:
-            wait_s: how long to wait for the connection before that, if there is none.
-
-        Returns:
-            Whether there is a connection.
+        Pending ones fail too. Returns whether there is a connection.
         """
         is_connected = self._connected.wait(wait_s)
         self._awaits_connection = False
-        self._connected.set()  # wakes those that wait
+        self._connected.set()  # wakes pending requests
         return is_connected
 
     def stop(self) -> None:
         """End the session, which deletes its ephemeral nodes; a second call does nothing."""
         self._client.remove_listener(self._on_state)
         self._is_stopped = True
-        self._connected.set()  # wakes those that wait for the connection
+        self._connected.set()  # wakes requests that wait for the connection
         has_ended = threading.Event()
         breaker = threading.Thread(target=self._break_handshakes, args=(has_ended,), daemon=True)
         breaker.start()
@@ -406,7 +392,7 @@ class Session:
             self._client.close()
 
     def _break_handshakes(self, has_ended: threading.Event) -> None:
-        """Break off attempts to connect to a server that does not answer: `stop` waits for them."""
+        """Break attempts to connect to a server that does not respond: `stop` waits for them."""
         while not has_ended.wait(_BREAK_INTERVAL_S):
             sock = self._client._connection._socket
             if sock is not None and self.state is not SessionState.CONNECTED:
@@ -414,17 +400,7 @@ class Session:
                     sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, path: str, *, watch: Watch | None = None) -> tuple[bytes, NodeStat]:
-        """Return a node's value and metadata.
-
-        Args:
-            path: absolute path below the chroot.
-            watch: called once, in kazoo's thread, when the node changes, is deleted, or the
-                connection is lost; must return at once and not call the session.
-
-        Raises:
-            RegistryNodeNotFoundError: there is no such node.
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return a node's value and metadata."""
         full = resolve(self._address.chroot, path)
         value, stat = self._read(
             lambda: self._client.get_async(full, watch=_as_watcher(watch)), path
@@ -434,31 +410,14 @@ class Session:
     def get_many(
         self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
     ) -> dict[str, tuple[bytes, NodeStat]]:
-        """Return values and metadata of nodes, with all requests in flight at once.
-
-        Args:
-            node_paths: absolute paths below the chroot; missing nodes are left out of the result,
-                and not watched.
-            watch: returns the watch of each path, as for `get`.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return values and metadata of nodes; missing ones are left out, and not watched."""
         found = self._read_many(self._client.get_async, node_paths, watch)
         return {path: (value, _node_stat(stat)) for path, (value, stat) in found.items()}
 
     def children_many(
         self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
     ) -> dict[str, list[str]]:
-        """Return the names of the children of nodes, sorted, with all requests in flight at once.
-
-        Args:
-            node_paths: as for `get_many`.
-            watch: returns the watch of each path, as for `children`.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return the names of the children of nodes, each sorted; see `get_many` and `children`."""
         found = self._read_many(self._client.get_children_async, node_paths, watch)
         return {path: sorted(names) for path, names in found.items()}
 
@@ -484,30 +443,13 @@ class Session:
                 return found
 
     def exists(self, path: str, *, watch: Watch | None = None) -> NodeStat | None:
-        """Return the metadata of a node, None if there is no such node.
-
-        Args:
-            path: absolute path below the chroot.
-            watch: as for `get`; also called when the node is created.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return a node's metadata, None if it is missing; the watch reports its creation, too."""
         full = resolve(self._address.chroot, path)
         stat = self._read(lambda: self._client.exists_async(full, watch=_as_watcher(watch)), path)
         return None if stat is None else _node_stat(stat)
 
     def children(self, path: str, *, watch: Watch | None = None) -> list[str]:
-        """Return the names of a node's children, sorted.
-
-        Args:
-            path: absolute path below the chroot.
-            watch: as for `get`, but called when a child is created or deleted, or the node deleted.
-
-        Raises:
-            RegistryNodeNotFoundError: there is no such node.
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return the names of a node's children, sorted; the watch reports new and deleted ones."""
         full = resolve(self._address.chroot, path)
         names: list[str] = self._read(
             lambda: self._client.get_children_async(full, watch=_as_watcher(watch)), path
@@ -515,20 +457,10 @@ class Session:
         return sorted(names)
 
     def walk(self, path: str = "/", *, max_depth: int | None = None) -> Iterator[tuple[int, str]]:
-        """Yield a node and all nodes below it, parents first, children in order of name.
+        """Yield depth and path of a node and all nodes below it, parents first, in order of name.
 
-        A node deleted meanwhile is left out; the first must exist.
-
-        Args:
-            path: absolute path below the chroot.
-            max_depth: levels below `path` to visit; None for all.
-
-        Returns:
-            Pairs of depth (0 for `path` itself) and path.
-
-        Raises:
-            RegistryNodeNotFoundError: there is no such node.
-            RegistryUnreachableError: no response came in time.
+        The depth is 0 for `path` and `max_depth` at most. A node deleted meanwhile is left out; the
+        first must exist.
         """
         names = self.children(path)
         yield 0, path
@@ -549,40 +481,19 @@ class Session:
             yield from self._walk_below(child, below, depth + 1, max_depth)
 
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
-        """Create a node, and its parents (persistent and empty) where they are missing.
-
-        Args:
-            path: absolute path below the chroot.
-            value: at most 1 MB.
-            ephemeral: delete the node when this session ends.
-
-        Raises:
-            RegistryConflictError: the node exists.
-            RegistryUnreachableError: no response came in time; the node may have been created.
-        """
+        """Create a node, and its parents (persistent and empty) where they are missing."""
         if self.create_many({path: value}, ephemeral=ephemeral):
             raise RegistryConflictError(f"node {path} exists already")
 
     def create_many(self, nodes: Mapping[str, bytes], *, ephemeral: bool = True) -> list[str]:
-        """Create nodes, and parents that are missing, with all requests in flight at once.
-
-        Args:
-            nodes: absolute path below the chroot, and value, of each.
-            ephemeral: delete them when this session ends.
-
-        Returns:
-            The paths of those that exist already, which are not changed.
-
-        Raises:
-            RegistryUnreachableError: no response came in time; any of them may have been created.
-        """
+        """Create nodes and missing parents; return the paths of those that exist already."""
         deadline_s = self._deadline_s()
         with self._translated("/"):
             self._await_connection(deadline_s)
         existing, orphans = self._try_to_create(nodes, deadline_s, ephemeral=ephemeral)
         if orphans:
-            # The server takes requests in their order, so that nothing has to be waited for. An
-            # error matters only where it leaves a node without its parent.
+            # The server takes requests in their order: no need to wait for the parents. An error
+            # matters only if it leaves a node without its parent.
             parents = [self._client.create_async(one) for one in self._parents(orphans)]
             more, left = self._try_to_create(
                 {path: nodes[path] for path in orphans}, deadline_s, ephemeral=ephemeral
@@ -629,35 +540,12 @@ class Session:
         return resolve(self._address.chroot, path)
 
     def set(self, path: str, value: bytes, *, version: int = -1) -> None:
-        """Replace a node's value.
-
-        Args:
-            path: absolute path below the chroot.
-            value: at most 1 MB.
-            version: the version the node must have; -1 for any.
-
-        Raises:
-            RegistryNodeNotFoundError: there is no such node.
-            RegistryConflictError: the node has another version.
-            RegistryUnreachableError: no response came in time; the value may have been replaced.
-        """
+        """Replace a node's value, of 1 MB at most."""
         full = resolve(self._address.chroot, path)
         self._write(lambda: self._client.set_async(full, value, version), path)
 
     def set_many(self, nodes: Mapping[str, tuple[bytes, int]]) -> dict[str, int]:
-        """Replace values of nodes, with all requests in flight at once.
-
-        Args:
-            nodes: absolute path below the chroot of each; its new value, and the version it must
-                have (-1 for any).
-
-        Returns:
-            The new version of each node that was replaced, without those that are missing or have
-            another version.
-
-        Raises:
-            RegistryUnreachableError: no response came in time; any of them may have been replaced.
-        """
+        """Replace values of nodes, each given with its version; return the new versions."""
         deadline_s = self._deadline_s()
         with self._translated("/"):
             self._await_connection(deadline_s)
@@ -675,30 +563,12 @@ class Session:
         return versions
 
     def delete(self, path: str, *, version: int = -1) -> None:
-        """Delete a node that has no children.
-
-        Args:
-            path: absolute path below the chroot.
-            version: the version the node must have; -1 for any.
-
-        Raises:
-            RegistryNodeNotFoundError: there is no such node.
-            RegistryConflictError: the node has another version.
-            CoordinationError: the node has children.
-            RegistryUnreachableError: no response came in time; the node may have been deleted.
-        """
+        """Delete a node; `CoordinationError` if it has children."""
         full = resolve(self._address.chroot, path)
         self._write(lambda: self._client.delete_async(full, version), path)
 
     def delete_many(self, node_paths: Iterable[str]) -> None:
-        """Delete nodes of any version, with all requests in flight at once.
-
-        Args:
-            node_paths: absolute paths below the chroot; missing nodes are ignored.
-
-        Raises:
-            RegistryUnreachableError: no response came in time; any of them may remain.
-        """
+        """Delete nodes of any version."""
         deadline_s = self._deadline_s()
         with self._translated("/"):
             self._await_connection(deadline_s)
@@ -709,29 +579,13 @@ class Session:
                 _result_of(result, deadline_s)
 
     def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
-        """Replace a node by an ephemeral one of this session, in one step.
-
-        Args:
-            path: absolute path below the chroot.
-            value: of the new node.
-            version: the version the old node must have.
-
-        Raises:
-            RegistryConflictError: the old node is gone or has another version.
-            RegistryUnreachableError: no response came in time; the node may have been replaced.
-        """
+        """Replace a node of a version by an ephemeral one of this session, in one step."""
         self.transact([DeleteNode(path, version), CreateNode(path, value, ephemeral=True)])
 
     def transact(self, changes: Sequence[NodeChange]) -> None:
-        """Make several changes in one step, or none of them.
+        """Make several changes in one step, or none of them if one does not fit.
 
-        Args:
-            changes: at least one; the parents of nodes to be created must exist.
-
-        Raises:
-            RegistryConflictError: a node that is to be created exists, or its parent is missing;
-                or one that is to be set or deleted is gone or has another version.
-            RegistryUnreachableError: no response came in time; all or none may have been made.
+        The parents of nodes to be created must exist.
         """
         path = changes[0].path
         if _failed_at(self._write(lambda: self._start_transaction(changes), path)) >= 0:
@@ -740,17 +594,7 @@ class Session:
     def transact_many(
         self, transactions: Iterable[Sequence[NodeChange | CheckNode]]
     ) -> list[TransactionOutcome]:
-        """Make transactions, with all of them in flight at once.
-
-        Args:
-            transactions: each with at least one change.
-
-        Returns:
-            The outcome of each, in their order.
-
-        Raises:
-            RegistryUnreachableError: no response came in time; any of them may have been made.
-        """
+        """Make transactions, each of one change at least; return their outcomes in order."""
         deadline_s = self._deadline_s()
         with self._translated("/"):
             self._await_connection(deadline_s)
@@ -814,11 +658,9 @@ class Session:
             return _result_of(start(), deadline_s)
 
     def _await_connection(self, deadline_s: float) -> None:
-        """Wait for the connection before a request is made.
-
-        Kazoo would queue it and send it whenever the connection is back, long after the caller
-        got an error.
-        """
+        """Wait for the connection before a request is made."""
+        # Kazoo would queue the request and send it once there is a connection, long after the
+        # caller got an error.
         if self._awaits_connection and not self._connected.wait(deadline_s - time.monotonic()):
             raise KazooTimeoutError("no connection")
         if not self._awaits_connection and self.state is not SessionState.CONNECTED:

@@ -40,11 +40,7 @@ class SettingsNode(NamedTuple):
 
 
 def node_of_topic(topic: str) -> SettingsNode:
-    """Return the node with the settings of a topic.
-
-    Raises:
-        InvalidTopicError: the name is not valid.
-    """
+    """Return the node with the settings of a topic; `InvalidTopicError` for an invalid name."""
     validate_topic_name(topic)
     return SettingsNode(paths.topic_settings(topic), encode_topic_change(topic))
 
@@ -64,20 +60,15 @@ class SettingsChange(NamedTuple):
 class SettingsRegistry:
     """The settings of topics and brokers in ZooKeeper.
 
-    Args:
-        session: started.
+    All methods raise `CoordinationError` for a malformed node, and `RegistryUnreachableError` if no
+    response comes in time: a change may have been made then.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def read(self, node: SettingsNode) -> dict[str, str]:
-        """Return the overrides of a topic or broker; none if there is no node.
-
-        Raises:
-            CoordinationError: the node is malformed.
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return the overrides of a topic or broker; none if there is no node."""
         return self._read(node)[0]
 
     def _read(self, node: SettingsNode) -> tuple[dict[str, str], int | None]:
@@ -93,16 +84,10 @@ class SettingsRegistry:
     ) -> SettingsChange:
         """Change the overrides of a topic or broker; a node without any is deleted.
 
-        Args:
-            node: of the topic or broker.
-            edit: returns the new texts for the present ones. It is called again if another client
-                has changed the node meanwhile, so that neither change is lost.
-
-        Raises:
-            CoordinationError: the node is malformed.
-            RegistryConflictError: others change it all the time.
-            RegistryUnreachableError: no response came in time; the text says whether the change may
-                have been made.
+        `edit` returns the new texts for the present ones. It is called again if another client has
+        changed the node meanwhile, so that neither change is lost; `RegistryConflictError` after
+        ten times. The text of a `RegistryUnreachableError` says whether the change may have been
+        made.
         """
         for _ in range(_ATTEMPTS):
             before, version = self._read(node)
@@ -117,11 +102,7 @@ class SettingsRegistry:
         raise RegistryConflictError(f"node {node.path} is changed by other clients all the time")
 
     def delete(self, node: SettingsNode) -> bool:
-        """Delete the node of a topic or broker, malformed or not; return whether there was one.
-
-        Raises:
-            RegistryUnreachableError: no response came in time; it may have been deleted.
-        """
+        """Delete the node of a topic or broker, malformed or not; return whether there was one."""
         if self._session.exists(node.path) is None:
             return False
         self._create_roots()
@@ -150,13 +131,8 @@ class SettingsRegistry:
     def read_all(self, broker_id: int, watch: WatchOf) -> dict[str, bytes]:
         """Return the values of the nodes of all topics, and of one broker, by path.
 
-        Args:
-            broker_id: of the broker.
-            watch: returns the watches of the nodes, and of those whose children they are.
-
-        Raises:
-            RegistryNodeNotFoundError: another client deletes them all at this moment.
-            RegistryUnreachableError: no response came in time.
+        The nodes and their parents are watched. Raises `RegistryNodeNotFoundError` if another
+        client deletes the parents at this moment.
         """
         self._create_roots()  # so that they can be watched
         children = self._session.children_many(
@@ -171,19 +147,11 @@ class SettingsRegistry:
         return {path: value for path, (value, _) in found.items()}
 
     def topics(self) -> list[str]:
-        """Return the topics that have settings of their own, sorted.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return the topics that have settings of their own, sorted."""
         return self._children(paths.TOPIC_SETTINGS)
 
     def brokers(self) -> list[int]:
-        """Return the brokers that have settings of their own here, sorted.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """Return the brokers that have settings of their own here, sorted."""
         names = self._children(paths.BROKER_SETTINGS)
         return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 

@@ -45,25 +45,13 @@ class BrokerInfo(NamedTuple):
 
 
 def encode_broker(info: BrokerInfo) -> bytes:
-    """Return the value of a broker's node: `creator:host:port`.
-
-    An IPv6 address is written in brackets; 0.7 cannot parse one in any form.
-
-    Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`.
-    """
+    """Return the value of a broker's node: `creator:host:port`, an IPv6 host in brackets."""
+    # Kafka 0.7 `ZkUtils.registerBrokerInZk`; 0.7 cannot parse an IPv6 address in any form
     return f"{info.creator}:{info.address}".encode()
 
 
 def decode_broker(broker_id: int, value: bytes) -> BrokerInfo:
-    """Parse the value of a broker's node, from the right because of IPv6 addresses.
-
-    Args:
-        broker_id: the name of the node.
-        value: `creator:host:port`; an IPv6 host with or without brackets.
-
-    Raises:
-        CoordinationError: a part is missing, or the port is invalid.
-    """
+    """Parse a broker's node, from the right: an IPv6 host may come without brackets."""
     text = _text(value, f"registration of broker {broker_id}")
     rest, _, port = text.rpartition(":")
     creator, host = _split_creator(rest)
@@ -104,19 +92,11 @@ def encode_number(number: int) -> bytes:
 
 
 def decode_number(value: bytes, what: str) -> int:
-    """Parse the value of a partition count or an offset node.
-
-    Args:
-        value: decimal digits; a sign is allowed, as 0.7's tools can write -1 as an offset.
-        what: the meaning of the number, for the error message.
-
-    Raises:
-        CoordinationError: it is not a decimal number, or exceeds 64 bits, the range of 0.7 and of
-            requests.
-    """
+    """Parse the value of a partition count or an offset node; `what` names it in errors."""
     text = _text(value, what)
-    if not re.fullmatch(r"-?[0-9]+", text):
+    if not re.fullmatch(r"-?[0-9]+", text):  # 0.7's tools can write -1 as an offset
         raise CoordinationError(f"{what} is not a number: {text!r}")
+    # 64 bits are the range of 0.7 and of requests
     if len(text) > _INT64_CHARACTERS or not -(1 << 63) <= int(text) < 1 << 63:
         raise CoordinationError(f"{what} is not a number of 64 bits: {text[:_SHOWN_LENGTH]!r}")
     return int(text)
@@ -128,11 +108,7 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 
 def decode_cluster_id(value: bytes) -> str:
-    """Parse the value of the cluster id's node.
-
-    Raises:
-        CoordinationError: it is malformed.
-    """
+    """Parse the value of the cluster id's node."""
     try:
         found = json.loads(value)["id"]
     except (ValueError, KeyError, TypeError) as error:
@@ -161,15 +137,7 @@ def encode_settings(texts: Mapping[str, str]) -> bytes:
 
 
 def decode_settings(path: str, value: bytes) -> dict[str, str]:
-    """Parse the value of a node of settings.
-
-    Args:
-        path: of the node, for the error message.
-        value: a JSON object; numbers and booleans are taken as their texts.
-
-    Raises:
-        CoordinationError: it has another form.
-    """
+    """Parse the value of a node of settings; numbers and booleans are taken as their texts."""
     try:
         texts = json.loads(value)["config"]
     except (ValueError, KeyError, TypeError) as error:
@@ -209,11 +177,7 @@ def decode_owner(value: bytes) -> str:
 
 
 def decode_partition_name(name: str) -> tuple[int, int]:
-    """Parse a partition's name, such as `2-0`, into home broker id and index.
-
-    Raises:
-        CoordinationError: the name has another form.
-    """
+    """Parse a partition's name, such as `2-0`, into home broker id and index."""
     found = re.fullmatch(r"([0-9]+)-([0-9]+)", name)
     if not found:
         raise CoordinationError(f"not a partition name: {name!r}")
@@ -224,7 +188,7 @@ def decode_partition_name(name: str) -> tuple[int, int]:
 class StaticSubscription:
     """A subscription to named topics, with the stream count of each.
 
-    `is_kafka07` is whether a member of Kafka 0.7 has written it, as for filters.
+    `is_kafka07`: a member of Kafka 0.7 has written it, as for filters.
     """
 
     stream_counts: Mapping[str, int]
@@ -256,10 +220,9 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
     A mark tells members of ours from those of 0.7, which know live home brokers only: a second
     blank behind the brace, or a zero before a filter's stream count. Without the mark it is byte
-    for byte as 0.7 writes it. Unlike in 0.7, a quote or backslash in a topic name is escaped: the
-    group could not read the node otherwise.
-
-    Source: Kafka 0.7 `StaticTopicCount.dbString`, `WildcardTopicCount.dbString`.
+    for byte as 0.7 writes it (`StaticTopicCount.dbString`, `WildcardTopicCount.dbString`), but for
+    a quote or backslash in a topic name: it is escaped, as the group could not read the node
+    otherwise.
     """
     if isinstance(subscription, FilterSubscription):
         kind = subscription.kind
@@ -274,16 +237,8 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def decode_subscription(value: bytes) -> Subscription:
-    """Parse the value of a consumer's node.
-
-    Args:
-        value: a filter if it starts with `*` or `!`, else a JSON object of integers.
-
-    Raises:
-        CoordinationError: it is neither.
-
-    Source: Kafka 0.7 `TopicCount.constructTopicCount`.
-    """
+    """Parse a consumer's node: a filter if it starts with `*` or `!`, else a JSON object."""
+    # as Kafka 0.7 `TopicCount.constructTopicCount`
     text = _text(value, "consumer subscription")
     if text.startswith(("*", "!")):
         found = _FILTER.fullmatch(text)
@@ -306,13 +261,7 @@ def _decode_counts(text: str) -> dict[str, int]:
 
 
 def normalize_filter_regex(text: str) -> str:
-    """Return a topic filter as 0.7 stores and applies it.
-
-    Args:
-        text: as given by the user; a comma means "or", blanks and outer quotes are removed.
-
-    Source: Kafka 0.7 `TopicFilter.regex`.
-    """
+    """Return a topic filter as Kafka 0.7 stores and applies it (`TopicFilter.regex`)."""
     return text.strip().replace(",", "|").replace(" ", "").strip("\"'")
 
 

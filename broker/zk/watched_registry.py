@@ -33,11 +33,9 @@ _T = TypeVar("_T")
 
 
 class RegistryChange(NamedTuple):
-    """What has changed in the registry.
+    """A change of the registry: the live brokers by id, None if they are the same, and counts.
 
-    Attributes:
-        brokers: the live brokers by id; None if they are the same.
-        counts: of each topic that has changed how many partitions each broker registers.
+    `counts` are of each topic that has changed: how many partitions each broker registers.
     """
 
     brokers: dict[int, BrokerInfo] | None
@@ -49,7 +47,7 @@ class _ReadMany(Protocol[_T_co]):
 
 
 class WatchedRegistry:
-    """What the registry says of brokers and topics, for any number of threads.
+    """The brokers and topics of the registry as last read, for any number of threads.
 
     Args:
         registry: started before `start` is called.
@@ -80,7 +78,7 @@ class WatchedRegistry:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread that reads all there is to follow, and then what changes."""
+        """Start the thread that reads brokers and topics, and then their changes."""
         self._dirty.put(_BROKERS)
         if self._follows_all:
             self._dirty.put(_TOPICS)
@@ -101,19 +99,11 @@ class WatchedRegistry:
         return self._brokers
 
     def read_brokers(self) -> None:
-        """Read the brokers in the caller's thread, and watch them.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time.
-        """
+        """Read the brokers in the caller's thread, and watch them."""
         self._read({_BROKERS})
 
     def counts(self, topic: str) -> dict[int, int]:
-        """Return how many partitions of a topic each broker registers; follow it from now on.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond to the first read of the topic.
-        """
+        """Return how many partitions of a topic each broker registers; follow it from now on."""
         counts = self._counts.get(topic)
         if counts is None:
             self._read({topic})
@@ -147,7 +137,7 @@ class WatchedRegistry:
         return subjects
 
     def _read(self, subjects: set[str]) -> RegistryChange | None:
-        """Read subjects and watch them; return what has changed, None if nothing has."""
+        """Read subjects and watch them; return the changes, None if there are none."""
         with self._reading:
             topics = subjects - {_BROKERS, _TOPICS}
             if _TOPICS in subjects:
@@ -155,7 +145,7 @@ class WatchedRegistry:
                 topics |= set(listed) - self._counts.keys()
             counts = self._read_counts(topics)
             counts = {name: one for name, one in counts.items() if one != self._counts.get(name)}
-            # after the topics: a broker that is gone takes those with it
+            # after the topics: a broker that leaves takes its counts with it
             brokers = self._read_brokers() if _BROKERS in subjects else self._brokers
             has_new_brokers = brokers != self._brokers
             self._brokers = brokers
@@ -201,7 +191,7 @@ class WatchedRegistry:
         while missing:
             found.update(self._watched("children", self._registry.session.children_many, missing))
             missing = {path: one for path, one in missing.items() if path not in found}
-            # one that comes into being meanwhile is read again
+            # one that was created meanwhile is read again
             missing = {path: one for path, one in missing.items() if self._exists(path, one)}
         return found
 
@@ -221,11 +211,7 @@ class WatchedRegistry:
     def _watched(
         self, kind: str, read: _ReadMany[_T], subjects: Mapping[str, str]
     ) -> Mapping[str, _T]:
-        """Read nodes, each watched for its subject unless that watch is armed already.
-
-        Returns:
-            What `read` returns, without missing nodes, which are not watched.
-        """
+        """Read nodes, and watch those that exist for their subjects, unless watched already."""
         new = {path: f"{kind} {path}" for path in subjects if f"{kind} {path}" not in self._armed}
         self._armed.update(new.values())
 
