@@ -80,7 +80,7 @@ def plan_compaction(
     if not output.loads_path.is_dir():
         raise FileNotFoundError(2, "there are no loads", str(output.path))
     numbers = output.numbers()
-    manifests = [output.manifest(number) for number in numbers[: len(numbers) - keep]]
+    manifests = [output.manifest(number) for number in numbers[: max(0, len(numbers) - keep)]]
     stored = [
         StoredFile(output.load_path(one.number), file)
         for one in manifests

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.tools.retry import RetryEntry
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, accepts

@@ -118,6 +118,14 @@ def test_compact_when_new_loads_are_kept_then_only_older_ones_become_one(
     assert compact(ENGINE, output.path, keep=2) is None
 
 
+def test_compact_when_more_loads_are_to_be_kept_than_there_are_then_replaces_none(
+    load_times: LoadTimes,
+) -> None:
+    output = load_times(3)
+
+    assert compact(ENGINE, output.path, keep=4) is None
+
+
 def test_compact_when_files_are_large_already_then_their_loads_stay(load_times: LoadTimes) -> None:
     output = load_times(4, file_bytes=1 << 20)
     target_bytes = 2 * smallest_file_bytes(output)
