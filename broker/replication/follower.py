@@ -1,8 +1,8 @@
-"""The follower of a partition: where it continues, and what it does with each answer.
+"""The follower of a partition: from where it fetches, and how it applies each response.
 
 Before it takes bytes it makes its log a prefix of the leader's. The leader says where the logs
-part; one cut may not be enough, as each side can have epochs that the other has not, so that the
-follower cuts to what both may share and asks again (KIP-279).
+diverge; one truncation may not be enough, as each side can have epochs that the other has not: the
+follower then truncates to the end of what both may share, and fetches again (KIP-279).
 """
 
 from __future__ import annotations
@@ -18,52 +18,36 @@ from broker.replication.replica_log import ReplicaLog
 
 _FIRST_BACKOFF_S = 0.05
 _MAX_BACKOFF_S = 1.0
-"""Before a partition is fetched again after an error; twice as long after each further one.
+"""Wait before a partition is fetched again after an error, doubled after each further error.
 
-After an election the follower often hears of the new leader before that does: the first wait is
-short, as producers wait for it.
+The first is short: after an election the follower often hears of the new leader before that broker
+does, and producers wait for the follower.
 """
 
 
 class FetchResult(Enum):
-    """What became of the answer to a fetch."""
+    """What a follower did with the response to a fetch."""
 
-    DISCARDED = auto()
-    """It is of another term, or the log has changed since."""
-    APPEND = auto()
-    """Its bytes are to be appended at once, then `appended` is called."""
-    UP_TO_DATE = auto()
-    """It has no bytes."""
-    TRUNCATED = auto()
-    """The log was cut; the next fetch asks again."""
-    RESTARTED = auto()
-    """The log was emptied and starts at the leader's log start offset."""
+    DISCARDED = auto()  # of another term, or the log has changed since the fetch
+    APPEND = auto()  # append its bytes at once, then call `appended`
+    UP_TO_DATE = auto()  # it has no bytes
+    TRUNCATED = auto()  # the log was truncated; the next fetch compares the logs again
+    RESTARTED = auto()  # the log was emptied and starts at the leader's log start offset
 
 
 @dataclass(slots=True)
 class TruncationCounts:
-    """Counters of a replica.
-
-    Attributes:
-        truncations: how often its log was cut.
-        truncated_bytes: by how much altogether.
-        below_high_watermark: how often messages were cut off that were known to be committed: only
-            after an unclean election or a loss of flushed data.
-    """
+    """Counts of truncations of a replica's log."""
 
     truncations: int = 0
     truncated_bytes: int = 0
+    # truncations that removed messages known to be committed: only after an unclean election or a
+    # loss of flushed data
     below_high_watermark: int = 0
 
 
 class Follower:
-    """One term of a replica as a follower.
-
-    Args:
-        info: the partition, led by another broker or by none.
-        log: of this replica.
-        counts: where cuts are counted.
-    """
+    """One term of a replica as a follower, of another broker or of none."""
 
     def __init__(
         self, info: ReplicatedPartition, log: ReplicaLog, counts: TruncationCounts
@@ -75,22 +59,22 @@ class Follower:
         self.is_parked = info.state.leader == NO_LEADER
         self._creation = creation_key(info.creation_id)
         self.answered_s: float | None = None
-        """When the leader last answered a fetch of this term with what comes next, or nothing."""
+        """When the leader last responded in this term without an error or a truncation."""
         self._retry_s: float | None = None
         self._backoff_s = _FIRST_BACKOFF_S
 
     @property
     def leader(self) -> int:
-        """Return the broker to fetch from, `NO_LEADER` if there is none."""
+        """Return the broker to fetch from, or `NO_LEADER`."""
         return self.info.state.leader
 
     @property
     def retry_s(self) -> float | None:
-        """Return when it is fetched again after an error, None if it is not waiting for that."""
+        """Return when to fetch again after an error; None if no retry is due."""
         return None if self.is_stopped or self.is_parked else self._retry_s
 
     def next_fetch(self, now_s: float) -> FetchPosition | None:
-        """Return where to continue, None while there is nothing to be asked."""
+        """Return where to continue; None if there is no leader or a retry is not due yet."""
         if self.is_stopped or self.is_parked:
             return None
         if self._retry_s is not None:
@@ -106,19 +90,10 @@ class Follower:
         epoch_starts: Sequence[EpochStart],
         data_bytes: int,
     ) -> FetchResult:
-        """Handle an answer without an error; the caller holds off all other changes of the log.
+        """Handle a response without an error; no other thread may change the log meanwhile.
 
-        Args:
-            position: that was sent.
-            answer: the leader's.
-            epoch_starts: of the epochs that the bytes are of.
-            data_bytes: how far the offset moves with the whole messages that came.
-
-        Returns:
-            What became of it. The epochs of bytes that are to be appended are recorded.
-
-        Raises:
-            StorageError: the disk refused a change of the log.
+        `epoch_starts` are those of the response's bytes; they are recorded before the bytes are
+        appended. `data_bytes` is by how much the offset advances with the whole messages that came.
         """
         if self.is_stopped or not self._is_current(position):
             return FetchResult.DISCARDED
@@ -134,12 +109,10 @@ class Follower:
         return FetchResult.APPEND
 
     def appended(self, answer: FetchAnswer) -> None:
-        """Note that the bytes of an answer are in the log.
-
-        The high watermark never moves back: a new leader may not know yet what is committed.
-        """
+        """Take over the high watermark after the bytes of a response were appended."""
         self._backoff_s = _FIRST_BACKOFF_S
         known = min(self.log.log_end_offset, answer.high_watermark)
+        # never back: a new leader may not know yet what is committed
         if known > self.log.high_watermark:
             self.log.advance_high_watermark(known)
 
@@ -148,11 +121,8 @@ class Follower:
     ) -> FetchResult:
         """Handle that the leader does not have the offset asked for.
 
-        The log is given up only if retention has removed from the leader what comes next, never
+        The log is given up only if retention has removed the next messages from the leader, never
         because the leader seems to be behind.
-
-        Raises:
-            StorageError: the disk refused to empty the log.
         """
         if self.is_stopped or not self._is_current(position):
             return FetchResult.DISCARDED
@@ -167,7 +137,7 @@ class Follower:
         return FetchResult.UP_TO_DATE
 
     def refused(self, position: FetchPosition, error: Exception, now_s: float) -> None:
-        """Note that a fetch failed: try later; or, when fenced, not before new orders come."""
+        """Retry a failed fetch later; a fenced one only once the controller pushes a new state."""
         if self.is_stopped or position.leader_epoch != self.info.state.leader_epoch:
             return
         if isinstance(error, FencedEpochError):
@@ -176,12 +146,12 @@ class Follower:
             self._back_off(now_s)
 
     def refresh(self, info: ReplicatedPartition) -> None:
-        """Take over a later version of the state, of the same leader epoch."""
+        """Take over a later version of the state in the same leader epoch."""
         if info.version >= self.info.version:
             self.info = info
 
     def stop(self) -> None:
-        """End the term: answers that come later are discarded."""
+        """End the term: later responses are discarded."""
         self.is_stopped = True
 
     def _back_off(self, now_s: float) -> None:
@@ -202,11 +172,7 @@ class Follower:
         return position[:3] == self._position()[:3]
 
     def _cut(self, answer: FetchAnswer) -> FetchResult:
-        """Cut the log to what it may share with the leader's.
-
-        Where that is before all that the leader still has, nothing can be compared: what is here
-        may be of a leader whose messages were never committed.
-        """
+        """Truncate the log to what it may share with the leader's."""
         log, leader = self.log, answer.diverging
         own = log.epochs.end_of(leader.epoch, log.log_end_offset)
         if own.epoch == leader.epoch:
@@ -218,6 +184,8 @@ class Follower:
         self.counts.truncations += 1
         self.counts.truncated_bytes += max(0, log.log_end_offset - offset)
         self.counts.below_high_watermark += offset < log.high_watermark
+        # Nothing can be compared below the leader's log start: what is here may be from a leader
+        # whose messages were never committed.
         if offset <= answer.log_start_offset:
             log.restart_at(answer.log_start_offset)
             return FetchResult.RESTARTED

@@ -1,9 +1,11 @@
 """The leader of a partition: followers' progress, the high watermark, the in-sync replicas.
 
-Committed is what all replicas have that the controller may make the leader. While the leader and
-the controller may differ about who that is, the leader counts every replica that either of them
-may hold for in sync: a follower that is to join from the moment it is proposed, one that is to
-leave until its removal is confirmed.
+A message is committed once every replica has it that the controller may make the leader. While the
+leader and the controller may differ about which those are, the leader counts each replica that
+either of them may consider in sync: a joining follower from its proposal on, a leaving one until
+its removal is confirmed.
+
+Times are seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -34,12 +36,10 @@ from broker.replication.replica_log import ReplicaLog
 
 _UNKNOWN_END = -1
 _RETRY_S = 1.0
-"""Before a refused or unanswered change of the in-sync replicas is proposed again."""
+"""Wait before a refused or unanswered change of the in-sync replicas is proposed again."""
 
 
 class _Progress:
-    """How far one follower is."""
-
     __slots__ = ("broker_epoch", "caught_up_s", "end_offset", "fetched_s", "log_end_offset")
 
     def __init__(self, caught_up_s: float, log_end_offset: int) -> None:
@@ -50,9 +50,11 @@ class _Progress:
         self.log_end_offset = log_end_offset
 
     def note(self, end_offset: int, log_end_offset: int, now_s: float) -> None:
-        """Note a fetch. A follower that is always one fetch behind a busy leader keeps up."""
+        """Note a fetch."""
         if end_offset >= log_end_offset:
             self.caught_up_s = now_s
+        # one that is always one fetch behind a busy leader keeps up: it has what the leader had
+        # then
         elif end_offset >= self.log_end_offset:
             self.caught_up_s = max(self.caught_up_s, self.fetched_s)
         self.end_offset = end_offset
@@ -61,7 +63,7 @@ class _Progress:
 
 
 def resignation(info: ReplicatedPartition, me: int) -> IsrChange | None:
-    """Return what has another member lead than this broker; None if there is no other."""
+    """Return the proposal that makes another in-sync replica lead; None if there is no other."""
     others = [id for id in info.state.isr if id != me]
     if not others:
         return None
@@ -78,15 +80,11 @@ class Leader:
     """One term of a replica as the leader of its partition.
 
     Args:
-        me: id of this broker.
-        info: the partition; its leader is this broker.
-        log: of this replica; the epoch has begun in it. It may have a high watermark that is
-            behind: nothing is cut off for that.
-        epoch_start_offset: the log's end when the term began. A follower that has less may lack
+        log: the epoch has begun in it. Its high watermark may be behind: nothing is truncated then.
+        epoch_start_offset: the log's end when the term began. A follower with less may lack
             messages committed in an earlier term, whatever the high watermark says.
-        now_s: the time, of a monotonic clock, as everywhere here.
         lag_time_s: how long an in-sync replica may be behind the end of the log.
-        counts_flushed: whether only what is flushed counts as being on a replica.
+        counts_flushed: whether only flushed messages count as being on a replica.
     """
 
     def __init__(
@@ -105,8 +103,7 @@ class Leader:
         self.epoch_start_offset = epoch_start_offset
         self.is_stopped = False
         self._creation = creation_key(info.creation_id)
-        self.term = term_of(self._creation, info.state.leader_epoch)
-        """In which messages are appended by this leader."""
+        self.term = term_of(self._creation, info.state.leader_epoch)  # of the messages it appends
         self._me = me
         self._lag_time_s = lag_time_s
         self._counts_flushed = counts_flushed
@@ -130,19 +127,18 @@ class Leader:
 
     @property
     def has_joining(self) -> bool:
-        """Return whether a follower has caught up that is not in sync yet: `tick` proposes it."""
+        """Return whether a follower has caught up that `tick` can propose as in sync."""
         return bool(self._joining) and self._in_flight is None
 
     def lag_of(self, replica_id: int) -> int | None:
-        """Return by how much a follower is behind the log's end; None before its first fetch."""
+        """Return how many bytes a follower is behind the log's end; None before its first fetch."""
         end = self._followers[replica_id].end_offset
         return None if end == _UNKNOWN_END else max(0, self.log.log_end_offset - end)
 
     def stalled_s(self, now_s: float) -> float:
         """Return how long messages have waited without an advance of the high watermark.
 
-        It is looked at with each `tick` only: an append costs nothing, and this is as exact as
-        ticks are frequent.
+        It is as exact as `tick` is frequent: that alone compares, so that appends cost nothing.
         """
         return 0.0 if self._has_progress else max(0.0, now_s - self._progress_s)
 
@@ -153,23 +149,18 @@ class Leader:
         return is_new or high_watermark >= self.log.log_end_offset
 
     def count_flushed(self, counts_flushed: bool) -> None:
-        """Change whether only what is flushed counts as being on a replica.
+        """Change whether only flushed messages count as being on a replica.
 
-        Followers count so from their next fetch on; what is committed stays so.
+        For followers this holds from their next fetch on; what is committed stays committed.
         """
         if counts_flushed != self._counts_flushed:
             self._counts_flushed = counts_flushed
             self._recount()
 
     def check_append(self, *, needs_commit: bool) -> None:
-        """Validate that messages may be appended.
+        """Raise if messages may not be appended: the term is over, or too few replicas are in sync.
 
-        Args:
-            needs_commit: whether the producer waits until they are committed (acks -1).
-
-        Raises:
-            NotLeaderError: the term is over.
-            NotEnoughReplicasError: fewer replicas are in sync than the topic requires.
+        The latter only with `needs_commit`: the producer waits for the commit (acks -1).
         """
         self._raise_if_not_leading()
         count, least = len(self.info.state.isr), self.info.min_isr
@@ -180,11 +171,10 @@ class Leader:
             )
 
     def check_latest(self) -> None:
-        """Validate that consumers of an earlier leader cannot have read above the high watermark.
+        """Raise `OffsetNotAvailableError` while the high watermark is below the start of the term.
 
-        Raises:
-            OffsetNotAvailableError: it has not reached the start of the term (KIP-207): what is
-                committed is known once all in-sync replicas have fetched.
+        Consumers of an earlier leader may have read above it (KIP-207). It is right once all
+        in-sync replicas have fetched.
         """
         if self.log.high_watermark < self.epoch_start_offset:
             raise OffsetNotAvailableError(
@@ -195,10 +185,7 @@ class Leader:
     def is_committed(self, end_offset: int) -> bool:
         """Return whether all messages before an offset are committed.
 
-        Raises:
-            NotLeaderError: the term is over, the outcome is unknown.
-            NotEnoughReplicasAfterAppendError: they are in the log, and will not be committed while
-                so few replicas are in sync.
+        Raises `NotLeaderError` if the term is over, so that the outcome is unknown.
         """
         if self.log.high_watermark >= end_offset and not self.is_stopped:
             return True
@@ -212,29 +199,21 @@ class Leader:
         return False
 
     def appended(self) -> None:
-        """Note that the log has grown; does something only for a leader without followers."""
+        """Advance the high watermark after an append, if the leader has no in-sync followers."""
         if self._remote_end is None:
             self._advance()
 
     def flushed(self) -> None:
-        """Note that the flushed offset of the log has moved."""
+        """Advance the high watermark after a flush."""
         self._advance()
 
     def fetched(
         self, replica_id: int, broker_epoch: int, position: FetchPosition, now_s: float
     ) -> FetchAnswer:
-        """Note the progress of a follower.
+        """Note the progress of a follower; return and raise like `answer`.
 
-        Args:
-            replica_id: id of the follower's broker.
-            broker_epoch: of its registration, which the controller has told.
-            position: where it continues, and so all that it has.
-
-        Returns:
-            As `answer`, which raises the same errors.
-
-        Raises:
-            UnknownEpochError: also of a replica of which this broker will hear.
+        `broker_epoch` is that of the follower's registration, as the controller announced it. A
+        replica that this broker has yet to hear of raises `UnknownEpochError` too.
         """
         answer = self.answer(position)
         follower = self._followers.get(replica_id)
@@ -253,21 +232,14 @@ class Leader:
         return answer
 
     def end_of_term(self, term: int) -> int:
-        """Return where a term ends in the log, -1 if the log has nothing of it."""
+        """Return where a term ends in the log; -1 if the log has no messages of it."""
         return self.log.epochs.end_of_term(term, self._creation, self.log.log_end_offset)
 
     def answer(self, position: FetchPosition) -> FetchAnswer:
         """Compare a follower's log with the leader's, without noting progress.
 
-        Args:
-            position: where the follower continues.
-
-        Raises:
-            NotLeaderError: the term is over.
-            FencedEpochError: the follower knows an earlier term only.
-            UnknownEpochError: the follower knows a later term, of which this broker will hear, or
-                means a former topic of this name, or a later one.
-            OffsetOutOfRangeError: retention has removed what the follower needs next.
+        Raises an error if the term is over, or the follower means another leader epoch, another
+        creation of the topic, or an offset that retention has removed.
         """
         if self.is_stopped:
             self._raise_if_not_leading()
@@ -300,11 +272,11 @@ class Leader:
         return FetchAnswer(log.high_watermark, start, NO_DIVERGENCE)
 
     def tick(self, now_s: float) -> IsrChange | None:
-        """Return the change of the in-sync replicas to ask the controller for, if there is one.
+        """Return the change of the in-sync replicas to propose to the controller, if there is one.
 
-        To be called now and then, and whenever `has_joining`. One proposal is in flight at a time:
-        its outcome goes to `isr_decided` or `isr_failed`. A member that stays
-        and has not fetched yet, and the leader, have `UNKNOWN_BROKER_EPOCH`.
+        Call it regularly, and whenever `has_joining`. One proposal is in flight at a time; its
+        outcome goes to `isr_decided` or `isr_failed`. In it the leader, and a member that stays and
+        has not fetched yet, have `UNKNOWN_BROKER_EPOCH`.
         """
         if self._has_progress:
             self._seen_high_watermark = self.log.high_watermark
@@ -332,18 +304,18 @@ class Leader:
         return self._in_flight
 
     def resignation(self) -> IsrChange | None:
-        """Return what has another member lead, as this log has failed; None if there is no other.
+        """Return the proposal that makes another replica lead, to send in place of `tick`'s.
 
-        To be called instead of `tick` then.
+        The log of this one has failed. None if no other replica is in sync.
         """
         return None if self.is_stopped else resignation(self.info, self._me)
 
     def isr_decided(self, info: ReplicatedPartition) -> None:
         """Take over the state as the controller has it, of this leader epoch.
 
-        An older version, such as that of a push that was late, changes nothing. A later one ends
-        all that was proposed before it. Replicas can be added within an epoch; they are removed
-        with the beginning of another one.
+        An older version, such as that of a late push, changes nothing. A later one ends all
+        proposals made before it. Replicas can be added within an epoch; they are removed at the
+        start of another one.
         """
         if info.version >= self.info.version:
             self._add_followers(info.replicas)
@@ -359,10 +331,10 @@ class Leader:
             self._advance()
 
     def isr_failed(self, proposal: IsrChange, now_s: float) -> None:
-        """Note that a proposal was refused or got no answer; another one is made after a while.
+        """Note that a proposal was refused or got no response; another one is made after a while.
 
-        Even a refused one may be carried out yet, by a controller that an earlier attempt reached
-        and that is slow: its replicas stay counted until the controller names a later version.
+        Even a refused one may still be carried out, by a slow controller that an earlier attempt
+        reached: its replicas stay counted until the controller names a later version.
         """
         if proposal is self._in_flight:
             self._in_flight = None
@@ -370,7 +342,7 @@ class Leader:
             self._retry_s = now_s + _RETRY_S
 
     def stop(self) -> None:
-        """End the term: from now on nothing is acknowledged."""
+        """End the term: from now on no message is acknowledged."""
         self.is_stopped = True
 
     def _raise_if_not_leading(self) -> None:

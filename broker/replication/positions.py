@@ -11,33 +11,19 @@ NO_DIVERGENCE = EpochEnd(NO_EPOCH, -1)
 
 
 class FetchPosition(NamedTuple):
-    """Where a follower continues in a partition.
+    """Where a follower continues in a partition."""
 
-    Attributes:
-        leader_epoch: the present one, as the follower knows it.
-        offset: the end of its log; a fetch acknowledges everything before it as appended.
-        last_epoch: the leader epoch in which its log ends, `NO_EPOCH` for an empty log.
-        flushed_offset: it has flushed all before it.
-        creation: the `creation_key` of the topic that the follower means.
-    """
-
-    leader_epoch: int
-    offset: int
-    last_epoch: int
+    leader_epoch: int  # as the follower knows it
+    offset: int  # the end of its log; a fetch acknowledges all before it as appended
+    last_epoch: int  # in which its log ends; `NO_EPOCH` for an empty log
     flushed_offset: int
-    creation: int
+    creation: int  # the `creation_key` of the topic that the follower means
 
 
 class FetchAnswer(NamedTuple):
-    """What a leader answers besides bytes.
-
-    Attributes:
-        high_watermark: the leader's.
-        log_start_offset: the leader's.
-        diverging: where the follower's log parts from the leader's, or `NO_DIVERGENCE`. If the
-            logs part, there are no bytes, and the fetch does not count as progress.
-    """
+    """What a leader responds besides bytes: its offsets, and where the follower's log diverges."""
 
     high_watermark: int
     log_start_offset: int
+    # unless `NO_DIVERGENCE`, the response has no bytes, and the fetch does not count as progress
     diverging: EpochEnd

@@ -1,4 +1,4 @@
-"""One replica of a partition on this broker: when it leads, follows, or does neither."""
+"""One replica of a partition on this broker: whether it leads, follows, or does neither."""
 
 from __future__ import annotations
 
@@ -14,41 +14,28 @@ from broker.replication.replica_log import ReplicaLog
 
 
 class ReplicaSettings(NamedTuple):
-    """What replicas of a broker have in common.
+    """Settings that the replicas of a broker have in common."""
 
-    Attributes:
-        lag_time_s: how long an in-sync replica may be behind (`replica.lag.time.max.ms`).
-        counts_flushed: whether only flushed messages of a topic count as being on a replica
-            (`log.flush.before.read`).
-    """
-
-    lag_time_s: float = 10.0
+    lag_time_s: float = 10.0  # how long an in-sync replica may be behind: `replica.lag.time.max.ms`
+    # whether only flushed messages of a topic count as being on a replica: `log.flush.before.read`
     counts_flushed: Callable[[str], bool] = lambda topic: True
 
 
 class RoleChange(Enum):
-    """What an order of the controller did to a replica."""
+    """What a push of the controller did to a replica."""
 
-    SKIPPED = auto()
-    """It is of an earlier leader epoch than one known."""
-    REFRESHED = auto()
-    """The leader epoch is the one known: at most the in-sync replicas are others."""
+    SKIPPED = auto()  # of an earlier leader epoch than the one known
+    REFRESHED = auto()  # of the known leader epoch: at most the in-sync replicas changed
     LEADS = auto()
     FOLLOWS = auto()
-    STOPPED = auto()
-    """This broker is no replica of the partition any more, or is to stop it."""
+    STOPPED = auto()  # this broker is no replica any more, or is to stop it
 
 
 class Replica:
     """A replica of one creation of a partition, and its present role.
 
-    Each term has a `Leader` or a `Follower` of its own; the former one is stopped before anything
-    else is done, so that what arrives for it late is refused or discarded.
-
-    Args:
-        me: id of this broker.
-        info: the first that is known of the partition; nothing is done yet.
-        log: of this replica.
+    Each term has its own `Leader` or `Follower`; the former one is stopped before anything else is
+    done, so that what arrives for it late is refused or discarded. There is no role before `apply`.
     """
 
     def __init__(
@@ -65,11 +52,7 @@ class Replica:
 
     @property
     def leader(self) -> Leader:
-        """Return the present term as leader.
-
-        Raises:
-            NotLeaderError: this broker does not lead the partition.
-        """
+        """Return the present term as leader, or raise `NotLeaderError` with the known leader."""
         if isinstance(self.role, Leader):
             return self.role
         leader = self.role.leader if self.role is not None else -1
@@ -80,14 +63,9 @@ class Replica:
         )
 
     def apply(self, info: ReplicatedPartition, now_s: float) -> RoleChange:
-        """Take over what the controller says of this partition.
+        """Take over the controller's state of this creation of the partition.
 
-        Args:
-            info: of this creation.
-
-        Raises:
-            StorageError: the disk refused a change of the log. The replica has no role then; the
-                same order can be given again.
+        After a `StorageError` the replica has no role, and the same state can be applied again.
         """
         epoch = info.state.leader_epoch
         if epoch < self.leader_epoch:
@@ -111,10 +89,9 @@ class Replica:
         return change
 
     def stop(self, leader_epoch: int) -> RoleChange:
-        """Stop to lead or follow until an order of a later leader epoch comes.
+        """Stop leading or following until a state of a later leader epoch comes.
 
-        Args:
-            leader_epoch: in which the order was given; an earlier one than the known is skipped.
+        An order of an earlier leader epoch than the known one is skipped.
         """
         if leader_epoch < self.leader_epoch:
             return RoleChange.SKIPPED
@@ -123,10 +100,10 @@ class Replica:
         return RoleChange.STOPPED
 
     def isr_answered(self, proposal: IsrChange, info: ReplicatedPartition, now_s: float) -> None:
-        """Take over what the controller answered to a proposal of this replica as leader.
+        """Take over the controller's response to a proposal of this replica as leader.
 
-        An answer with the version that the proposal was to replace says that it was refused; one
-        of another leader epoch, that a push is on its way, which alone changes roles.
+        A response with the version that the proposal was to replace is a refusal; one of another
+        leader epoch means that a push is on its way: only pushes change roles.
         """
         if isinstance(self.role, Leader):
             if info.state.leader_epoch == self.leader_epoch:
@@ -142,9 +119,9 @@ class Replica:
         log = self.log
         end = log.log_end_offset
         epoch = info.state.leader_epoch
-        if not log.epochs.entries:  # not replicated before: all there is belongs to this epoch
+        if not log.epochs.entries:  # not replicated before: all of it belongs to this epoch
             log.begin_epoch(epoch, log.log_start_offset)
-        elif epoch > log.epochs.last_epoch:  # else it goes on after a restart in good order
+        elif epoch > log.epochs.last_epoch:  # else it leads on after a clean restart
             log.begin_epoch(epoch, end)
         self.role = Leader(
             self._me,
@@ -159,5 +136,5 @@ class Replica:
     def _follow(self, info: ReplicatedPartition) -> None:
         log = self.log
         if not log.epochs.entries and log.log_end_offset > log.log_start_offset:
-            log.restart_at(log.log_start_offset)  # nothing tells whose messages these are
+            log.restart_at(log.log_start_offset)  # unknown which leader appended these messages
         self.role = Follower(info, log, self.counts)

@@ -1,4 +1,4 @@
-"""What replication asks of a log."""
+"""The log of a replica as the state machines of replication use it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from broker.leader_epochs import LeaderEpochs
 
 
 class ReplicaLog(Protocol):
-    """The log of one replica: offsets and epochs; it is opaque what lies between two offsets.
+    """The log of one replica: offsets and epochs; the bytes between offsets are opaque.
 
-    Bytes are appended by whoever drives the state machines, under the same lock. A method that
-    writes raises `StorageError` if the disk refuses, and has then changed nothing that a later
-    start would see.
+    The caller of the state machines appends bytes, under the same lock. A method that writes raises
+    `StorageError` if the disk refuses; what it changed by then, no later start would see.
     """
 
     @property
@@ -29,36 +28,31 @@ class ReplicaLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """Return the offset up to which messages are committed, as far as is known here."""
+        """Return the offset up to which messages are known here to be committed."""
 
     @property
     def epochs(self) -> LeaderEpochs:
         """Return the leader epochs of the log."""
 
     def begin_epoch(self, epoch: int, start_offset: int) -> None:
-        """Record that a leader epoch begins; it is durable when this returns.
+        """Record that a leader epoch begins, above all in the log; durable when this returns.
 
-        Args:
-            epoch: above all in the log.
-            start_offset: the log's end; its start for a log with bytes but without epochs.
+        It starts at the log's end; for a log with bytes but without epochs, at the log's start.
         """
 
     def truncate(self, offset: int) -> None:
-        """Remove what lies at and after an offset, and the epochs that begin there.
+        """Remove all bytes at and after an offset, and the epochs that begin there.
 
-        The cut is durable, then the list of epochs, when this returns. Epochs are removed also
-        where there are no bytes to remove. The flushed offset and the high watermark are at most
-        the offset afterwards.
-
-        Args:
-            offset: from the log start offset on; above the log's end it changes nothing.
+        The offset is at least the log start offset; above the log's end only epochs may go. First
+        the truncation is durable, then the list of epochs, when this returns. The flushed offset
+        and the high watermark are at most the offset afterwards.
         """
 
     def restart_at(self, offset: int) -> None:
-        """Remove all bytes and epochs; the log is empty and starts at an offset then.
+        """Remove all bytes and epochs; the log is empty then, and starts at an offset.
 
-        A crash in the midst of it leaves an empty log or one that counts as unclean.
+        A crash in between leaves an empty log, or one that counts as unclean.
         """
 
     def advance_high_watermark(self, offset: int) -> None:
-        """Make messages visible up to an offset: above the present one, at most the log's end."""
+        """Make messages visible up to an offset above the present one, at most the log's end."""

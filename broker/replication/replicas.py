@@ -1,7 +1,7 @@
-"""The replicas of a broker, and which orders of controllers they take.
+"""The replicas of a broker, and which pushes of controllers they accept.
 
-Orders can be late or come twice: a controller sends again what got no answer, and a former
-controller may go on for a while. Each order carries what tells that it is over.
+A push can be late or come twice: a controller sends it again if it got no response, and a former
+controller may still be running. Each carries epochs that tell whether it is stale.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ from broker.topic import TopicPartition
 
 
 class Applied(NamedTuple):
-    """What one push did: replicas that changed, and partitions whose order was not carried out.
-
-    A failure is a `StorageError` if the disk refused, an `InvalidRequestError` if the state cannot
-    be: a node in ZooKeeper was edited, or the order is of no controller.
-    """
+    """The replicas that a push changed, and the partitions for which it failed."""
 
     changes: list[tuple[Replica, RoleChange]]
+    # `StorageError`: the disk refused; `InvalidRequestError`: the state is impossible (a node in
+    # ZooKeeper was edited, or no controller sent it)
     failures: list[tuple[TopicPartition, ServerError]]
 
 
@@ -45,17 +43,14 @@ class Replicas:
     """All replicas of one broker.
 
     Args:
-        me: id of this broker.
-        settings: of its replicas.
-        open_log: opens or creates the log of a replica of a partition; a log of another creation
-            is set aside first. May raise `StorageError`.
-        delete_log: deletes the log of a replica.
+        open_log: opens or creates the log of a replica, and sets a log of another creation aside
+            first. May raise `StorageError`.
 
     Attributes:
-        known: the last that controllers have told of each partition, those without a replica on
-            this broker too.
-        unnamed: the last that controllers have told of partitions with a replica here, which the
-            registry does not have any more though they were not deleted: it has lost them.
+        known: the last state of each partition that a controller pushed, also without a replica
+            on this broker.
+        unnamed: the same for partitions with a replica here that the registry has lost: they are
+            not in it any more though they were not deleted.
     """
 
     def __init__(
@@ -87,13 +82,9 @@ class Replicas:
         return self._replicas.get(partition)
 
     def registered(self, broker_epoch: int, registry_id: int = 0) -> None:
-        """Note that this broker has registered; orders for earlier registrations are over.
-
-        Args:
-            broker_epoch: of the registration.
-            registry_id: another one if the registry has lost its data since the last registration.
-                It counts all epochs anew then, and orders of its former controllers are over.
-        """
+        """Note that this broker has registered: orders for earlier registrations are stale."""
+        # The registry has lost its data and counts all epochs anew: its former controllers' orders
+        # are stale.
         if registry_id != self._registry_id:
             self._registry_id = registry_id
             self.controller_epoch += 1
@@ -102,44 +93,29 @@ class Replicas:
         self.broker_epoch = broker_epoch
 
     def check_orders(self, controller_epoch: int, broker_epoch: int) -> None:
-        """Validate that the orders of a controller are not over.
+        """Raise `StaleControllerEpochError` or `StaleBrokerEpochError` for a stale order.
 
-        The errors tell no epochs: with them anybody could give orders.
-
-        Args:
-            controller_epoch: of the controller.
-            broker_epoch: the registration of this broker that the orders are for.
-
-        Raises:
-            StaleControllerEpochError: there is a later controller.
-            StaleBrokerEpochError: the orders are not for the present registration, or this broker
-                has not registered since it started, so that they can only be for its former run. A
-                controller can know of a registration before this broker does: it tries again.
+        `broker_epoch` is the registration of this broker that the order is for. The errors tell no
+        epochs: with them any client could give orders.
         """
         if controller_epoch < self.controller_epoch:
             raise StaleControllerEpochError(
                 f"orders for broker {self._me} of a former controller: there is a later one"
             )
+        # Before this broker has registered, orders can only be for its former run. A controller can
+        # know of a registration before this broker does: it tries again.
         if broker_epoch != self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
             raise StaleBrokerEpochError(
                 f"orders for broker {self._me} that are not for its present registration"
             )
 
     def note_brokers(self, brokers: Iterable[LiveBroker]) -> None:
-        """Note the registrations of brokers that a controller tells.
-
-        An earlier one, of a push that was late, changes nothing.
-        """
+        """Note the registrations that a push announces; those of a late push change nothing."""
         for one in brokers:
             self._broker_epochs[one.id] = max(one.epoch, self._broker_epochs.get(one.id, one.epoch))
 
     def check_follower(self, broker_id: int, broker_epoch: int) -> None:
-        """Validate that a follower fetches under the registration that a controller has told.
-
-        Raises:
-            StaleBrokerEpochError: it has registered again since.
-            UnknownEpochError: this broker has yet to hear of that registration.
-        """
+        """Raise unless a follower fetches under the registration that a controller announced."""
         told_epoch = self._broker_epochs.get(broker_id)
         if told_epoch is None or broker_epoch > told_epoch:
             raise UnknownEpochError(
@@ -160,21 +136,15 @@ class Replicas:
         *,
         is_full: bool,
     ) -> Applied:
-        """Carry out the orders of a controller.
+        """Carry out a controller's push, or raise like `check_orders` before anything was done.
 
-        Several threads may push at once what one controller orders about different partitions.
+        Several threads may apply pushes of one controller about different partitions at once.
+        Partitions without a replica here are only noted. `stopped` takes effect after `partitions`.
 
         Args:
-            controller_epoch: of the controller.
-            broker_epoch: as for `check_orders`.
-            partitions: that changed, with their states; those of other brokers are skipped.
-            stopped: replicas to stop, after the others.
-            is_full: all partitions of the cluster are named: a replica of any other is stopped,
-                its log stays. Only the first such push of a controller to a registration counts,
-                as partitions may have been made since.
-
-        Raises:
-            StaleControllerEpochError, StaleBrokerEpochError: they are over; nothing was done.
+            is_full: `partitions` names all of the cluster: replicas of others are stopped, and
+                their logs stay. Only the first full push of a controller to a registration counts,
+                as partitions may have been created since.
         """
         self.check_orders(controller_epoch, broker_epoch)
         self.controller_epoch = controller_epoch
@@ -201,10 +171,10 @@ class Replicas:
         return applied
 
     def note(self, info: ReplicatedPartition) -> bool:
-        """Take note of what a controller tells of a partition, with or without a replica here.
+        """Note a controller's state of a partition, with or without a replica here.
 
         Returns:
-            Whether it is news; not if it is of a deleted topic, or older than what is known.
+            False if it is of a deleted topic, or older than the known one.
         """
         known = self.known.get(info.partition)
         if self._deleted.get((info.partition, info.creation_id)) == LAST_EPOCH:
@@ -239,9 +209,9 @@ class Replicas:
         applied.changes.append((replica, change))
 
     def _note_deleted(self, partition: TopicPartition, creation_id: str, epoch: int) -> None:
-        """Refuse late orders for what is deleted; a later leader epoch can make it a replica again.
+        """Refuse late orders for a deleted replica; a later leader epoch can create it again.
 
-        A topic that is deleted, or gives way to one of its name, has no later epoch.
+        A deleted topic, or one replaced by another creation, has no later epoch than `LAST_EPOCH`.
         """
         key = (partition, creation_id)
         self._deleted[key] = max(epoch, self._deleted.get(key, -1))
@@ -265,11 +235,7 @@ class Replicas:
 
 
 def _validate_state(info: ReplicatedPartition) -> None:
-    """Validate what a leader and a follower rely on.
-
-    Raises:
-        InvalidRequestError: the state cannot be.
-    """
+    # all that `Leader` and `Follower` rely on
     leader, leader_epoch, isr, _ = info.state
     members = set(isr)
     if (
