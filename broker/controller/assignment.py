@@ -20,18 +20,12 @@ def validate_target(
     present_count: int,
     min_isr: int,
 ) -> None:
-    """Validate the replicas that a partition is to have in the place of others.
+    """Raise `InvalidRequestError` for replicas that a partition cannot be moved to.
 
     Args:
-        partition: which one.
         target: broker ids, the preferred leader first.
         live: the brokers that may get replicas.
-        present_count: how many replicas it has.
-        min_isr: the fewest in-sync replicas with which messages are committed.
-
-    Raises:
-        InvalidRequestError: they are none, name a broker twice or one that is not live, or become
-            fewer than must be in sync.
+        present_count: how many replicas the partition has.
     """
     if not target or len(set(target)) < len(target):
         raise InvalidRequestError(
@@ -60,27 +54,19 @@ def place_partitions(
     """Spread new partitions of a topic, and their replicas, over brokers and racks.
 
     The first replica of each is its home and preferred leader; homes go round the brokers. The
-    other replicas are shifted by one more with each round, so that the load of a broker that fails
+    other replicas are shifted by one more with each round, so that the load of a failed broker
     spreads over all others. No two replicas are in one rack while another rack has none; racks
     count only if every broker names its own.
 
     Args:
-        topic: its name.
-        partition_count: how many partitions to add: 1 or more, at most `MAX_PARTITIONS` with those
-            there are.
+        partition_count: how many partitions to add.
         replication_factor: replicas of each, the home included.
-        brokers: those that may get replicas.
         start: the broker of the first partition, as a position in the order of brokers; larger
             numbers go round.
-        existing: partitions the topic has; new ones get indexes above theirs.
+        existing: partitions of the topic; new ones get indexes above theirs.
 
     Returns:
         The broker ids of each new partition, home first.
-
-    Raises:
-        InvalidRequestError: no partitions are asked for, or more than a topic can have.
-        InvalidTopicError: the name with the number of a partition is too long for a directory.
-        InvalidReplicationFactorError: there are fewer brokers than replicas asked for, or none.
     """
     existing = tuple(existing)
     if partition_count < 1:
@@ -110,6 +96,7 @@ def place_partitions(
         replicas = _choose(home, candidates, racks, replication_factor)
         placed[TopicPartition(topic, home, next_index[home])] = replicas
         next_index[home] += 1
+    # raises InvalidTopicError if the name with the partition's number is too long for a directory
     log_directory_name(topic, max(next_index.values()) - 1)
     return placed
 
@@ -117,13 +104,7 @@ def place_partitions(
 def place_replicas(
     partitions: Iterable[TopicPartition], replication_factor: int, brokers: Sequence[LiveBroker]
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the replicas for partitions that exist at their homes only; see `place_partitions`.
-
-    Args:
-        partitions: their homes are among the brokers.
-        replication_factor: replicas of each, at most one on each broker.
-        brokers: those that may get replicas.
-    """
+    """Return the replicas for partitions that exist at their homes only; see `place_partitions`."""
     racks = _racks(brokers)
     order = _alternate_racks(brokers, racks)
     return {
@@ -158,7 +139,7 @@ def _alternate_racks(brokers: Sequence[LiveBroker], racks: dict[int, str]) -> li
 def _followers(
     order: Sequence[int], racks: dict[int, str], first: int, *, shift: int
 ) -> Iterator[int]:
-    """Yield the other brokers in the order in which they are asked to hold a replica."""
+    """Yield the other brokers in the order in which they are preferred for a replica."""
     others = len(order) - 1
     for number in range(others):
         after = (shift * len(set(racks.values())) + number) % others

@@ -1,8 +1,8 @@
 """The controller of a cluster: events in, states in the registry and pushes to brokers out.
 
-Knows every replicated partition and every live broker. Each event is handled to its end before
-the next: what it decides is written to the registry first, and is in `take_pushes` afterwards.
-Reads no clock and does no I/O but through its `Store`, so that a simulation can drive it.
+It knows every replicated partition and every live broker. Each event is handled to its end before
+the next: a decision is first written to the registry, then added to `take_pushes`. It reads no
+clock and does no I/O but through its `Store`, so that a simulation can drive it.
 
 Source: Kafka 0.8 `KafkaController`, `PartitionStateMachine`, `ReplicaStateMachine`, with the
 repairs of later versions: broker epochs, one writer of in-sync replicas, fenced writes.
@@ -64,86 +64,52 @@ _MAX_ROUNDS = 10
 
 
 class Push(NamedTuple):
-    """What a broker is told: who leads what.
+    """The states and orders that a broker gets; `stopped` takes effect after `partitions`."""
 
-    Attributes:
-        broker_epoch: of the registration of the broker that it is for.
-        is_full: `partitions` has all there are; those not named are no more. Never while there
-            are topics that cannot be read.
-        brokers: all that are registered.
-        partitions: those that have changed.
-        stopped: replicas of the broker that are to stop; takes effect after `partitions`.
-        throttle_bytes_per_s: how much the broker may copy to replicas that are being added; 0 for
-            no limit.
-    """
-
-    broker_epoch: int
+    broker_epoch: int  # of the registration of the broker that it is for
+    # `partitions` is complete: others do not exist. Never while a topic cannot be read.
     is_full: bool
-    brokers: tuple[LiveBroker, ...]
+    brokers: tuple[LiveBroker, ...]  # all that are registered
     partitions: tuple[ReplicatedPartition, ...]
     stopped: tuple[StoppedReplica, ...]
-    throttle_bytes_per_s: int
+    throttle_bytes_per_s: int  # for copies to replicas that are being added; 0: no limit
 
 
 class StateChange(NamedTuple):
-    """A decision that was written, for the log of state changes.
-
-    Attributes:
-        partition: which one.
-        state: the new one.
-        version: of the node that holds it.
-        reason: a few words for people.
-        is_unclean: whether the leader was not in sync: committed messages may be lost.
-        is_election: whether a broker leads now that did not, of a partition that is not new.
-    """
+    """A decision that was written, for the log of state changes."""
 
     partition: TopicPartition
     state: PartitionState
-    version: int
+    version: int  # of the node that holds the state
     reason: str
-    is_unclean: bool
-    is_election: bool
+    is_unclean: bool  # the leader was not in sync: committed messages may be lost
+    is_election: bool  # a partition that is not new has another leader now
 
 
 class ControllerCounts(NamedTuple):
-    """Numbers for monitoring.
+    """Numbers for monitoring."""
 
-    Attributes:
-        offline: partitions without a leader.
-        away: partitions that another than the preferred replica leads.
-        unclean_elections: of this term: replicas that led without being in sync.
-        deletions: topics that are deleted, and some broker may still have a log of.
-    """
-
-    offline: int
-    away: int
-    unclean_elections: int
-    deletions: int
+    offline: int  # partitions without a leader
+    away: int  # partitions that another than the preferred replica leads
+    unclean_elections: int  # of this term: replicas that led without being in sync
+    deletions: int  # topics being deleted, of which a broker may still have a log
 
 
 class ControllerSettings(NamedTuple):
-    """What holds for topics that have no setting of their own.
+    """Defaults for topics that have no setting of their own."""
 
-    Attributes:
-        min_isr: the fewest in-sync replicas with which messages are committed, 1 or more.
-        allows_unclean: whether a replica that is not in sync may lead if no other is live.
-    """
-
-    min_isr: int = 1
-    allows_unclean: bool = False
+    min_isr: int = 1  # the fewest in-sync replicas with which messages are committed
+    allows_unclean: bool = False  # a replica that is not in sync may lead if no other is live
 
 
 class Controller:
     """One term of office of one broker.
 
-    A method that raises anything but a `ServerError` has left the controller's knowledge behind
-    the registry: it is to be replaced by a new one, loaded again.
+    After any error but a `ServerError` the controller's knowledge is behind the registry: replace
+    it by a new controller and load that.
 
     Args:
-        me: id of the broker that is the controller.
         epoch: of this term, higher than those of all before.
-        store: where states are kept.
-        settings: defaults of topics.
     """
 
     def __init__(
@@ -151,8 +117,7 @@ class Controller:
     ) -> None:
         self.me = me
         self.epoch = epoch
-        self.unclean_election_count = 0
-        """How often a replica that was not in sync became leader in this term."""
+        self.unclean_election_count = 0  # of replicas not in sync, in this term
         self._store = store
         self._defaults = settings or ControllerSettings()
         self._brokers: dict[int, LiveBroker] = {}
@@ -161,7 +126,7 @@ class Controller:
         self._states: dict[TopicPartition, StoredState] = {}
         self._settings: dict[str, Mapping[str, str]] = {}
         self._reassignments: dict[TopicPartition, Reassignment] = {}
-        self._throttle_bytes_per_s = 0  # of all changes of replicas together, on each broker
+        self._throttle_bytes_per_s = 0  # for all reassignments together, on each broker
         self._unreadable: Mapping[str, UnreadableTopic] = {}
         self._unreadable_reassignments: dict[TopicPartition, Reassignment] = {}
         self._deletions: dict[str, set[int]] = {}  # the brokers that still may have a log
@@ -169,11 +134,11 @@ class Controller:
         self._lost = LostPartitions()
         self._unpushed: dict[TopicPartition, None] = {}  # in the order of the decisions
         self._without_full_push: set[int] = set()
-        self._tells_all = False  # of other brokers, or of the throttle
+        self._tells_all = False  # brokers or the throttle have changed
         self._stops: dict[int, list[StoppedReplica]] = {}
         self._changes: list[StateChange] = []
 
-    # What there is.
+    # State.
 
     @property
     def brokers(self) -> tuple[LiveBroker, ...]:
@@ -187,9 +152,9 @@ class Controller:
 
     @property
     def unreadable(self) -> Mapping[str, UnreadableTopic]:
-        """Return the topics that this controller leaves alone, by name.
+        """Return the topics, by name, that this controller leaves as they are.
 
-        Their brokers go on as they are. To take one in once it can be read takes a new controller.
+        Only a new controller includes a topic once it can be read.
         """
         return self._unreadable
 
@@ -200,7 +165,7 @@ class Controller:
                 yield self._described(partition)
 
     def counts(self) -> ControllerCounts:
-        """Return what there is to worry about; other threads may ask, too."""
+        """Return numbers for monitoring; any thread."""
         states = list(self._states.items())  # one step of the interpreter: no change intervenes
         offline = away = 0
         for partition, (state, _) in states:
@@ -213,7 +178,7 @@ class Controller:
 
     @property
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Return the changes of replicas that are under way."""
+        """Return the reassignments under way."""
         return self._reassignments
 
     @property
@@ -253,14 +218,14 @@ class Controller:
     def _eligible(self) -> set[int]:
         return self._brokers.keys() - self._shutting_down
 
-    # What goes out.
+    # Pushes.
 
     def take_pushes(self) -> dict[int, Push]:
-        """Return what brokers are to be told since the last call, by broker id.
+        """Return the pushes for changes since the last call, by broker id.
 
-        The first push after a broker has registered, or this controller has taken office, names
-        all partitions. It is full unless some topics cannot be read: a broker stops what a full
-        push does not name.
+        The first push after a broker has registered, or this controller has taken office, names all
+        partitions. It is full unless some topics cannot be read: a broker stops replicas that a
+        full push does not name.
         """
         changed = [
             self._described(one)
@@ -312,16 +277,11 @@ class Controller:
         *,
         confirmed: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> None:
-        """Write new states; where a node was changed by others, decide again from what it holds.
+        """Write new states; where another writer changed a node, decide again from its content.
 
         Args:
-            partitions: those it may concern, all with a state.
             decision: returns the state a partition is to have, the same one if it may stay.
-            reason: a few words for people.
-            confirmed: versions that are to be replaced by later ones even if the state stays.
-
-        Raises:
-            RegistryConflictError: nodes keep changing, or their parents are gone.
+            confirmed: versions to replace by later ones even if the state stays.
         """
         waiting = [one for one in partitions if one in self._states]
         for _ in range(_MAX_ROUNDS):
@@ -341,7 +301,7 @@ class Controller:
         raise RegistryConflictError(f"the state of {waiting[0]} keeps being changed by others")
 
     def _write(self, writes: list[StateWrite], reason: str) -> list[TopicPartition]:
-        """Write states, elections first; return the partitions where the node was another."""
+        """Write states, elections first; return the partitions whose nodes had another version."""
         if not writes:
             return []
         writes.sort(key=lambda one: not self._changes_leader(one))
@@ -384,16 +344,16 @@ class Controller:
         self._advance_reassignments()
 
     def _start_new(self) -> None:
-        """Give partitions that have no state their first one, where a replica is live."""
         eligible = self._eligible()
         writes = []
         for partition in self._all_partitions():
             if partition not in self._states:
                 assignment = self._topics[partition.topic]
                 replicas = assignment.replicas[partition]
-                if partition.home in assignment.kept:  # which has messages that others lack
+                if partition.home in assignment.kept:  # its log has messages that others lack
                     replicas = (partition.home,)
                 live = tuple(one for one in replicas if one in eligible)
+                # a partition without a live replica gets its first state once one is live
                 if live:
                     state = PartitionState(live[0], 0, live, self.epoch)
                     writes.append(StateWrite(partition, state, None))
@@ -404,7 +364,7 @@ class Controller:
     def _settled(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
         """Return the state of a partition without dead brokers among its leader and ISR.
 
-        Leaving the in-sync replicas keeps the leader epoch: the leader, until it hears of it,
+        Leaving the in-sync replicas keeps the leader epoch: until the leader hears of it, it only
         waits for more replicas than it must.
         """
         replicas = self._topics[partition.topic].replicas[partition]
@@ -416,7 +376,7 @@ class Controller:
         election = elect_offline(replicas, state.isr, eligible, is_unclean=allows_unclean)
         if election is not None:
             return _led_by(state, election.leader, election.isr)
-        # whoever was in sync may lead again once it is back
+        # in-sync replicas may lead again once they are back
         return state if state.leader == NO_LEADER else _led_by(state, NO_LEADER, state.isr)
 
     def _distrust(self, unclean: Collection[int]) -> None:
@@ -426,12 +386,12 @@ class Controller:
             isr = tuple(one for one in state.isr if one not in unclean)
             if len(isr) == len(state.isr):
                 return state
-            if not isr:  # one of them is as good as another
+            if not isr:  # all of them may have lost messages: keep the first
                 replicas = self._topics[partition.topic].replicas[partition]
                 isr = tuple(one for one in replicas if one in state.isr)[:1] or state.isr[:1]
             if state.leader not in unclean:
                 return state._replace(isr=isr)
-            # also where it goes on as the leader: its log may end before offsets that it gave out
+            # a new epoch even if it stays leader: its log may end before offsets that it gave out
             election = elect_offline(isr, isr, self._eligible(), is_unclean=False)
             return _led_by(state, election.leader if election else NO_LEADER, isr)
 
@@ -440,12 +400,7 @@ class Controller:
     # Events.
 
     def load(self, snapshot: ClusterSnapshot) -> None:
-        """Take office: know all there is, and bring partitions to their best state.
-
-        Raises:
-            ControllerFencedError: another broker became the controller.
-            RegistryUnreachableError: no response came in time.
-        """
+        """Take office: take over the registry's data, and bring partitions to their best state."""
         self._brokers = {one.id: one for one in snapshot.brokers}
         self._topics = {one.topic: one for one in snapshot.topics}
         self._unreadable = dict(snapshot.unreadable)
@@ -481,10 +436,7 @@ class Controller:
         return self._topics[topic].replicas if topic in self._topics else {}
 
     def brokers_changed(self, brokers: Iterable[LiveBroker]) -> None:
-        """Take note of the brokers that are registered now.
-
-        One with another epoch than before has failed and started since.
-        """
+        """Note the registered brokers; one with another epoch has failed and restarted."""
         now = {one.id: one for one in brokers}
         before = self._brokers
         survivors = {
@@ -518,19 +470,14 @@ class Controller:
     def change_isr(
         self, broker_id: int, broker_epoch: int, changes: Sequence[IsrChange]
     ) -> list[IsrDecision]:
-        """Change in-sync replicas as their leader asks.
+        """Change in-sync replicas as the leader, a broker under its `broker_epoch`, proposes.
 
-        One that leaves itself out resigns, as its log has failed: another member leads from then
-        on, if one is live.
-
-        Args:
-            broker_id: of the leader.
-            broker_epoch: of its registration.
-            changes: what it wants for each partition.
+        A leader that leaves itself out resigns, as its log has failed: another live member leads
+        then, if there is one.
 
         Returns:
-            One decision for each: with an error, nothing was changed. A broker that is not
-            registered under that epoch is not told what is decided.
+            One decision for each change; one with an error changed nothing. A broker that is not
+            registered under that epoch gets no states.
         """
         refusals: list[ServerError | None] = []
         accepted: dict[TopicPartition, IsrChange] = {}
@@ -543,7 +490,7 @@ class Controller:
         def changed(partition: TopicPartition, state: PartitionState) -> PartitionState:
             change = accepted[partition]
             if self._states[partition].version != change.version:
-                return state  # the leader decides again from what it is told
+                return state  # the leader decides again from the state it is told
             wanted = {member.broker_id for member in change.isr}
             replicas = self._topics[partition.topic].replicas[partition]
             isr = tuple(one for one in replicas if one in wanted)
@@ -552,7 +499,7 @@ class Controller:
             election = elect_offline(replicas, isr, self._eligible(), is_unclean=False)
             return _led_by(state, election.leader, election.isr) if election else state
 
-        # A leader asks for the members there are when it cannot know whether it asked for others.
+        # A leader proposes the present members if the outcome of its last proposal is unknown.
         versions = {one.partition: one.version for one in accepted.values()}
         self._decide(accepted, changed, f"asked by leader {broker_id}", confirmed=versions)
         self._advance_reassignments()
@@ -583,11 +530,11 @@ class Controller:
         if (state.leader, state.leader_epoch) != (broker_id, change.leader_epoch):
             return FencedEpochError(f"broker {broker_id} does not lead {partition} in that epoch")
         if version != change.version:
-            return None  # answered with the present state
+            return None  # the response has the present state
         members = {member.broker_id for member in change.isr}
         allowed = set(self._topics[partition.topic].replicas[partition])
         if broker_id not in members:
-            allowed = set(state.isr)  # those that have all that is committed
+            allowed = set(state.isr)  # they have all committed messages
         if not members or not members <= allowed:
             return InvalidRequestError(
                 f"in-sync replicas {sorted(members)} of {partition} are none, or have a broker "
@@ -609,10 +556,7 @@ class Controller:
     def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> ShutdownProgress:
         """Move leaderships away from a broker, and take it out of in-sync replicas.
 
-        From now on it gets no leadership, until its registration is gone. Can be repeated.
-
-        Raises:
-            StaleBrokerEpochError: the broker is not registered with this epoch.
+        It gets no leadership until its registration is gone. Can be repeated.
         """
         if not self._is_registered(broker_id, broker_epoch):
             raise _not_registered(broker_id)
@@ -655,7 +599,7 @@ class Controller:
         return self._states[partition].state.leader
 
     def settings_changed(self, settings: Mapping[str, Mapping[str, str]]) -> None:
-        """Take note of the settings of topics, all of them."""
+        """Note the settings of all topics."""
         changed = [
             one for one in self._topics if settings.get(one, {}) != self._settings.get(one, {})
         ]
@@ -680,19 +624,8 @@ class Controller:
         """Create a topic whose partitions are spread over the brokers.
 
         Args:
-            topic: its name.
-            partition_count: 1 or more.
-            replication_factor: replicas of each partition, 1 to the number of live brokers.
-            settings: of the topic, as text.
             creation_id: not used by any topic before.
             start: any number; which broker gets the first partition follows from it.
-
-        Raises:
-            InvalidTopicError: the name is not allowed, or too long.
-            TopicExistsError: there is a replicated topic of this name, one is being deleted, or
-                brokers have logs of one that the registry has lost.
-            InvalidReplicationFactorError: there are too few live brokers.
-            InvalidRequestError: the number of partitions or a setting is out of range.
         """
         validate_topic_name(topic)
         self._validate_absent(topic)
@@ -717,21 +650,7 @@ class Controller:
 
         The log at the home of a partition has all its messages: the home leads, and alone is in
         sync until others have copied it. To clients it stays the same topic: `kept` has the
-        creations that they know.
-
-        Args:
-            topic: its name.
-            partitions: all that it has.
-            replication_factor: replicas of each partition, the home included.
-            kept: by home broker.
-            settings: of the topic, as text.
-            creation_id: not used by any topic before.
-
-        Raises:
-            TopicExistsError: the topic has replicas.
-            InvalidReplicationFactorError: there are too few live brokers.
-            InvalidRequestError: a home is not live, or is shutting down, or a setting is out of
-                range.
+        creations that they know, by home broker.
         """
         self._validate_absent(topic)
         brokers = self._brokers_for_new(topic, replication_factor)
@@ -769,20 +688,7 @@ class Controller:
     def add_partitions(
         self, topic: str, partition_count: int, *, start: int
     ) -> list[ReplicatedPartition]:
-        """Add partitions to a topic, with as many replicas as its others have.
-
-        Args:
-            topic: its name.
-            partition_count: how many to add, 1 or more.
-            start: as for `create_topic`.
-
-        Raises:
-            UnknownTopicError: there is no such replicated topic.
-            TopicExistsError: brokers have logs of more partitions than ZooKeeper knows.
-            InvalidTopicError: the name is too long for the directories of so many partitions.
-            InvalidReplicationFactorError: there are too few live brokers.
-            InvalidRequestError: the number is out of range.
-        """
+        """Add partitions to a topic, with as many replicas as its others have."""
         assignment = self._assignment(topic)
         self._raise_if_lost(topic)
         factor = min(len(self._settled_replicas(one)) for one in assignment.replicas)
@@ -797,7 +703,7 @@ class Controller:
         return [self._described(one) for one in added]
 
     def _raise_if_lost(self, topic: str) -> None:
-        """Refuse what would give names of partitions to new ones that brokers have logs of."""
+        """Refuse to give new partitions the names of lost ones that brokers still have logs of."""
         if self._lost.has_topic(topic):
             raise TopicExistsError(
                 f"brokers have logs of a topic '{topic}' that ZooKeeper has lost: `pylogctl "
@@ -807,14 +713,9 @@ class Controller:
     def told_unknown(
         self, broker_id: int, broker_epoch: int, found: Iterable[UnknownReplica]
     ) -> None:
-        """Take note of replicas that a broker has logs of and this controller does not know.
+        """Note all replicas that a broker has logs of and this controller does not know.
 
-        What is certain to be lost, not deleted, is written back at once.
-
-        Args:
-            broker_id: which broker.
-            broker_epoch: of the registration in which it has told so.
-            found: all that it has.
+        Those that are certain to be lost, not deleted, are restored at once.
         """
         if not self._is_registered(broker_id, broker_epoch):
             return
@@ -830,15 +731,10 @@ class Controller:
                 self.restore(records)
 
     def restore(self, records: Sequence[ReplicaRecord]) -> list[ReplicatedPartition]:
-        """Put partitions of one topic back that the registry has lost, and brokers have logs of.
+        """Put partitions of one topic back that the registry has lost and brokers have logs of.
 
-        Args:
-            records: what their states are to be, in higher leader epochs than any log has; the
-                settings are those of the topic.
-
-        Raises:
-            TopicExistsError: there is another topic of this name, or one of the partitions.
-            InvalidRequestError: a state cannot be, or its leader has told of no log.
+        The records have the new states, in higher leader epochs than any log has, and the topic's
+        settings.
         """
         topic, creation_id = records[0].partition.topic, records[0].creation_id
         known = self._topics.get(topic, TopicAssignment(topic, creation_id, {}, version=-1))
@@ -868,10 +764,8 @@ class Controller:
     def _brokers_for_new(self, topic: str, factor: int) -> list[LiveBroker]:
         """Return the brokers that new partitions may be placed on.
 
-        One that all replicas are being moved away from is about to be taken away.
-
-        Raises:
-            InvalidReplicationFactorError: there would be enough with those that are left.
+        A broker that all replicas are being moved away from is about to be removed, so it gets
+        none.
         """
         kept: set[int] = set()
         for partition in self._all_partitions():
@@ -891,7 +785,7 @@ class Controller:
         return [self._brokers[one] for one in sorted(eligible - left)]
 
     def _settled_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
-        """Return the replicas of a partition, those before a change that is under way."""
+        """Return the replicas of a partition, those before a reassignment that is under way."""
         change = self._reassignments.get(partition)
         return change.original if change else self._topics[partition.topic].replicas[partition]
 
@@ -906,14 +800,11 @@ class Controller:
         return self._topics[topic]
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic with all its logs; those of brokers that are away once they are back.
+        """Delete a topic with all its logs; brokers that are away delete theirs when they are back.
 
-        It is gone once all live brokers have deleted their logs. One whose states cannot be read
-        can be deleted too, and of one that the registry has lost the logs of live brokers.
-
-        Raises:
-            UnknownTopicError: there is no such replicated topic.
-            InvalidRequestError: which brokers have it cannot be read.
+        It is gone once all live brokers have deleted their logs. A topic whose states cannot be
+        read can be deleted if its brokers can be read; of one that the registry has lost, the logs
+        of live brokers.
         """
         if topic not in {**self._topics, **self._unreadable} and self._lost.has_topic(topic):
             self._stop_lost(topic)
@@ -926,13 +817,13 @@ class Controller:
             self._unreadable = {t: one for t, one in self._unreadable.items() if t != topic}
             aside = self._unreadable_reassignments
             self._unreadable_reassignments = {p: c for p, c in aside.items() if p.topic != topic}
-            if not self._unreadable:  # brokers wait for a push that is full
+            if not self._unreadable:  # brokers wait for a full push
                 self._without_full_push = set(self._brokers)
         self._begin_stops(topic)
         self._finish_deletions()
 
     def _begin_stops(self, topic: str) -> None:
-        # also where a former controller began: a later topic of the name must not inherit them
+        # also if a former controller began: a later topic of the name must not inherit them
         changes = {p: one for p, one in self._reassignments.items() if p.topic != topic}
         if len(changes) < len(self._reassignments):
             self._write_reassignments(changes)
@@ -947,7 +838,7 @@ class Controller:
             self._order_stop(broker_id, order)
 
     def _stop_deleted(self, broker_ids: Collection[int]) -> None:
-        """Have brokers that are back delete what they have of topics that are no more."""
+        """Have brokers that are back delete their logs of deleted topics."""
         for deleted in self._deleted.values():
             for broker_id in deleted.brokers & set(broker_ids):
                 for partition in deleted.partitions:
@@ -959,7 +850,7 @@ class Controller:
             self._stop(broker_id, partition, LAST_EPOCH, deletes=True)
 
     def delivered(self, broker_id: int, push: Push) -> None:
-        """Take note that a broker has carried out a push."""
+        """Note that a broker has carried out a push."""
         ids = {one.creation_id for one in push.stopped if one.leader_epoch == LAST_EPOCH}
         for topic, waiting in self._deletions.items():
             if self._topics[topic].creation_id in ids:
@@ -1026,12 +917,9 @@ class Controller:
         return outcome
 
     def balance_leaders(self, max_percentage: int) -> None:
-        """Give leaderships back to the preferred replicas of brokers that lack too many.
+        """Move leaderships back to brokers of whose preferred partitions others lead too many.
 
-        Partitions whose replicas are being changed stay as they are.
-
-        Args:
-            max_percentage: how much of what a broker is to lead others may lead.
+        That is more than `max_percentage`. Partitions that are being reassigned are left out.
         """
         preferred: dict[int, list[TopicPartition]] = {}
         for partition in self._all_partitions():
@@ -1046,13 +934,7 @@ class Controller:
         self.elect_preferred(wanted)
 
     def elect_unclean(self, partition: TopicPartition) -> ReplicatedPartition:
-        """Have a replica that is not in sync lead a partition that has no leader.
-
-        Raises:
-            UnknownTopicError: there is no such replicated partition.
-            InvalidRequestError: it has a leader, its topic does not allow it, or no replica is
-                live.
-        """
+        """Let a replica that is not in sync lead a partition that has no leader."""
         self._assignment(partition.topic)
         if partition not in self._states:
             raise UnknownTopicError(f"no replicated partition {partition}")
@@ -1073,21 +955,15 @@ class Controller:
         targets: Mapping[TopicPartition, tuple[int, ...]],
         throttle_bytes_per_s: int | None = None,
     ) -> None:
-        """Begin to move partitions to other replicas.
+        """Begin to move partitions to other replicas; a refusal changes nothing.
 
         The new replicas are added, and the old ones removed once all new ones are in sync. A
-        change that is under way already goes to the new target.
+        reassignment that is under way continues to the new target.
 
         Args:
             targets: the replicas each partition is to have, the preferred leader first.
-            throttle_bytes_per_s: how much each broker may copy, for these changes and those under
-                way together, until they have ended; 0 for no limit, None to leave it as it is.
-
-        Raises:
-            UnknownTopicError: a partition does not exist.
-            InvalidRequestError: a list of replicas is empty, names a broker twice, or one that is
-                not live, or is shorter than `min.insync.replicas`; or the throttle is negative.
-                Nothing is changed then.
+            throttle_bytes_per_s: how much each broker may copy, for all reassignments under way
+                together, until they have ended; 0 for no limit, None to leave it unchanged.
         """
         for partition, target in targets.items():
             self._validate_target(partition, target)
@@ -1101,7 +977,7 @@ class Controller:
         changes = dict(self._reassignments)
         for partition, target in targets.items():
             replicas = self._topics[partition.topic].replicas[partition]
-            # one with all its replicas that still copy has not ended
+            # a change stays under way while one of its replicas still copies
             if partition in changes or target != replicas:
                 changes[partition] = Reassignment(self._settled_replicas(partition), target)
         self._write_reassignments(changes)
@@ -1115,12 +991,7 @@ class Controller:
         validate_target(partition, target, self._eligible(), present_count, min_isr)
 
     def cancel_reassignment(self, partition: TopicPartition) -> None:
-        """Give a partition the replicas back that it had before a change that is under way.
-
-        Raises:
-            UnknownTopicError: no change of its replicas is under way.
-            InvalidRequestError: none of the replicas it had is in sync.
-        """
+        """Return a partition to the replicas it had before the reassignment under way."""
         change = self._reassignments.get(partition)
         if change is None:
             raise UnknownTopicError(f"no change of the replicas of {partition} is under way")
@@ -1131,7 +1002,7 @@ class Controller:
         self._complete_reassignment(partition, change.original)
 
     def _advance_reassignments(self) -> None:
-        """Take the next step of each change of replicas that can be taken."""
+        """Take the next possible step of each reassignment."""
         for partition, change in list(self._reassignments.items()):
             if partition not in self._states:
                 continue
@@ -1144,7 +1015,7 @@ class Controller:
                 self._complete_reassignment(partition, change.target)
 
     def _complete_reassignment(self, partition: TopicPartition, target: tuple[int, ...]) -> None:
-        """Remove the replicas that are not wanted; the record of the change goes last."""
+        """Remove the replicas not in the target; the record of the reassignment goes last."""
         removed = set(self._topics[partition.topic].replicas[partition]) - set(target)
 
         def reduced(_: TopicPartition, state: PartitionState) -> PartitionState:
@@ -1164,7 +1035,7 @@ class Controller:
             self._stop(broker_id, partition, epoch, deletes=True)
 
     def _write_reassignments(self, changes: dict[TopicPartition, Reassignment]) -> None:
-        """Replace the record, but for topics that cannot be read; the last end the throttle."""
+        """Replace the record but for unreadable topics; with the last entry the throttle ends."""
         recorded = {**self._unreadable_reassignments, **changes}
         if not recorded:
             self._tells_all |= self._throttle_bytes_per_s != 0
@@ -1186,7 +1057,6 @@ def _not_registered(broker_id: int) -> StaleBrokerEpochError:
 
 
 def _led_by(state: PartitionState, leader: int, isr: tuple[int, ...]) -> PartitionState:
-    """Return the state of the next leader epoch."""
     return state._replace(leader=leader, leader_epoch=state.leader_epoch + 1, isr=isr)
 
 
@@ -1195,7 +1065,7 @@ def _in_next_epoch(_: TopicPartition, state: PartitionState) -> PartitionState:
 
 
 def _never_older(stored: StoredState, known: StoredState | None) -> StoredState:
-    """Return a state as it was found, but in no lower leader epoch than known: it was edited."""
+    """Return a stored state, but in no lower leader epoch than known: its node was edited."""
     if known is None or stored.state.leader_epoch >= known.state.leader_epoch:
         return stored
     return stored._replace(state=stored.state._replace(leader_epoch=known.state.leader_epoch))

@@ -10,32 +10,21 @@ from typing import NamedTuple
 
 
 class Election(NamedTuple):
-    """The outcome of an election.
-
-    Attributes:
-        leader: a broker id.
-        isr: the in-sync replicas from now on.
-        is_unclean: whether the leader was not in sync, so that committed messages may be lost.
-    """
+    """The outcome of an election."""
 
     leader: int
-    isr: tuple[int, ...]
-    is_unclean: bool = False
+    isr: tuple[int, ...]  # the in-sync replicas from now on
+    is_unclean: bool = False  # the leader was not in sync: committed messages may be lost
 
 
 def elect_offline(
     replicas: Sequence[int], isr: Collection[int], eligible: Collection[int], *, is_unclean: bool
 ) -> Election | None:
-    """Choose a leader for a partition whose leader is gone.
+    """Choose a leader for a partition whose leader is gone: the first eligible in-sync replica.
 
-    Args:
-        replicas: of the partition, the preferred leader first.
-        isr: the in-sync replicas.
-        eligible: brokers that are live and do not shut down.
-        is_unclean: whether a replica that is not in sync may lead if no other is live.
-
-    Returns:
-        The first live in-sync replica, with all such; None if there is no candidate.
+    The eligible in-sync replicas stay in sync. With `is_unclean`, an eligible replica that is not
+    in sync may lead if none is. `replicas` has the preferred leader first; `eligible` are brokers
+    that are live and do not shut down.
     """
     if election := _first(replicas, isr, eligible):
         return election

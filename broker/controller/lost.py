@@ -12,17 +12,17 @@ from broker.topic import TopicPartition
 
 
 class LostPartitions:
-    """What the live brokers have told of such partitions."""
+    """The partitions that the live brokers have reported as unknown to the registry."""
 
     def __init__(self) -> None:
         self._found: dict[int, dict[TopicPartition, UnknownReplica]] = {}
 
     def told(self, broker_id: int, found: Iterable[UnknownReplica]) -> None:
-        """Note all that a broker has."""
+        """Note all lost partitions that a broker reports."""
         self._found[broker_id] = {one.record.partition: one for one in found}
 
     def forget_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Forget what brokers have told that are gone, or have started again."""
+        """Forget the reports of brokers that are gone or have restarted."""
         for broker_id in broker_ids:
             self._found.pop(broker_id, None)
 
@@ -45,26 +45,21 @@ class LostPartitions:
         return orders
 
     def has_topic(self, topic: str) -> bool:
-        """Return whether a live broker has a log of such a topic."""
+        """Return whether a live broker has a log of a lost topic."""
         return any(one.topic == topic for found in self._found.values() for one in found)
 
     def has_replica(self, broker_id: int, partition: TopicPartition, creation_id: str) -> bool:
-        """Return whether a broker has a log of such a partition, of a creation of its topic."""
+        """Return whether a broker has a log of a lost partition of that creation of its topic."""
         found = self._found.get(broker_id, {}).get(partition)
         return found is not None and found.record.creation_id == creation_id
 
     def certain(self, eligible: Collection[int]) -> list[list[ReplicaRecord]]:
-        """Return the partitions that are certain to be lost, not deleted, in their next states.
+        """Return the partitions of each topic that are certainly lost, in their next states.
 
-        A topic that is deleted is deleted on all its live brokers first. So a partition is lost if
-        each of its last replicas is on a broker that has the log and has run since a controller
-        told it of it. Whether one that was started since has missed a deletion, nobody knows.
-
-        Args:
-            eligible: the brokers that may lead.
-
-        Returns:
-            The partitions of each topic.
+        A deleted topic is deleted on all its live brokers first. So a partition is lost, not
+        deleted, if each of its last replicas is on a broker that has the log and has run since a
+        controller told it of the partition. A broker that was started since may have missed a
+        deletion.
         """
         copies: dict[TopicPartition, dict[int, UnknownReplica]] = {}
         for broker_id, found in self._found.items():
@@ -87,7 +82,7 @@ class LostPartitions:
 
 
 def _in_next_epoch(last: ReplicaRecord, epoch: int, eligible: Collection[int]) -> ReplicaRecord:
-    """Return the state that follows a partition's last one, led as before if that can be."""
+    """Return the state after a partition's last one, with the same leader if that is possible."""
     leader, leader_epoch, isr, _ = last.state
     if leader not in eligible or leader not in isr:
         election = elect_offline(last.replicas, isr, eligible, is_unclean=False)
@@ -97,15 +92,9 @@ def _in_next_epoch(last: ReplicaRecord, epoch: int, eligible: Collection[int]) -
 
 
 def validate_records(records: Sequence[ReplicaRecord], known: TopicAssignment) -> None:
-    """Validate that partitions can be put back into the registry.
+    """Raise unless partitions, one or more, can be put back into the registry.
 
-    Args:
-        records: of the partitions, of which there is at least one.
-        known: the topic with the partitions it has.
-
-    Raises:
-        TopicExistsError: there is another topic of this name, or one of the partitions.
-        InvalidRequestError: they are of several topics, or a state cannot be.
+    `known` is the topic with the partitions that the registry has of it.
     """
     for partition, creation_id, replicas, state, *_ in records:
         if partition.topic != known.topic:

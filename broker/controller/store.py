@@ -1,4 +1,4 @@
-"""What the controller asks of the place where the states of partitions are kept.
+"""The storage of partition states, as the controller uses it.
 
 A broker has ZooKeeper for it (`zk/replicated_topics.py`), the simulation a model.
 """
@@ -27,23 +27,21 @@ class Store(Protocol):
 
     - `ControllerFencedError`: there is a later controller; nothing was written. This one must
       resign.
-    - `RegistryUnreachableError`: some of it may have been written. Whoever calls the controller
+    - `RegistryUnreachableError`: some of it may have been written. The caller of the controller
       makes a new one of the same epoch and loads it, once the registry can be reached.
+    - `RegistryConflictError`, those that create or replace a topic's node: it exists already, has
+      another version, or is gone.
     """
 
     def write_states(self, writes: Sequence[StateWrite]) -> list[StateResult]:
         """Write states, each of them by itself: some may meet another version, others not.
 
-        A node that holds the new state already, at one version more than expected, was written by
-        an attempt whose answer was lost, and counts as written.
+        A node that has the new state already, at the next version, counts as written: by an attempt
+        whose response was lost.
         """
 
     def create_topic(self, assignment: TopicAssignment, settings: Mapping[str, str]) -> None:
-        """Record a new topic and its settings in one step; its partitions have no states yet.
-
-        Raises:
-            RegistryConflictError: there is a replicated topic of this name.
-        """
+        """Record a new topic and its settings in one step; its partitions have no states yet."""
 
     def restore_partitions(
         self,
@@ -53,31 +51,17 @@ class Store(Protocol):
     ) -> TopicAssignment:
         """Record partitions with their states in one step; return the assignment as written.
 
-        Without the states, a later controller would take the partitions for new ones.
-
-        Args:
-            assignment: of the topic, which is created if it does not exist; version -1 for that.
-            settings: of a topic that is created.
-            states: of the partitions that are added to it.
-
-        Raises:
-            RegistryConflictError: the topic's node has another version, exists or is gone.
+        Without the states, a later controller would take the partitions for new ones. A topic that
+        does not exist has version -1: it is created with the settings.
         """
 
     def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
-        """Replace the replicas of a topic; return it with its new version.
-
-        Raises:
-            RegistryConflictError: the topic's node has another version or is gone.
-        """
+        """Replace the replicas of a topic; return it with its new version."""
 
     def write_reassignments(
         self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
     ) -> None:
-        """Record which changes of replicas are under way; replaces the former record.
-
-        With no changes the record is removed, and the throttle with it.
-        """
+        """Replace the record of reassignments; without changes, remove it and the throttle."""
 
     def begin_deletion(self, topic: str) -> None:
         """Record that a topic is being deleted; does nothing if it is recorded."""
