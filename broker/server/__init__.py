@@ -1,1 +1,1 @@
-"""The broker process: one acceptor, N processors, and what they do with requests."""
+"""The broker process: one acceptor, N processors, and the handlers of requests."""

@@ -20,7 +20,7 @@ _BACKLOG = 512
 _MAX_PORT = 65535
 _PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
 _PAUSE_S = 0.1
-"""Before the next attempt when the system is short of descriptors or memory."""
+"""Wait before the next attempt when the system is short of descriptors or memory."""
 
 
 class AddressInUseError(BrokerError):
@@ -28,16 +28,7 @@ class AddressInUseError(BrokerError):
 
 
 def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
-    """Return a listening socket.
-
-    Args:
-        host: an address or name of this machine.
-        port: 0 picks a free one.
-        receive_bytes: SO_RCVBUF of accepted sockets; 0 leaves it to the system.
-
-    Raises:
-        AddressInUseError: another process listens there, or it is no address of this machine.
-    """
+    """Return a listening socket; port 0 picks a free one."""
     if not 0 <= port <= _MAX_PORT:
         raise AddressInUseError(f"cannot listen on {host}:{port}: ports end at {_MAX_PORT}")
     try:
@@ -50,7 +41,7 @@ def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
         raise AddressInUseError(f"cannot listen on {host}:{port}: {reason}") from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if receive_bytes:
+        if receive_bytes:  # 0 leaves SO_RCVBUF to the system
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         listener.bind(address)
         listener.listen(_BACKLOG)
@@ -66,16 +57,7 @@ def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
 
 
 class Acceptor:
-    """Accepts connections and gives them to the processors in turn.
-
-    Args:
-        listener: a listening, non-blocking socket; closed by `stop`.
-        processors: serve the connections.
-        count: the limits on connections.
-        peer_log: logs refused connections.
-        send_bytes: SO_SNDBUF of accepted sockets; 0 leaves it to the system.
-        make_room: closes other files, called when the process is out of descriptors.
-    """
+    """Accepts connections and gives them to the processors in turn; `stop` closes the listener."""
 
     def __init__(
         self,
@@ -91,8 +73,8 @@ class Acceptor:
         self._processors = itertools.cycle(processors)
         self._count = count
         self._peer_log = peer_log
-        self._send_bytes = send_bytes
-        self._make_room = make_room
+        self._send_bytes = send_bytes  # SO_SNDBUF; 0 leaves it to the system
+        self._make_room = make_room  # closes other files when descriptors run out
         self._stopped = threading.Event()
         self._is_short = self._is_logged = False
         self._wake_receiver, self._wake_sender = socket.socketpair()
@@ -140,7 +122,7 @@ class Acceptor:
             self._admit(sock, str(address[0]))
 
     def _pause(self, error: OSError) -> None:
-        """Wait while the system is short of descriptors or memory; log when that lasts."""
+        """Wait while the system is short of descriptors or memory; log it once."""
         if not self._is_logged:
             self._is_logged = True
             hint = "; raise the limit on open files (ulimit -n)" if self._is_short else ""
@@ -158,7 +140,7 @@ class Acceptor:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._send_bytes:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
-        except OSError as error:  # on some systems, if the client has left already
+        except OSError as error:  # on some systems, if the client is already gone
             self._count.leave(address)
             self._peer_log.warn(address, error)
             sock.close()

@@ -1,4 +1,7 @@
-"""Our own requests about the broker and its topics: hello, metadata, offsets, topics, shutdown."""
+"""Our own requests about the broker and its topics: hello, metadata, offsets, topics, shutdown.
+
+Requests that read or change files are handled on a worker thread.
+"""
 
 from __future__ import annotations
 
@@ -68,19 +71,17 @@ from broker.topic import TopicPartition, validate_topic_name
 logger = logging.getLogger(__name__)
 
 _SLICE_S = 0.005
-"""How long a worker lists offsets for one request before it goes on with another."""
+"""How long a worker lists offsets for one request before it takes those of another."""
 SHUTDOWN_DEADLINE_S = 3600.0
 _SHARED_BYTES = 1 << 14
 """Partitions that take more in a metadata response are not copied into it."""
 
 
 class Host(Protocol):
-    """The broker, as far as its handlers see it."""
+    """The broker, as its handlers use it; see `Broker`."""
 
     refuses_appends: bool
-    """Whether the shutdown has reached the step that takes no more messages."""
     changes: StateChangeLog
-    """What the controller decided, and what this broker did about it."""
 
     def hello(self) -> HelloResponse:
         """Return who this broker is."""
@@ -95,20 +96,11 @@ class Host(Protocol):
         """Start the shutdown; with `force`, also end its wait for clients."""
 
     def shutdown_report(self) -> bytes:
-        """Return the steps of the shutdown so far as a JSON array."""
+        """Return the steps of the shutdown taken by now as a JSON array."""
 
 
 class AdminHandler:
-    """Answers requests about the broker, its topics and their offsets.
-
-    Args:
-        host: the broker.
-        logs: where the logs are.
-        replicas: say which partitions with replicas this broker leads.
-        view: what is known of the cluster.
-        clock: for deadlines.
-        workers: run what reads or changes many files.
-    """
+    """Handles requests about the broker, its topics and their offsets, for one thread."""
 
     def __init__(
         self,
@@ -131,7 +123,7 @@ class AdminHandler:
     def list_offsets(
         self, request: ListOffsetsRequest, header: RequestHeader
     ) -> Future[list[Response]]:
-        """List offsets on a worker thread, as that may read part of a segment."""
+        """List offsets; on a worker, as that may read part of a segment."""
         return _Listing(self._workers, request.queries, self._list_offset, header).start()
 
     def _list_offset(self, query: OffsetQuery) -> ListedOffset:
@@ -152,18 +144,14 @@ class AdminHandler:
         return ListedOffset(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
 
     def _end_of_term(self, log: Log, term: int) -> int:
-        """Return where a term ends; of a log that got replicas since, one before that, too."""
+        """Return where a term ends in the log; also a term before the topic got its replicas."""
         if not log.is_replicated:
             return log.end_of_term(term)
         end = self._replicas.leader_of(log.partition).end_of_term(term)
         return end if end >= 0 else log.end_of_term(term)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
-        """Return error and offset of a partition without a log.
-
-        Raises:
-            ServerError: it is offline, or its topic has an illegal name.
-        """
+        """Return error and offset of a partition without a log."""
         validate_topic_name(partition.topic)
         self._logs.validate_not_offline(partition.topic, partition.index)
         if not self._logs.has_topic(partition.topic):
@@ -173,11 +161,7 @@ class AdminHandler:
         return NO_ERROR, 0
 
     def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:
-        """List this broker's topics and the partitions it leads; a topic named twice once.
-
-        Raises:
-            ResponseTooLargeError: there are too many partitions for one response.
-        """
+        """List this broker's topics and the partitions it leads; a topic named twice once."""
         asked = dict.fromkeys(self._logs.topics() if request.topics is None else request.topics)
         address = self._host.address()
         cluster_id = self._host.hello().cluster_id
@@ -208,13 +192,7 @@ class AdminHandler:
     def cluster_metadata(
         self, request: ClusterMetadataRequest, header: RequestHeader
     ) -> Response | Future[list[Response]]:
-        """List the brokers of the cluster, and topics with all their partitions.
-
-        A broker that has just started responds once it has read the registry.
-
-        Raises:
-            ResponseTooLargeError: there are too many partitions for one response.
-        """
+        """List the brokers of the cluster, and topics with all their partitions."""
 
         def respond(snapshot: ClusterMetadata) -> Response:
             body = snapshot.encode(request.topics)
@@ -245,6 +223,7 @@ class AdminHandler:
             else:
                 done.set_result(work())
 
+        # a broker that has just started responds once it has read the registry
         self._view.ready.add_done_callback(end_wait)
         return done
 
@@ -256,12 +235,7 @@ class AdminHandler:
         return memoryview(self._encoded_partitions)[: count * LED_PARTITION_BYTES]
 
     def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Response:
-        """Create a topic.
-
-        Raises:
-            ServerError: it exists, its name or number of partitions is illegal, or the disk
-                refuses.
-        """
+        """Create a topic without replicas."""
         if self._replicas.is_replicated(request.topic):
             raise TopicExistsError(
                 f"topic '{request.topic}' exists with replicas: the controller adds partitions"
@@ -272,7 +246,7 @@ class AdminHandler:
     def delete_topic(
         self, request: DeleteTopicRequest, header: RequestHeader
     ) -> Future[list[Response]]:
-        """Delete a topic on a worker thread, as its logs are flushed and their files moved."""
+        """Delete a topic without replicas; on a worker, as its logs are flushed and moved aside."""
 
         def work() -> list[Response]:
             try:
@@ -292,10 +266,7 @@ class AdminHandler:
         return self._workers.submit(work)
 
     def move_log(self, request: MoveLogRequest, header: RequestHeader) -> Future[list[Response]]:
-        """Have a log moved to another data directory, or tell how far its latest move is.
-
-        On a worker thread, as the disks are asked for their room.
-        """
+        """Start to move a log to another data directory, or report on its latest move."""
 
         def work() -> list[Response]:
             try:
@@ -305,7 +276,7 @@ class AdminHandler:
                 return [Response(encode_extension_error(header.correlation_id, error.code, text))]
             return [Response(encode_extension_response(header.correlation_id, body))]
 
-        return self._workers.submit(work)
+        return self._workers.submit(work)  # the free space of disks is read
 
     def _move_log(self, request: MoveLogRequest) -> dict[str, Any]:
         partition = request.partition
@@ -332,7 +303,7 @@ class AdminHandler:
     def read_changes(
         self, request: ReadChangesRequest, header: RequestHeader
     ) -> Future[list[Response]]:
-        """Return lines of the state-change log; on a worker thread, as it reads a file."""
+        """Return lines of the state-change log."""
 
         def work() -> list[Response]:
             try:
@@ -349,10 +320,7 @@ class AdminHandler:
     def digest_log(
         self, request: DigestLogRequest, header: RequestHeader
     ) -> Future[list[Response]]:
-        """Return the digest of a range of any replica here, and whether messages are damaged.
-
-        On a worker thread, as it reads.
-        """
+        """Return the digest of a range of any replica here, and whether messages are damaged."""
 
         def work() -> list[Response]:
             try:
@@ -370,7 +338,7 @@ class AdminHandler:
         return self._workers.submit(work)
 
     def hello(self, header: RequestHeader) -> Response:
-        """Say who the broker is."""
+        """Tell the broker's id, software and supported versions."""
         self._hello_body = self._hello_body or HELLO.encode(self._host.hello())
         return Response(encode_extension_response(header.correlation_id, self._hello_body))
 
@@ -394,14 +362,7 @@ class AdminHandler:
 
 
 class _Listing:
-    """The offsets of one request, listed on the worker threads in turn with those of others.
-
-    Args:
-        workers: run it, a slice of `_SLICE_S` at a time.
-        queries: what is asked for.
-        list_offset: lists one offset.
-        header: of the request.
-    """
+    """The offsets of one request, listed on the workers in slices, in turn with other requests."""
 
     def __init__(
         self,
@@ -418,7 +379,7 @@ class _Listing:
         self._done: Future[list[Response]] = Future()
 
     def start(self) -> Future[list[Response]]:
-        """Start; the future is done with the response. To cancel it ends the work."""
+        """Start; the future is done with the response. Cancelling it ends the work."""
         self._workers.submit(self._list_some).add_done_callback(self._go_on)
         return self._done
 
@@ -462,7 +423,7 @@ def request_name(request_type: int) -> str:
 
 
 def _depends_on_end(query: OffsetQuery, log: Log) -> bool:
-    """Return whether another high watermark could mean another answer to a query."""
+    """Return whether the response to a query can depend on the high watermark."""
     if query.kind in (OffsetKind.BOUNDARY_BEFORE, OffsetKind.BOUNDARY_AFTER):
         return query.argument > log.high_watermark
     return query.kind is not OffsetKind.EARLIEST

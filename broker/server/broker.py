@@ -61,14 +61,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 QUIET_CLIENT_S = 1.0
-"""A shutdown waits until no client has sent a request without a response for so long.
+"""A shutdown waits until no client has sent a request without a response for this long.
 
-Such clients, 0.7's producers above all, find out from ZooKeeper alone that the broker stops. All
-others know from their responses, and from the end of the connection, what the broker has taken.
+Such clients, 0.7's producers above all, learn only from ZooKeeper that the broker stops. All others
+know from their responses, and from the end of the connection, which requests it handled.
 """
 MAX_CLIENT_WAIT_S = 10.0
 _REGISTRY_WAIT_S = 2.0
-"""A shutdown waits so long for ZooKeeper if that is away: its servers may be about to elect."""
+"""How long a shutdown waits for a lost ZooKeeper: its servers may be about to elect."""
 
 
 class _ShutdownSteps:
@@ -79,12 +79,7 @@ class _ShutdownSteps:
         self._steps: list[dict[str, Any]] = []
 
     def run(self, name: str, action: Callable[[], str | None]) -> bool:
-        """Take a step, and return whether it is done; a failure is noted.
-
-        Args:
-            name: a few words for people.
-            action: the step; returns a note for people, or None.
-        """
+        """Take a step and return whether it succeeded; `action` may return a note for people."""
         started_s = self._clock.monotonic_s()
         is_done = True
         try:
@@ -98,7 +93,7 @@ class _ShutdownSteps:
         return is_done
 
     def document(self) -> bytes:
-        """Return the steps so far as a JSON array."""
+        """Return the steps taken by now as a JSON array."""
         return json.dumps(self._steps).encode()
 
 
@@ -115,18 +110,18 @@ class Broker:
         self, config: BrokerConfig, clock: Clock | None = None, *, runs_zookeeper: bool = False
     ) -> None:
         self.config = config
-        """Its settings now: those of its start, and what has changed in ZooKeeper since."""
+        """The settings in effect: those of the start, and later changes in ZooKeeper."""
         self._start_config = config
         self._overrides: Overrides | None = None
         self._settings: SettingsFollower | None = None
         self._handlers_made: list[RequestHandlers] = []
         self._runs_zookeeper = runs_zookeeper
         self.recoveries: list[Recovery] = []
-        """What the start had to cut off the logs, for the operator."""
+        """What the start had to truncate from the logs, for the operator."""
         self._clock = clock or SystemClock()
         self._logs = LogManager(config, self._clock)
         self.changes = StateChangeLog(config.broker_id, self._clock)
-        """What the controller decided, and what this broker did about it."""
+        """The controller's decisions, and how this broker carried them out."""
         self._replicas = ReplicaManager(
             config, self._logs, self._clock, self._note_states, self.changes.note
         )
@@ -168,7 +163,7 @@ class Broker:
         self._software = f"pylogctl {__version__}"
         self._started_ms = self._clock.time_ms()
         self.refuses_appends = False
-        """Whether the shutdown has reached the step that takes no more messages."""
+        """Whether the shutdown has reached the step that refuses appends."""
         self._phase = "starting"
         self._steps = _ShutdownSteps(self._clock)
         self._shutdown_requested = threading.Event()
@@ -177,7 +172,7 @@ class Broker:
 
     @property
     def port(self) -> int:
-        """Return the port listened on, also where the settings asked for any free one."""
+        """Return the port listened on, also if the settings asked for any free one."""
         return self._port
 
     def start(self) -> None:
@@ -248,7 +243,7 @@ class Broker:
         self._settings.load()
 
     def _apply_settings(self, overrides: Overrides) -> None:
-        """Use the settings of the start, and those of ZooKeeper over them."""
+        """Use the settings of the start, overridden by those in ZooKeeper."""
         config = self._start_config.changed(overrides.broker)
         for topic in self._logs.reconfigure(config, overrides.topics):
             self._note_topic(topic, is_new=False)
@@ -295,7 +290,7 @@ class Broker:
         self._join_controllers(registry, view)
 
     def _join_controllers(self, registry: Registry, view: ClusterView) -> None:
-        """Be ready to be elected as the controller, and expect its orders."""
+        """Stand for election as the controller, and accept its pushes."""
         assert self._settings is not None
         from broker.controller.controller import ControllerSettings  # late: as the next one
         from broker.server.controller_thread import (  # late: kazoo
@@ -461,7 +456,7 @@ class Broker:
         self.request_shutdown(force=True)
 
     def wait_for_shutdown_request(self, timeout_s: float | None = None) -> bool:
-        """Wait until a client, or the loss of all disks, asks for the shutdown; return whether."""
+        """Wait until a client, or the loss of all disks, asks for the shutdown; False: none did."""
         return self._shutdown_requested.wait(timeout_s)
 
     def request_shutdown(self, *, force: bool) -> None:
@@ -474,14 +469,14 @@ class Broker:
         self._shutdown_requested.set()
 
     def shutdown_report(self) -> bytes:
-        """Return the steps of the shutdown so far as a JSON array."""
+        """Return the steps of the shutdown taken by now as a JSON array."""
         return self._steps.document()
 
     def stop(self) -> None:
-        """Shut down: deregister, let clients go, flush, answer and close, write the marker.
+        """Shut down: deregister, let clients leave, flush, respond and close, write the marker.
 
-        A shutdown that a client asked for waits for clients that send without acknowledgements
-        to leave, unless it was forced; one by a signal does not. The client gets a report of all
+        A shutdown that a client asked for waits for clients that send without acknowledgements to
+        leave, unless it was forced; one by a signal does not. The client gets a report of all
         steps. Can be called on a broker that never started, or whose start failed; a second call
         does nothing.
         """
@@ -511,14 +506,7 @@ class Broker:
         return None if is_connected else "it is away"
 
     def _move_leaderships(self) -> str | None:
-        """Have other brokers lead what this one leads, and leave the in-sync replicas.
-
-        Tries again while a partition that another live broker could lead is not moved, as its
-        other replicas may be about to catch up.
-
-        Raises:
-            BrokerError: the controller could not be asked.
-        """
+        """Have other brokers lead this one's partitions, and leave the in-sync replicas."""
         if not self._has_session:
             raise RegistryUnreachableError(
                 "no connection to ZooKeeper: no other broker can be made the leader"
@@ -540,6 +528,7 @@ class Broker:
                 moved.update((one.partition, one.state.leader) for one in progress.moved)
                 left_count += len(progress.left)
                 unmoved = progress.unmoved
+                # try again if another live broker could lead: its replica may soon catch up
                 could_move = any(self._replicas.could_move(one.partition) for one in unmoved)
                 if not could_move or not may_retry:
                     return _describe_progress(moved, left_count, unmoved)
@@ -547,7 +536,7 @@ class Broker:
             while self._clock.monotonic_s() < give_up_s and not self._is_forced:
                 pause.wait(0.05)
                 if self._replicas.controller_id not in (asked, NO_CONTROLLER):
-                    break  # there is another one now
+                    break  # another controller was elected
         return None
 
     @property
@@ -555,7 +544,6 @@ class Broker:
         return self._registry is not None and self._registry.session.state == "connected"
 
     def _leave_office(self) -> None:
-        """Let another broker be the controller."""
         if self._controller is not None:
             self._controller.request_stop()
             self._controller.join()
@@ -578,7 +566,7 @@ class Broker:
             pause.wait(0.05)
 
     def _refuse_appends(self) -> None:
-        """Refuse appends, and let those under way end: the flush that follows has all of them."""
+        """Refuse appends and wait for those under way, so that the next flush has all of them."""
         self.refuses_appends = True
         for processor in self._processors:
             processor.finish_turn()
@@ -687,16 +675,14 @@ class Broker:
         }
 
     def _settings_in_effect(self) -> dict[str, dict[str, str]]:
-        """Return value and origin of the settings by name.
-
-        `origin` is `default`, `start` (the properties file, or an option) or `broker` (ZooKeeper).
-        """
+        """Return value and origin of the settings by name."""
         config = self.config
         overrides = {} if self._overrides is None else self._overrides.broker
         changed = {config.property_of(name).field for name in overrides}
         defaults = BrokerConfig()
         found = {}
         for prop in config.shown_properties():
+            # `start`: from the properties file or an option; `broker`: from ZooKeeper
             origin = "broker" if prop.field in changed else "start"
             if origin == "start" and getattr(config, prop.field) == getattr(defaults, prop.field):
                 origin = "default"
@@ -704,7 +690,6 @@ class Broker:
         return found
 
     def _topic_settings(self) -> dict[str, dict[str, str]]:
-        """Return the overrides of topics that are in effect, by topic and name."""
         if self._overrides is None:
             return {}
         return {
@@ -728,7 +713,6 @@ class Broker:
         ]
 
     def _failures(self) -> list[dict[str, str]]:
-        """Return what is wrong with partitions: those offline, and what the disk refused."""
         found = [(one, error, "offline") for one, error in self._logs.offline().items()]
         for log in self._logs.logs():
             found += [(log.partition, error, error.state) for error in log.failures()]
@@ -763,7 +747,7 @@ class Broker:
         return {"starting": 1, "running": _RUNNING, "stopping": 6}.get(self._phase, 0)
 
     def _name_of(self, partition: TopicPartition) -> str:
-        """Return the name of a log in metrics: 0.7's, where this broker is its home."""
+        """Return the name of a log in metrics: 0.7's, if this broker is its home."""
         if partition.home == self.config.broker_id:
             return f"{partition.topic}-{partition.index}"
         return str(partition)  # `t[2-0]`, as `t-2-0` would be partition 0 of a topic `t-2`
@@ -831,7 +815,7 @@ _RUNNING, _RUNNING_AS_CONTROLLER = 3, 4
 def _describe_progress(
     moved: Mapping[TopicPartition, int], left_count: int, unmoved: Sequence[Unmoved]
 ) -> str:
-    """Return what a controlled shutdown has done, partition by partition, for people."""
+    """Return the outcome of a controlled shutdown, partition by partition, for people."""
     parts = [f"{one}: led by broker {leader}" for one, leader in sorted(moved.items())]
     shown = parts[:_SHOWN_PARTITIONS]
     if len(parts) > len(shown):
@@ -845,11 +829,11 @@ def _describe_progress(
 
 
 def _do_nothing() -> None:
-    """Do nothing, behind all that a worker has to do."""
+    """Do nothing; when a worker's only thread has done it, all work submitted before is done."""
 
 
 def _advertised_host(host: str) -> str:
-    """Return an address for clients where the broker listens on all addresses."""
+    """Return an address for clients if the broker listens on all addresses."""
     if host in ("", "0.0.0.0", "::"):
         return socket.gethostname()
     return host
@@ -861,7 +845,7 @@ def _new_cluster_id() -> str:
 
 
 def _warn_if_exposed(listener: socket.socket) -> None:
-    """Warn of a listener that other machines may reach, as whoever connects may do everything."""
+    """Warn of a listener that other machines may reach: every client may do everything."""
     host, port = listener.getsockname()[:2]
     if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
         logger.warning(
@@ -873,7 +857,6 @@ def _warn_if_exposed(listener: socket.socket) -> None:
 
 
 def _raise_open_files_limit() -> None:
-    """Raise the limit on open files to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

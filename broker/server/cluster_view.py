@@ -1,11 +1,11 @@
-"""What a broker knows of the whole cluster: its brokers, and who leads each partition.
+"""A broker's view of the whole cluster: its brokers, and who leads each partition.
 
 The registry tells which brokers are live and how many partitions each has of a topic; the broker's
-own topics are known before they are registered. Of a broker that goes, its partitions stay known,
-without a leader. What the controller tells of partitions with replicas goes before all that.
+own topics are known before they are registered. The partitions of a broker that leaves stay known,
+without a leader. For partitions with replicas, the controller's states take precedence.
 
-Any thread may take a snapshot. The encoded partitions of a broker's topics are shared by all
-topics: memory is in the number of topics, not of partitions, but for those with replicas.
+Any thread may take a snapshot. All topics share the encoded partitions of a broker: memory grows
+with the number of topics, not of partitions, except for partitions with replicas.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_METADATA_BYTES = 32 << 20
-"""Of a metadata response: about a million partitions."""
+"""The largest metadata response: about a million partitions."""
 LARGE_TOPIC_COUNT = 200
 """A response about more topics is encoded on a worker thread: it takes a millisecond."""
 _RETRY_S = 1.0
@@ -55,17 +55,11 @@ AbsentHomes = Callable[[Iterable[str]], Mapping[str, Collection[int]]]
 
 
 class _Topic(NamedTuple):
-    """A topic in a snapshot.
+    """A topic in a snapshot."""
 
-    Attributes:
-        counts: how many partitions each home has, by id.
-        replicated: the partitions that have replicas.
-        creation_ids: by home, as far as this broker gives them or has them from the controller.
-    """
-
-    counts: Mapping[int, int]
+    counts: Mapping[int, int]  # partitions of each home, by id
     replicated: Mapping[TopicPartition, ReplicatedPartition]
-    creation_ids: Mapping[int, str]
+    creation_ids: Mapping[int, str]  # by home; those that this broker gave or the controller told
 
 
 _NOTHING: Mapping[TopicPartition, ReplicatedPartition] = {}
@@ -88,17 +82,7 @@ class _HomePartitions:
 
 
 class ClusterMetadata:
-    """The cluster at one moment; immutable.
-
-    Args:
-        cluster_id: of the registry; empty without one.
-        broker_id: of this broker.
-        controller_id: of the controller, -1 if none is known.
-        brokers: those that are live, by id.
-        racks: of the brokers that have one, by id.
-        topics: by name.
-        home_partitions: shared by all snapshots.
-    """
+    """The cluster at one moment; immutable."""
 
     def __init__(
         self,
@@ -110,13 +94,13 @@ class ClusterMetadata:
         topics: Mapping[str, _Topic],
         home_partitions: _HomePartitions,
     ) -> None:
-        self._cluster_id = cluster_id
+        self._cluster_id = cluster_id  # of the registry; empty without one
         self._broker_id = broker_id
         self.controller_id = controller_id
         self.brokers = brokers
         self.racks = racks
         self._topics = topics
-        self._home_partitions = home_partitions
+        self._home_partitions = home_partitions  # shared by all snapshots
         self._all: bytes | None = None  # the body of the response about all topics
 
     @property
@@ -152,11 +136,7 @@ class ClusterMetadata:
         return TopicMetadata(name, NO_ERROR, tuple(partitions), topic.creation_ids)
 
     def encode(self, names: Iterable[str] | None) -> bytes:
-        """Return the body of a response about some topics, or all where `names` is None.
-
-        Raises:
-            ResponseTooLargeError: there are too many partitions for one response.
-        """
+        """Return the body of a response about some topics, or all if `names` is None."""
         if names is not None:
             return self._encode(list(dict.fromkeys(names)))
         if self._all is None:
@@ -223,15 +203,10 @@ def _partitions_of(name: str, topic: _Topic) -> list[TopicPartition]:
 
 
 class ClusterView:
-    """Gathers what is known of the cluster.
-
-    Args:
-        cluster_id: of the registry; empty without one: then the view has this broker alone.
-        own: this broker's address.
-    """
+    """Gathers the view from the registry, the controller and the broker's own topics."""
 
     def __init__(self, cluster_id: str, own: BrokerAddress) -> None:
-        self._cluster_id = cluster_id
+        self._cluster_id = cluster_id  # of the registry; empty without one
         self._own = own
         self._lock = threading.Lock()  # guards all fields below
         self._home_partitions = _HomePartitions()
@@ -247,7 +222,7 @@ class ClusterView:
         self._topics: dict[str, _Topic] = {}
         self._snapshot: ClusterMetadata | None = None
         self.ready: Future[None] = Future()
-        """Done once the registry has been read, or there is none."""
+        """Done once the registry has been read, or if there is none."""
         if not cluster_id:
             self.ready.set_result(None)
 
@@ -284,19 +259,13 @@ class ClusterView:
     def set_own_topic(
         self, topic: str, partition_count: int, creation_id: str | None = None
     ) -> None:
-        """Note how many partitions of a topic this broker has; 0 for a topic it no longer has.
-
-        Args:
-            topic: its name.
-            partition_count: at this home.
-            creation_id: that this broker has given; None for a topic with replicas, and if unknown.
-        """
+        """Note how many partitions of a topic this home has; 0 for a topic it no longer has."""
         with self._lock:
             if partition_count:
                 self._own_counts[topic] = partition_count
             else:
                 self._own_counts.pop(topic, None)
-            if creation_id is None:
+            if creation_id is None:  # for a topic with replicas, or if unknown
                 self._own_creation_ids.pop(topic, None)
             else:
                 self._own_creation_ids[topic] = creation_id
@@ -308,12 +277,10 @@ class ClusterView:
         counts: Mapping[str, Mapping[int, int]],
         absent_homes: AbsentHomes,
     ) -> None:
-        """Note a change of the registry.
+        """Note a change of the registry: its live brokers, None if unchanged, and changed topics.
 
-        Args:
-            brokers: the live ones by id; None if they are the same.
-            counts: of each topic that has changed the partitions that brokers register.
-            absent_homes: asked about the topics of brokers that have gone.
+        `counts` has the registered partitions of those topics, by broker. `absent_homes` is asked
+        about the topics of brokers that have left.
         """
         with self._lock:
             if brokers is not None:
@@ -327,7 +294,7 @@ class ClusterView:
                 if not self._brokers.keys() >= self._gone.get(topic, {}).keys()
             ]
         if doubtful:
-            # a broker that goes may have deleted the topic before
+            # a broker may have deleted the topic before it left
             away = absent_homes(doubtful)
             with self._lock:
                 for topic in doubtful:
@@ -345,7 +312,7 @@ class ClusterView:
                 self._merge([topic])
 
     def _set_counts(self, topic: str, homes: dict[int, int]) -> None:
-        homes.pop(self._own.id, None)  # known at first hand
+        homes.pop(self._own.id, None)  # see `set_own_topic`
         gone = {**self._gone.get(topic, {}), **self._registered.get(topic, {})}
         gone = {home: count for home, count in gone.items() if home not in homes}
         if gone:
@@ -360,7 +327,7 @@ class ClusterView:
     def apply_partition_states(
         self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition] = ()
     ) -> None:
-        """Note what the controller tells of partitions with replicas, and which are no more."""
+        """Note the controller's states of partitions with replicas, and removed partitions."""
         with self._lock:
             changed = set()
             for partition in gone:
@@ -373,7 +340,7 @@ class ClusterView:
             self._merge(changed)
 
     def _merge(self, topics: Iterable[str]) -> None:
-        """Put together what is known of topics; caller holds the lock."""
+        """Rebuild topics from all sources; caller holds the lock."""
         for topic in topics:
             gone, away = self._gone.get(topic, {}), self._away.get(topic, ())
             counts = {home: gone[home] for home in away if home in gone}
@@ -399,12 +366,7 @@ class ClusterView:
 
 
 class RegistryFeed:
-    """Keeps a view up to date with the registry, in a thread of its own.
-
-    Args:
-        registry: started; this broker is registered there.
-        view: to be kept up to date.
-    """
+    """Keeps a view up to date with the registry, where this broker is registered, in a thread."""
 
     def __init__(self, registry: Registry, view: ClusterView) -> None:
         self._registry = registry
@@ -421,7 +383,7 @@ class RegistryFeed:
         self._watched.start()
 
     def request_stop(self) -> None:
-        """Have the thread end; `join` waits for that."""
+        """Ask the thread to end."""
         self._stopped.set()
         self._watched.request_stop()
 

@@ -1,10 +1,8 @@
-"""One client's connection: what it may do next, and what waits in it.
+"""One client's connection: what it may do next, and its requests and responses in between.
 
-Frames come from its `FrameReceiver`, responses leave by its `ResponseQueue`; their content is not
-known here.
-
-A connection belongs to one processor and is used on its thread only. `connection_state` has the
-table of its states.
+Frames come from its `FrameReceiver`, responses leave by its `ResponseQueue`; this module does not
+know their content. A connection belongs to one processor and is used on its thread only.
+`connection_state` has the table of its states.
 """
 
 from __future__ import annotations
@@ -28,24 +26,21 @@ from broker.server.quotas import QueuedBytes
 from broker.server.response_queue import ResponseQueue
 
 MAX_WAITING_READS = 16
-"""Reads of one connection that wait for messages: each is attempted whenever some arrive."""
+"""Delayed reads of one connection: each is attempted whenever messages arrive."""
 _READS = (DelayKind.READ, DelayKind.FOLLOWER_READ)
 _FEW_BYTES = 16 << 10
 _FEW_FRAMES = 32
 """Connections that send at most this much per read may be muted while a flush is pending."""
 _LAST_RESPONSE_TIMEOUT_S = 5.0
 _HALF_CLOSED_S = 1.0
-"""How long at least a client that has closed its half, and may have left, is waited for."""
+"""How long to wait at least for a client that has closed its half, and may have left."""
 
 
 class LingeringClient(NamedTuple):
-    """The socket of a client that asked for the shutdown, after the end of its processor.
-
-    `delayed` is the response to it, if that comes next on the socket, else None.
-    """
+    """The socket of a client that asked for the shutdown, after the end of its processor."""
 
     sock: socket.socket
-    delayed: DelayedResponse | None
+    delayed: DelayedResponse | None  # the response to it, if that is next on the socket
 
     def end(self) -> None:
         """Send the response, if possible, and close the socket."""
@@ -56,15 +51,9 @@ class LingeringClient(NamedTuple):
 
 
 class ServerConnection:
-    """The state of one client's socket.
+    """The state of one client's socket, which is connected and non-blocking.
 
-    Args:
-        sock: connected and non-blocking.
-        peer: the client's address, for messages.
-        clock: for idle connections.
-        max_frame_bytes: the largest frame allowed.
-        queued_bytes: the budget, shared by all connections, that large frames are received under.
-        on_granted: called, from any thread, when `grant_buffer` can continue after a wait.
+    `on_granted` is called, from any thread, when `grant_buffer` can continue after a wait.
     """
 
     def __init__(
@@ -91,29 +80,26 @@ class ServerConnection:
         self._responses = ResponseQueue()
         self._delayed: dict[DelayedResponse, None] = {}
         self._waiting_read_count = 0
-        self.received_bytes = 0
-        """By the last call of `receive`."""
+        self.received_bytes = 0  # by the last call of `receive`
         self._work: Future[Any] | None = None
-        """What a worker does for a response, and nothing but that."""
+        """A worker's task that only serves a response: it is cancelled if the client leaves."""
         self.turn_end_s = 0.0
         """The processor's measure of the work done for this connection."""
-        self.fault: Exception | None = None
-        """Why no more requests are received."""
+        self.fault: Exception | None = None  # why no more requests are received
         self._half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
         self.refused: RefusedPartitions = {}
         self._muted_by: Response | None = None
-        self._flushed_logs: set[Watched] = set()
-        """The logs whose flush this client waited for last."""
+        self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
         self._lingers = False
         self._last_active_s = clock.monotonic_s()
         self._last_unanswered_s = -math.inf
         self.has_published = False
-        """Whether a message set came by our own request, which can be acknowledged."""
+        """Whether a message set came in a publish request, which can be acknowledged."""
 
     @property
     def state(self) -> State:
-        """Return what the connection waits for."""
+        """Return the present state."""
         return self._state
 
     @property
@@ -149,16 +135,11 @@ class ServerConnection:
             self._take(Event.MUTE)
 
     def receive(self, shared: bytearray) -> list[memoryview]:
-        """Read what the socket has and cut it into frames.
+        """Read once from the socket; return complete frames, without size fields.
 
-        Args:
-            shared: the processor's buffer; small frames are views on it, valid until the next
-                call with it.
-
-        Returns:
-            Complete frames, without size fields; if there are very many, the others are held.
-            `fault` is set after an end of stream, an error or a bad frame size; the frames before
-            it are returned all the same.
+        `shared` is the processor's buffer; small frames are views on it, valid until the next call
+        with it. If there are very many frames, the last ones are held. `fault` is set after an end
+        of stream, an error or a bad frame size; the frames before it are returned all the same.
         """
         frames = self._receiver.receive(shared)
         self.received_bytes = self._receiver.received_bytes
@@ -171,36 +152,29 @@ class ServerConnection:
         return frames
 
     def note_half_closed(self) -> None:
-        """Note that the client sends nothing behind what the socket holds."""
+        """Note that the client sends nothing after the bytes that the socket holds now."""
         if self._half_closed_s is None:
             self._half_closed_s = self._clock.monotonic_s()
 
     @property
     def overdue_reads(self) -> list[DelayedResponse]:
-        """Return the reads that wait for messages though the client has closed its half.
-
-        It may have left altogether, which only a response can show: the socket is reset then.
-        """
+        """Return the reads that wait for messages though the client has closed its half."""
         if self._half_closed_s is None:
             return []
+        # it may have left altogether, which only a response can show: the socket is reset then
         return [one for one in self._delayed if one.kind in _READS]
 
     def fail(self, reason: Exception) -> None:
-        """Handle and receive no more requests; responses to those before it are still sent."""
+        """Handle and receive no more requests; responses to earlier ones are still sent."""
         self.fault = without_traceback(reason)
         self._receiver.drop_held()
 
     def hold(self, frames: Sequence[memoryview]) -> None:
-        """Keep the last of the frames that were received or taken last, to be handled later."""
+        """Keep the last of the frames received or taken last, to be handled later."""
         self._receiver.hold(frames)
 
     def offload(self, frames: Sequence[memoryview], work: Future[Any] | None = None) -> None:
-        """Note that a worker handles a request; hold the frames behind it.
-
-        Args:
-            frames: those behind it.
-            work: what the worker does, if it is of no use once the client has left.
-        """
+        """Note that a worker handles a request, and hold the frames after it."""
         self._take(Event.OFFLOAD)
         self._work = work
         self.hold(frames)
@@ -219,7 +193,7 @@ class ServerConnection:
             self.hold(frames)
 
     def begin_turn(self) -> None:
-        """Handle what `yield_turn` left."""
+        """Return to READING, to handle the frames that `yield_turn` left."""
         self._take(Event.NEXT_TURN)
 
     def grant_buffer(self) -> None:
@@ -230,15 +204,12 @@ class ServerConnection:
         self._last_active_s = self._clock.monotonic_s()
 
     def mute_behind_flush(self, frames: Sequence[memoryview]) -> None:
-        """Receive nothing until a pending flush is complete, if the client sends little.
+        """Mute the connection until a pending flush is complete, if the client sends little.
 
         Its next requests could neither have a response before the flush nor be part of it. Handled
         as they arrive, each would cost a turn, an append and a wake-up. Clients that publish to
         several logs are not muted, as those logs are flushed side by side; nor is one that has
-        begun a large frame, as others may wait for the budget that holds.
-
-        Args:
-            frames: what was received last.
+        begun a large frame, as others may wait for the budget that it holds.
         """
         is_much = (
             self.received_bytes > _FEW_BYTES or max(len(frames), len(self._delayed)) > _FEW_FRAMES
@@ -258,7 +229,7 @@ class ServerConnection:
         return self._muted_by is not None and self._muted_by.parts is None
 
     def unmute(self) -> bool:
-        """Receive again if the awaited flush is complete; return True if it was muted."""
+        """Unmute the connection if the awaited flush is complete; return True if it was muted."""
         if self._muted_by is None or self._is_flush_pending:
             return False
         self._muted_by = None
@@ -298,11 +269,11 @@ class ServerConnection:
         return self._responses.is_full or self._waiting_read_count > MAX_WAITING_READS
 
     def queue(self, response: Response) -> None:
-        """Put a response behind all earlier ones."""
+        """Queue a complete response."""
         self._responses.append(response)
 
     def delay(self, delayed: DelayedResponse) -> None:
-        """Put a response that is not complete behind all earlier ones."""
+        """Queue a delayed response."""
         self._lingers |= delayed.lingers
         self._delayed[delayed] = None
         self._waiting_read_count += not delayed.awaits_flush
@@ -319,10 +290,7 @@ class ServerConnection:
         return True
 
     def send(self) -> int:
-        """Send complete responses; return how many bytes went out.
-
-        `fault` is set if the client is gone.
-        """
+        """Send complete responses; return the bytes sent. `fault` is set if the client is gone."""
         before = self._responses.sent_bytes
         try:
             self._responses.send(self.sock)
@@ -335,18 +303,15 @@ class ServerConnection:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether no more requests are received and no response is owed.
-
-        A client whose request was refused gets the responses to all before it, and one that closed
-        its half those to all.
-        """
+        """Return whether no more requests are received and all responses are sent."""
         if not isinstance(self.fault, (BrokerError, EOFError)):
             return self.fault is not None
+        # after a refusal the responses to earlier requests are sent; after a closed half, all
         has_held = self._receiver.has_held
         return not (self._responses or has_held or self._state is State.OFFLOADED)
 
     def note_unanswered(self) -> None:
-        """Note that the requests received last get no response, so that the client cannot know."""
+        """Note that the requests received last get no response."""
         self._last_unanswered_s = self._last_active_s
 
     def was_unanswered_since(self, since_s: float) -> bool:
@@ -355,7 +320,7 @@ class ServerConnection:
 
     @property
     def awaits_acknowledgements(self) -> bool:
-        """Return whether the client publishes, and every request of it gets a response."""
+        """Return whether the client publishes, and all its requests get responses."""
         return self.has_published and self._last_unanswered_s == -math.inf
 
     @property
@@ -376,10 +341,7 @@ class ServerConnection:
 
     @property
     def could_be_deserted(self) -> bool:
-        """Return whether the broker does not read, where it would be told if the client leaves.
-
-        Unless it waits for what soon comes, such as a flush.
-        """
+        """Return whether the broker does not read now, and so would miss that the client leaves."""
         if self._half_closed_s is not None or self._lingers:
             return False
         if self._state is State.OFFLOADED:
@@ -388,7 +350,7 @@ class ServerConnection:
         return (
             self._state in (State.BLOCKED, State.YIELDED, State.CLOSING)
             and awaited is not None
-            and not awaited.awaits_flush
+            and not awaited.awaits_flush  # that comes soon
         )
 
     def is_deserted(self, now_s: float) -> bool:
@@ -412,10 +374,8 @@ class ServerConnection:
         return "no whole request for connections.max.idle.ms" if is_idle else ""
 
     def close(self) -> list[DelayedResponse]:
-        """Close the socket, give back what the connection holds, return what was delayed.
-
-        The budget of a frame that a worker still has is given back by `work_done`.
-        """
+        """Close the socket, release the connection's resources, return its delayed responses."""
+        # else a worker has the frame, and `work_done` releases its budget
         if self._state is not State.OFFLOADED:
             self._receiver.release_handled()
         self._take(Event.CLOSE)
@@ -433,7 +393,7 @@ class ServerConnection:
         return delayed
 
     def linger(self) -> LingeringClient | None:
-        """Return the client if it waits for the end of the broker, before `close`."""
+        """Return the client if it waits for the end of the broker; call this before `close`."""
         if not self._lingers or self.fault is not None:
             return None
         return LingeringClient(self.sock.dup(), self._awaited)

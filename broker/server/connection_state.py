@@ -41,27 +41,20 @@ from enum import Enum, auto
 class State(Enum):
     """What a connection waits for."""
 
-    READING = auto()
-    """Requests of the client."""
+    READING = auto()  # requests of the client
     MUTED = auto()
     """A flush that its last publish waits for.
 
-    Muted means that the broker does not read from the socket, though it could: the client's next
-    requests stay in the socket until the flush is complete, and are then appended with one write
-    and one flush instead of one each. Responses are sent all the same.
+    The broker does not read from the socket, though it could: the client's next requests stay in
+    the socket until the flush is complete, and are then appended with one write and one flush
+    instead of one each. Responses are sent all the same.
     """
-    OFFLOADED = auto()
-    """A worker that handles one of its requests, as that takes long."""
-    YIELDED = auto()
-    """Its next turn: it has used up this one, and others are served first."""
-    BLOCKED = auto()
-    """Responses, which must be complete and taken before more requests are handled."""
-    WAITING_FOR_BUFFER = auto()
-    """Room for a large frame in the budget that all connections share."""
-    CLOSING = auto()
-    """The client, which takes its last responses; no more requests are received."""
-    CLOSED = auto()
-    """Nothing: the socket is closed."""
+    OFFLOADED = auto()  # a worker that handles one of its requests, as that takes long
+    YIELDED = auto()  # its next turn: this one is used up, and others are served first
+    BLOCKED = auto()  # responses to be completed and taken before more requests are handled
+    WAITING_FOR_BUFFER = auto()  # room for a large frame in the budget shared by all connections
+    CLOSING = auto()  # the client taking its last responses; no more requests are received
+    CLOSED = auto()  # nothing: the socket is closed
 
 
 class Event(Enum):
@@ -77,8 +70,7 @@ class Event(Enum):
     UNBLOCK = auto()
     AWAIT_BUFFER = auto()
     BUFFER_GRANTED = auto()
-    END = auto()
-    """The client closed its half, the socket failed, or a request was refused."""
+    END = auto()  # the client closed its half, the socket failed, or a request was refused
     CLOSE = auto()
 
 
@@ -107,11 +99,7 @@ class IllegalTransitionError(Exception):
 
 
 def next_state(state: State, event: Event) -> State:
-    """Return the state that an event leads to.
-
-    Raises:
-        IllegalTransitionError: the table has no such transition.
-    """
+    """Return the state that an event leads to."""
     found = TRANSITIONS[state].get(event)
     if found is None:
         raise IllegalTransitionError(f"{event.name} is not allowed in state {state.name}")

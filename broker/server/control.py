@@ -1,6 +1,6 @@
-"""Requests between brokers and the controller: orders to replicas, and what brokers ask for.
+"""Requests between brokers and the controller: pushes to replicas, and requests to the controller.
 
-Each is carried out on a thread of its own room, one after the other; the response follows.
+Each is carried out on another thread, one after the other; the response follows.
 """
 
 from __future__ import annotations
@@ -45,32 +45,23 @@ _T = TypeVar("_T")
 
 
 class ControlHandler:
-    """Answers requests between brokers and the controller.
-
-    Args:
-        replicas: of this broker; carry out orders.
-    """
+    """Handles requests between brokers and the controller."""
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas
-        self.controller: ControllerThread | None = None
-        """This broker's part in the office of controller; None without a registry."""
+        self.controller: ControllerThread | None = None  # None without a registry
         self._orders = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica-orders")
 
     def stop(self) -> None:
-        """End the thread that carries out orders, after the one under way."""
+        """End the thread that carries out pushes, after the one under way."""
         self._orders.shutdown(cancel_futures=True)
 
     def push(self, body: memoryview, header: RequestHeader) -> Future[list[Response]]:
-        """Have the orders of a controller carried out; return the future response.
+        """Have a controller's push carried out; return the future response.
 
-        They can name so many partitions that they are decoded by the thread that carries them out,
-        once their header says that they come from the controller.
-
-        Args:
-            body: of a `PushStatesRequest`; valid until this returns if no longer than a receive.
-            header: of the request.
-
+        A push can name so many partitions that the thread that carries it out decodes it, once its
+        header shows that it comes from the controller. `body` is valid until this returns, unless
+        it is longer than a receive.
         """
         if len(body) <= RECEIVE_BYTES:
             body = memoryview(bytes(body))
@@ -88,11 +79,7 @@ class ControlHandler:
     def handle(
         self, request: ControllerRequest | ListUnknownReplicasRequest, header: RequestHeader
     ) -> Future[list[Response]]:
-        """Have a request carried out by the controller; return its future response.
-
-        Raises:
-            NotControllerError: this broker can never be it.
-        """
+        """Have a request carried out by the controller; return its future response."""
         outcome: Future[Any]
         if isinstance(request, ListUnknownReplicasRequest):
             outcome = self._orders.submit(self._replicas.unknown_replicas)
@@ -124,12 +111,11 @@ def _respond(
 ) -> Future[list[Response]]:
     """Return the future response to a request with a future outcome."""
     response: Future[list[Response]] = Future()
-    response.set_running_or_notify_cancel()  # a client that hangs up does not stop what was begun
+    response.set_running_or_notify_cancel()  # completed even if the client leaves
 
     def take(done: Future[_T]) -> None:
-        error = (
-            done.exception()
-        )  # not raised here: it would keep this frame, which keeps the future
+        # not raised here: a traceback would keep this frame, which keeps the future
+        error = done.exception()
         try:
             if isinstance(error, ServerError):
                 frame = encode_extension_error(header.correlation_id, error.code, str(error))
@@ -140,7 +126,7 @@ def _respond(
                 frame = encode_extension_response(
                     header.correlation_id, layout.encode(done.result())
                 )
-        except Exception as bug:  # costs one connection
+        except Exception as bug:  # it costs one connection
             response.set_exception(bug)
             raise
         response.set_result([Response(frame)])

@@ -1,4 +1,4 @@
-"""The queue of events of the controller's thread, and for how long they wait."""
+"""The queue of events of the controller's thread, and their ages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from broker.clock import Clock
 
 
 class ControllerEvents:
-    """The events of the controller, with the times at which they came.
-
-    Args:
-        clock: for their ages.
-    """
+    """The events of the controller, with the times at which they came."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -29,14 +25,7 @@ class ControllerEvents:
         self._queue.put(event)
 
     def get(self, timeout: float | None) -> Callable[[], None]:
-        """Return the next event; `note_done` is to be called once it is handled.
-
-        Args:
-            timeout: seconds; None waits for ever.
-
-        Raises:
-            queue.Empty: none came in time.
-        """
+        """Return the next event; `queue.Empty` after `timeout` seconds, None waits for ever."""
         try:
             event = self._queue.get(timeout=timeout)
             self._taken_count += 1
@@ -52,22 +41,22 @@ class ControllerEvents:
 
     @property
     def age_s(self) -> float:
-        """Return how long ago the event being handled came, or the thread began by itself."""
+        """Return the age of the event being handled, or of work that the thread itself began."""
         since_s = self._arrivals[0] if self._taken_count else self._began_s
         return self._clock.monotonic_s() - since_s
 
     def empty(self) -> bool:
-        """Return whether none waits."""
+        """Return whether no event waits."""
         return self._queue.empty()
 
     @property
     def waiting_count(self) -> int:
-        """Return how many wait; callable from any thread, as the next one."""
+        """Return how many events wait; callable from any thread, as `oldest_s` is."""
         return self._queue.qsize()
 
     @property
     def oldest_s(self) -> float:
-        """Return for how long the oldest waits, or is being handled; 0 if there is none."""
+        """Return how long the oldest event has waited or been handled; 0 if there is none."""
         try:
             return max(0.0, self._clock.monotonic_s() - self._arrivals[0])
         except IndexError:

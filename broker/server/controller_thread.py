@@ -1,8 +1,8 @@
-"""This broker's part in the office of controller: the election, and while it is in office its work.
+"""This broker's controller: the election, and its work while it is in office.
 
 One thread has one queue of events: watches of ZooKeeper that have fired, requests of brokers and
-clients, answers of brokers. It hands each event to the `Controller`, and what that wants to tell
-brokers to one sender for each broker. A broker that is not the controller sleeps here.
+clients, responses of brokers. It hands each event to the `Controller`, and the resulting pushes to
+one sender for each broker. A broker that is not the controller sleeps here.
 """
 
 from __future__ import annotations
@@ -77,24 +77,19 @@ logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 _REREAD_S = 3.0
-"""How often topics that cannot be read are looked at."""
+"""How often topics that cannot be read are read again."""
 _T = TypeVar("_T")
 
 
 class LeaderBalance(NamedTuple):
-    """When leaderships go back to the preferred leaders.
+    """When leaderships return to the preferred leaders."""
 
-    Attributes:
-        interval_s: between two looks.
-        max_percentage: how much of what a broker is to lead others may lead.
-    """
-
-    interval_s: float
-    max_percentage: int
+    interval_s: float  # between two checks
+    max_percentage: int  # of a broker's preferred partitions that others may lead
 
 
 class _Creation(NamedTuple):
-    """A topic that is created, and the brokers that do not know yet what they lead of it."""
+    """A created topic, and the brokers that do not know yet which partitions they lead."""
 
     topic: str
     partitions: list[ReplicatedPartition]
@@ -103,21 +98,7 @@ class _Creation(NamedTuple):
 
 
 class ControllerThread:
-    """The controller, as far as this broker is it.
-
-    Args:
-        registry: started; this broker is registered there.
-        broker_id: of this broker.
-        clock: for the time of day.
-        settings: defaults of topics.
-        on_controller: called with the id of the controller whenever it may be another one,
-            `NO_CONTROLLER` for none.
-        changes: where decisions are written down.
-        last_good_settings: returns those of a topic whose node in ZooKeeper is not valid.
-        balance: when leaderships go back to the preferred leaders; None: on request only.
-        stats_period_s: length of the windows of rates and times.
-        push_timeout_s: how long a broker may take to carry out a push.
-    """
+    """The controller thread of one broker, in office or not; the broker is registered before."""
 
     def __init__(
         self,
@@ -137,13 +118,15 @@ class ControllerThread:
         self._me = broker_id
         self._clock = clock
         self._settings = settings
+        # called with the controller's id, or `NO_CONTROLLER`, whenever it may have changed
         self._on_controller = on_controller
         self._changes = changes
-        self._balance = balance
+        self._balance = balance  # None: leaderships return on request only
         self._balance_at_s = 0.0
         self._reread_at_s = 0.0
         self._reported_unreadable: dict[str, str] = {}
         self._election = ControllerElection(registry.session, broker_id)
+        # `last_good_settings` is for topics whose settings in ZooKeeper are not valid
         self._topics = ReplicatedTopics(registry.session, last_good_settings)
         self._events = ControllerEvents(clock)
         self._lock = threading.Lock()  # guards _is_stopped
@@ -153,14 +136,11 @@ class ControllerThread:
         self._controller_id = NO_CONTROLLER
         self._senders: dict[int, PushSender] = {}
         self.election_stats = WindowedStats(clock, stats_period_s)
-        """Events that gave partitions another leader, and how long they took: from the event's
-        arrival until the new states were written."""
-        self.election_count = 0
-        """Partitions that got another leader."""
-        self.fenced_count = 0
-        """Terms of office that ended as another broker had taken it."""
-        self._stats_period_s = stats_period_s
-        self._push_timeout_s = push_timeout_s
+        """Events that changed leaders; timed from arrival until the states were written."""
+        self.election_count = 0  # partitions that got another leader
+        self.fenced_count = 0  # terms of office that ended as another broker took it
+        self._stats_period_s = stats_period_s  # the windows of rates and times
+        self._push_timeout_s = push_timeout_s  # to carry out a push
         self._push_stats: dict[int, WindowedStats] = {}
         self._awaited_topics: set[str] = set()
         self._creations: list[_Creation] = []
@@ -172,7 +152,7 @@ class ControllerThread:
         self._thread.start()
 
     def request_stop(self) -> None:
-        """Give the office up, so that another broker takes it, and have the thread end."""
+        """Resign, so that another broker can be elected, and have the thread end."""
         with self._lock:
             self._is_stopped = True
         self._events.put(self._leave)
@@ -194,17 +174,17 @@ class ControllerThread:
 
     @property
     def oldest_event_s(self) -> float:
-        """Return for how long the oldest event waits, or is being handled; 0 if there is none."""
+        """Return how long the oldest event has waited or been handled; 0 if there is none."""
         return self._events.oldest_s
 
     def pushes(self) -> dict[int, PushTimes]:
-        """Return how fast brokers take what they are told, by broker id; none out of office."""
+        """Return how fast brokers carry out pushes, by broker id; none out of office."""
         return {id: sender.times() for id, sender in self._senders.copy().items()}
 
     # Requests. Their futures fail with a `ServerError`.
 
     def change_isr(self, request: ChangeIsrRequest) -> Future[list[IsrDecision]]:
-        """Have in-sync replicas changed as their leader asks."""
+        """Have in-sync replicas changed as their leader proposes."""
         return self._submit(
             lambda one: one.change_isr(request.broker_id, request.broker_epoch, request.changes)
         )
@@ -218,11 +198,7 @@ class ControllerThread:
     def create_topic(
         self, request: CreateReplicatedTopicRequest
     ) -> Future[list[ReplicatedPartition]]:
-        """Have a topic created; done when all leaders of its partitions know that they are.
-
-        Until then a home broker does not know that a partition has replicas: it would take and
-        acknowledge messages that no replica gets.
-        """
+        """Have a topic created; done when all leaders of its partitions know that they lead."""
 
         def create(controller: Controller) -> list[ReplicatedPartition]:
             homes = self._registry.topic_partitions(request.topic)
@@ -240,10 +216,11 @@ class ControllerThread:
                 start=random.randrange(1 << 16),
             )
 
+        # until then a home broker would append and acknowledge messages that no replica gets
         return self._submit_creation(request.topic, create)
 
     def replicate_topic(self, request: ReplicateTopicRequest) -> Future[list[ReplicatedPartition]]:
-        """Have a topic without replicas get some; done when its home brokers know that."""
+        """Give replicas to a topic without any; done when its home brokers know of them."""
         topic = request.topic
 
         def replicate(controller: Controller) -> list[ReplicatedPartition]:
@@ -262,7 +239,7 @@ class ControllerThread:
                 partitions,
                 request.replication_factor,
                 {
-                    one.home: creations.of(one) or Creation("", 0)  # nothing is known to be older
+                    one.home: creations.of(one) or Creation("", 0)  # no older creation is known
                     for one in partitions
                 },
                 self._topics.settings([topic]).get(topic, {}),
@@ -336,7 +313,7 @@ class ControllerThread:
         return self._submit(elect)
 
     def reassign(self, request: ReassignRequest) -> Future[list[PartitionOutcome]]:
-        """Have replicas moved, or that cancelled."""
+        """Have replicas moved, or their reassignments cancelled."""
 
         def reassign(controller: Controller) -> list[PartitionOutcome]:
             targets = {one.partition: one.replicas for one in request.targets if one.replicas}
@@ -356,7 +333,7 @@ class ControllerThread:
         return self._submit(self._with_all_brokers(reassign))
 
     def reassignments(self, _: ListReassignmentsRequest) -> Future[Reassignments]:
-        """List the changes of replicas that are under way."""
+        """List the reassignments under way."""
         return self._submit(
             lambda one: Reassignments(
                 one.throttle_bytes_per_s,
@@ -374,19 +351,17 @@ class ControllerThread:
             if self._is_stopped:
                 future.set_exception(ShuttingDownError("the broker is shutting down"))
                 return future
-            self._events.put(lambda: self._answer(future, job))  # before that of the stop
+            self._events.put(lambda: self._answer(future, job))  # before the event of the stop
         return future
 
     def _with_all_brokers(self, job: Callable[[Controller], _T]) -> Callable[[Controller], _T]:
-        """Have a job that is refused done again if a broker is registered that it did not know.
-
-        ZooKeeper's news of brokers may come after a client's request that needs them.
-        """
+        """Have a refused job done again if a broker is registered that was not known before."""
 
         def work(controller: Controller) -> _T:
             try:
                 return job(controller)
             except (InvalidReplicationFactorError, InvalidRequestError):
+                # ZooKeeper's watch for brokers may fire after a client's request that needs them
                 brokers = self._topics.brokers()
                 if set(brokers) == set(controller.brokers):
                     raise
@@ -396,14 +371,13 @@ class ControllerThread:
         return work
 
     def _note_topic_pushed(self, controller: Controller, broker_id: int, push: Push) -> None:
-        """Complete the creations whose leaders all know of them now."""
         for creation in list(self._creations):
             if any(one.partition.topic == creation.topic for one in push.partitions):
                 creation.waiting.discard(broker_id)
         self._end_creations(controller)
 
     def _end_creations(self, controller: Controller | None) -> None:
-        """Complete creations that need not be waited for any more; all, out of office."""
+        """Complete creations whose live leaders all know of them; out of office, all creations."""
         live = set() if controller is None else {one.id for one in controller.brokers}
         for creation in list(self._creations):
             if not creation.waiting & live:
@@ -450,7 +424,7 @@ class ControllerThread:
                 if not self._is_stopped:
                     logger.warning("the controller's work waits for ZooKeeper: %s", error)
                 retry_s = _RETRY_S
-            except Exception:  # the thread must not end; what is in the registry counts
+            except Exception:  # the thread must not end; it reads the registry again
                 logger.exception("the controller failed at an event, and starts again")
                 self._controller = None
                 retry_s = _RETRY_S
@@ -458,7 +432,7 @@ class ControllerThread:
                 self._events.note_done()
 
     def _wait_s(self) -> float | None:
-        """Return how long it is until something is due, None if nothing will be."""
+        """Return the time until the next periodic work; None if there is none."""
         if (controller := self._controller) is None:
             return None
         due = [self._balance_at_s] if self._balance is not None else []
@@ -474,7 +448,7 @@ class ControllerThread:
             self._balance_leaders()
 
     def _reread(self, controller: Controller) -> None:
-        """Take topics in that could not be read and now can."""
+        """Read all states again once a topic can be read that could not."""
         self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
         names = controller.unreadable
         still = self._topics.find(names).unreadable
@@ -508,7 +482,7 @@ class ControllerThread:
         self._carry_out()
 
     def _has_left(self) -> bool:
-        """Return whether the thread may end: all requests are answered."""
+        """Return whether the thread may end: all requests have their responses."""
         return self._is_stopped and self._events.empty()
 
     def _leave(self) -> None:
@@ -518,7 +492,7 @@ class ControllerThread:
             self._election.resign()
 
     def _look(self) -> None:
-        """Find out who the controller is, and become it if nobody is."""
+        """Find out who the controller is, and become it if there is none."""
         if self._is_stopped:
             return
         outcome = self._election.try_to_win(
@@ -543,7 +517,7 @@ class ControllerThread:
             last_epoch = max(
                 (one.state.controller_epoch for one in snapshot.states.values()), default=0
             )
-            if last_epoch > term.epoch:  # brokers would refuse orders of an earlier epoch
+            if last_epoch > term.epoch:  # brokers would refuse pushes of an earlier epoch
                 logger.warning(
                     "node %s says %d, and there was epoch %d: it was deleted or edited by hand",
                     *(CONTROLLER_EPOCH, term.epoch, last_epoch),
@@ -579,7 +553,7 @@ class ControllerThread:
         self._on_controller(broker_id)
 
     def _guard(self, job: Callable[[], None]) -> None:
-        """Run what writes to the registry; its failures end the term, or begin it again."""
+        """Run a job that writes to the registry; a failure ends the term or reloads the states."""
         try:
             job()
         except CoordinationError as error:
@@ -587,7 +561,7 @@ class ControllerThread:
             raise
 
     def _take_failure(self, error: CoordinationError) -> None:
-        """Forget what is known, as the registry may have other things; look again."""
+        """Forget the known states, as the registry may have others; look again."""
         if self._controller is not None:
             logger.warning("the controller reads all states again: %s", error)
         self._controller = None
@@ -604,7 +578,7 @@ class ControllerThread:
             self._end_creations(controller)
 
     def _read_topics(self) -> None:
-        """Look at the list of topics; one that this controller has not made means a new start."""
+        """Read the list of topics; one that this controller has not created means a new start."""
         if (controller := self._controller) is not None:
             names = self._topics.topics(lambda: self._events.put(self._read_topics))
             if set(names) != {*controller.topics, *controller.unreadable}:
@@ -643,10 +617,9 @@ class ControllerThread:
             self._controller = None
             self._look()
 
-    # What goes out.
+    # Pushes.
 
     def _carry_out(self) -> None:
-        """Log what was decided, and tell the brokers."""
         controller = self._controller
         if controller is None:
             return
@@ -671,9 +644,9 @@ class ControllerThread:
             )
         topics = controller.topics or controller.unreadable
         if not topics and all(one.is_clean and not one.has_replicas for one in controller.brokers):
-            # nobody needs to know anything, and no connection is made; but a broker that may have
-            # lost something is told that this is known, so that it is trusted with new topics, and
-            # one with replicas is asked what it has
+            # No pushes and no connections without replicated topics. But a broker that may have
+            # lost messages is told that this is known, so that it is trusted with new topics, and
+            # one with replicas is asked for them.
             return
         pushes = controller.take_pushes()
         live = {broker.id: broker for broker in controller.brokers}
@@ -699,7 +672,7 @@ class ControllerThread:
     def _take_answer(
         self, controller: Controller, broker_id: int, push: Push, answer: PushAnswer
     ) -> None:
-        """Take note of what a broker has answered to a push; called in the sender's thread."""
+        """Handle a broker's response to a push; called in the sender's thread."""
         if isinstance(answer.error, StaleControllerEpochError):
             self._events.put(partial(self._look_whether_outdated, controller.epoch))
         elif isinstance(answer.error, StaleBrokerEpochError):

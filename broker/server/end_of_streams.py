@@ -1,9 +1,8 @@
-"""The end of a broker's connections: the last responses go out, and clients learn that they do.
+"""The end of a broker's connections: the last responses are sent, and clients see the end.
 
-A socket that is closed while requests wait in it resets the connection, and a reset can destroy
-responses on their way. So a broker that stops ends its own stream first. Then it reads on, without
-handling what it reads, until the clients that get acknowledgements have closed theirs, or send
-nothing any more.
+Closing a socket with unread requests resets the connection, and a reset can destroy responses on
+their way. So a broker that stops ends its own stream first. Then it reads on, and drops what it
+reads, until the clients that get acknowledgements have closed their half or send nothing any more.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from broker.server.purgatory import Response
 _LIMIT_S = 1.0
 """How long clients have to take their last responses and to close their half."""
 _QUIET_S = 0.2
-"""A client that sends nothing for so long has nothing on its way to the broker."""
+"""A client that sends nothing for this long has nothing on its way to the broker."""
 _DISCARD_BYTES = 1 << 16
 
 
@@ -28,11 +27,8 @@ def end_streams(
 ) -> None:
     """Send all complete responses and end the streams; the caller closes the connections.
 
-    Args:
-        connections: their requests are handled no more. Those whose client waits for the end of
-            the broker are left as they are.
-        last_response: sent behind all others to clients that get acknowledgements; None for none.
-        clock: for the limits.
+    `last_response` is sent after all others to clients that get acknowledgements. Connections whose
+    client waits for the end of the broker are skipped.
     """
     give_up_s = clock.monotonic_s() + _LIMIT_S
     due_s: dict[ServerConnection, float] = {}
@@ -62,10 +58,7 @@ def end_streams(
 
 
 def _send(connection: ServerConnection) -> bool:
-    """Send responses, and end the stream after the last; return whether the client may send more.
-
-    What a client without acknowledgements sends now must fail: nothing else tells it.
-    """
+    """Send responses, and end the stream after the last; return whether to read on."""
     connection.send()
     if isinstance(connection.fault, OSError):
         return False
@@ -75,6 +68,7 @@ def _send(connection: ServerConnection) -> bool:
         connection.sock.shutdown(socket.SHUT_WR)
     except OSError:  # the client is gone
         return False
+    # without acknowledgements, only the failure of its next requests tells the client
     return connection.awaits_acknowledgements
 
 

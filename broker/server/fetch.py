@@ -1,10 +1,10 @@
 """Every read of a log: 0.7's fetch, multifetch and offsets, and our reads that can wait.
 
-Messages go from the page cache to the socket: a response holds slices of segment files. A filtered
-read is different, as its pattern is matched by another process (`pattern_filter`): its response
-holds the wanted entries in memory, and always says how far the search came, so that a reader makes
-progress through a log without any message it wants. So is a read of 0.7 at a home broker without a
-replica: the leader is asked (`forwarder`), and what it gives is in memory here.
+Messages go from the page cache to the socket: a response holds slices of segment files. Two kinds
+of read have their messages in memory. A filtered read, whose pattern another process matches
+(`pattern_filter`): its response always says how far the search came, so that a reader makes
+progress through a log without any message it wants. And a read of 0.7 at a home broker without a
+replica: the leader is asked (`forwarder`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _MAX_READ_BYTES = 1 << 30
 """Message sets in one response to a read; with the headers of all parts it fits a size field."""
 _WHOLE_SEGMENT = (1 << 63) - 1
 _POSITION_BYTES = 200
-"""What a position of a read that waits takes in memory."""
+"""Memory of one position of a delayed read."""
 
 
 _Fetched = tuple[bytes, FileSlice | None]
@@ -97,21 +97,7 @@ class _Readable(NamedTuple):
 
 
 class FetchHandler:
-    """Reads logs for the connections of one thread.
-
-    Args:
-        logs: where the logs are.
-        replicas: say which partitions with replicas this broker leads.
-        forwarder: takes what clients of 0.7 read of those that have no replica here any more.
-        pattern_filter: searches them for filtered reads.
-        metrics: of the thread.
-        clock: for deadlines of reads that wait.
-        wake: has a processor attempt a delayed response again; callable from any thread.
-        broker_id: the home of this broker's partitions.
-        max_topic_name_length: the longest topic name allowed.
-        max_wait_ms: the longest wait of a read; longer ones are cut to it.
-        max_positions: the most positions of a read.
-    """
+    """Reads logs for the connections of one thread."""
 
     def __init__(
         self,
@@ -131,13 +117,13 @@ class FetchHandler:
         self.pattern_filter = pattern_filter
         self.metrics = metrics
         self.clock = clock
-        self.wake = wake
+        self.wake = wake  # callable from any thread
         self._logs = logs
         self._replicas = replicas
         self.forwarder = forwarder
         self._broker_id = broker_id
         self._max_topic_name_length = max_topic_name_length
-        self._max_wait_ms = max_wait_ms
+        self._max_wait_ms = max_wait_ms  # longer waits are cut to it
         self._max_positions = max_positions
 
     def set_limits(self, *, max_wait_ms: int, max_positions: int) -> None:
@@ -145,7 +131,7 @@ class FetchHandler:
         self._max_wait_ms, self._max_positions = max_wait_ms, max_positions
 
     def fetch(self, request: FetchRequest) -> Response:
-        """Respond to a fetch at once, with what is readable; later, if that is on its way here."""
+        """Respond to a fetch with the readable messages; later if the leader has to be asked."""
         started_s = time.perf_counter()
         found = self._fetch_one(request, _MAX_RESPONSE_BYTES - ERROR_BYTES)
         if isinstance(found, PartitionPosition):
@@ -205,13 +191,12 @@ class FetchHandler:
                 return PartitionPosition(partition, request.offset, max_bytes)
             return None
         if log.is_replicated and request.offset > log.read_limit:
-            # this replica may be behind the one that its reader has read until now
+            # this replica may be behind the one that the client read before
             return None
         found = log.read(request.offset, max_bytes)
         return found if found and found.length else None
 
     def _check_partition(self, topic: str, index: int) -> None:
-        """Validate a partition that has no log; see `offsets` for errors."""
         validate_topic_name(topic, self._max_topic_name_length)
         self._logs.validate_not_offline(topic, index)
         count = self._logs.partition_count(topic)
@@ -222,16 +207,7 @@ class FetchHandler:
             )
 
     def offsets(self, request: OffsetsRequest) -> Response | Future[Response | None]:
-        """Respond to an offsets request.
-
-        Returns:
-            The response; a future if the leader is asked, as this home has no replica any more.
-
-        Raises:
-            ServerError: there is no such partition, or it is offline; the connection is closed
-                then, as by 0.7.
-            ProtocolError: the number of offsets is negative.
-        """
+        """Respond to an offsets request; with a future if the leader has to be asked."""
         if request.max_offsets < 0:
             raise ProtocolError(f"{request.max_offsets} offsets were asked for")
         log = self._logs.get(request.topic, request.index)
@@ -239,6 +215,7 @@ class FetchHandler:
             return Response(
                 encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets))
             )
+        # an error closes the connection, as in 0.7
         self._check_partition(request.topic, request.index)
         if self._replicas.is_replicated(request.topic):
             partition = TopicPartition(request.topic, self._broker_id, request.index)
@@ -246,12 +223,7 @@ class FetchHandler:
         return Response(encode_offsets_response(_offsets_without_log(request.time_ms)))
 
     def list_segments(self, request: ListSegmentsRequest, header: RequestHeader) -> Response:
-        """Respond as to an offsets request, for a partition of any home that this broker leads.
-
-        Raises:
-            ServerError: it does not, or does not know yet what is committed; there is no such
-                partition, it is offline, or the number of offsets is negative.
-        """
+        """Respond as to an offsets request, for a partition of any home that this broker leads."""
         partition, time_ms, max_offsets = request.partition, request.time_ms, request.max_offsets
         if max_offsets < 0:
             raise InvalidRequestError(f"{max_offsets} offsets were asked for")
@@ -289,11 +261,7 @@ class FetchHandler:
         )
 
     def check_position_count(self, count: int) -> None:
-        """Check, before they are decoded, that a read does not name too many positions.
-
-        Raises:
-            ResponseTooLargeError: it does.
-        """
+        """Raise if a read names too many positions, before they are decoded."""
         if count > self._max_positions:
             raise ResponseTooLargeError(
                 f"a read of {count} positions is above "
@@ -321,15 +289,11 @@ class FetchHandler:
             available = log.high_watermark - position.offset
             total_bytes += max(0, min(available, position.max_bytes))
             if total_bytes >= enough_bytes:
-                return True  # what is wrong with a later partition would end the wait too
+                return True  # an error of a later partition would end the wait too
         return total_bytes >= enough_bytes
 
     def _log_for(self, request: ReadRequest, position: PartitionPosition) -> _Readable:
-        """Return the log that a read is to be served from.
-
-        Raises:
-            ServerError: this broker has none; see `log_of`.
-        """
+        """Return the log that a read is served from."""
         partition = position.partition
         if isinstance(request, AnyReplicaReadRequest):
             follower = self._replicas.find_readable(partition)
@@ -338,11 +302,7 @@ class FetchHandler:
         return _Readable(self.log_of(partition), is_follower=False)
 
     def log_of(self, partition: TopicPartition) -> Log:
-        """Return a partition's log, created if its topic exists: a reader can wait for it.
-
-        Raises:
-            ServerError: this broker does not lead the partition, or has no such topic.
-        """
+        """Return a partition's log, created if its topic exists: a reader can wait for it."""
         topic, index = partition.topic, partition.index
         if partition.home in (-1, self._broker_id):
             log = self._logs.get(topic, index)
@@ -357,12 +317,7 @@ class FetchHandler:
         return self._logs.get_or_create(topic, index)
 
     def read_log(self, log: Log, offset: int, max_bytes: int) -> FileSlice | None:
-        """Read from a log.
-
-        Raises:
-            NotLeaderError: it cannot be read there, and another replica is to lead.
-            ServerError: see `Log.read`.
-        """
+        """Read from a log; `NotLeaderError` if it cannot be read and another replica is to lead."""
         try:
             return log.read(offset, max_bytes)
         except UnreadableError as error:
@@ -397,11 +352,7 @@ class FetchHandler:
         *,
         has_found: bool,
     ) -> tuple[ReadPart, FileSlice | None]:
-        """Return the part of one position, and what to send with it.
-
-        A response that has data for others and takes all descriptors has none for this one: the
-        next read has.
-        """
+        """Return the part of one position, and the messages to send with it."""
         partition = position.partition
         try:
             log, is_follower = self._log_for(request, position)
@@ -420,6 +371,7 @@ class FetchHandler:
         except NotLeaderError as problem:
             return ReadPart(partition, problem.code, problem.leader, 0, b""), None
         except ServerError as problem:
+            # else skip it: the response holds all descriptors it may; the next read gets it
             if not (has_found and isinstance(problem, OutOfDescriptorsError)):
                 error = problem.code
                 self.metrics.topics[partition.topic].failed_fetch += 1
@@ -430,12 +382,8 @@ class FetchHandler:
         return part, found
 
     def filtered_read(self, request: FilteredReadRequest, header: RequestHeader) -> Response:
-        """Respond to a read with a filter, when its wait is over and the search is done.
-
-        Raises:
-            InvalidPatternError: the pattern cannot be compiled. That is quick for any pattern, so
-                that its author need not wait for messages to learn of it.
-        """
+        """Respond to a read with a filter, when its wait is over and the search is done."""
+        # quick for any pattern: an invalid one is refused at once, not only when messages come
         request.payload_filter.compile()
         logs: list[Log] = []
         if request.read.max_wait_ms > 0:
@@ -454,17 +402,16 @@ def _offset_to_reach(request: ReadRequest) -> int:
 
 
 def _offsets_without_log(time_ms: int) -> list[int]:
-    """Return the offsets of a partition that has no log yet."""
     return [0] if time_ms in (LATEST_TIME, EARLIEST_TIME) else []
 
 
 def _code_for_07(error: ServerError, *, is_multifetch: bool) -> int:
-    """Return the code by which a client of 0.7 is told of an error.
+    """Return the error code for a client of 0.7.
 
     Our own codes mean nothing to its clients, and "unknown", by which 0.7 also reports an illegal
-    topic, ends the fetcher of a group member with all its partitions of this broker. So of several
-    partitions one that the disk does not give looks as if nothing new had come: the member waits
-    there, until that is mended, and goes on with the others. So it does where a leader is away.
+    topic, ends the fetcher of a group member with all its partitions of this broker. So in a
+    multifetch, a partition whose disk fails or whose leader is away looks as if it had no new
+    messages: the member waits there until it can be read, and continues with the others.
     """
     if is_multifetch and error.is_retriable:
         return NO_ERROR
@@ -472,13 +419,7 @@ def _code_for_07(error: ServerError, *, is_multifetch: bool) -> int:
 
 
 class _ForwardedFetch(DelayedResponse):
-    """The response to a fetch or multifetch of 0.7 of which a part is read at leaders.
-
-    Args:
-        handler: has the forwarder.
-        fetched: what was read here, and the positions that are to be read at leaders.
-        is_multifetch: whether the response is that to a multifetch.
-    """
+    """The response to a fetch or multifetch of 0.7 of which a part is read at leaders."""
 
     __slots__ = ("_fetched", "_handler", "_is_multifetch", "_result", "_started_s")
 
@@ -558,14 +499,7 @@ class _SearchedPosition(NamedTuple):
 
 
 class _FilteredRead(DelayedResponse):
-    """The response to a filtered read: waits for messages as any read, then for the search.
-
-    Args:
-        handler: reads the logs.
-        request: the read and its filter.
-        header: of the request.
-        logs: whose high watermark it waits for.
-    """
+    """The response to a filtered read: waits for messages as any read, then for the search."""
 
     __slots__ = ("_handler", "_header", "_request", "_result", "_searched", "_started_s")
 
@@ -619,7 +553,7 @@ class _FilteredRead(DelayedResponse):
         return [encode_extension_error(self._header.correlation_id, late.code, str(late))]
 
     def _start(self) -> list[Part] | None:
-        """Start the search of what is readable; return the response if nothing is."""
+        """Start the search of the readable messages; return the response if there are none."""
         self._started_s = time.perf_counter()
         handler, read = self._handler, self._request.read
         self._searched = [self._search_of(position) for position in read.positions]
@@ -655,7 +589,6 @@ class _FilteredRead(DelayedResponse):
         return [encode_extension_response(self._header.correlation_id, b"".join(body))]
 
     def _encode(self, searched: _SearchedPosition) -> list[bytes]:
-        """Return one partition's part of the response, and count it."""
         position, log, search, error = searched
         topics = self._handler.metrics.topics
         if search is not None:

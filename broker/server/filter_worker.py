@@ -24,26 +24,15 @@ _RECEIVE_BYTES = 1 << 16
 
 
 class ScanJob(NamedTuple):
-    """A slice of a segment file to filter.
+    """A slice of a segment file to filter; `length` bytes of whole entries, if not damaged."""
 
-    Args:
-        position: of its first entry in the file.
-        length: of the slice in bytes; whole entries, unless the file is damaged.
-        offset: the log offset of its start.
-        scan_bytes: how much of it to filter; a longer first entry is filtered all the same.
-        max_entry_bytes: unless it is longer than this.
-        room_bytes: how much to keep; the entry that reaches it is the last.
-        limit_ms: how long the matching may take, at least 1.
-        payload_filter: which messages to keep.
-    """
-
-    position: int
+    position: int  # of its first entry in the file
     length: int
-    offset: int
-    scan_bytes: int
-    max_entry_bytes: int
-    room_bytes: int
-    limit_ms: int
+    offset: int  # the log offset of its start
+    scan_bytes: int  # how much of it to filter; a longer first entry is filtered all the same
+    max_entry_bytes: int  # unless it is longer than this
+    room_bytes: int  # how much to keep; the entry that reaches it is the last
+    limit_ms: int  # how long the matching may take, at least 1
     payload_filter: PayloadFilter
 
     def encode(self) -> bytes:
@@ -68,20 +57,15 @@ class ScanJob(NamedTuple):
 
 
 class ScanResult(NamedTuple):
-    """The result of a job.
+    """The result of a job."""
 
-    `error` is a wire code that `text` explains. Without one, everything before log offset
-    `end_offset` is filtered: `left_out_count` messages are left out, and `runs` hold the others,
-    encoded for the response.
-    """
-
-    error: int
+    error: int  # a wire code that `text` explains
     text: str
-    end_offset: int = 0
-    left_out_count: int = 0
+    end_offset: int = 0  # everything before this log offset is filtered, if there is no error
+    left_out_count: int = 0  # messages
     kept_bytes: int = 0
     run_count: int = 0
-    runs: bytes = b""
+    runs: bytes = b""  # the other messages, encoded for the response
 
     def encode(self) -> bytes:
         """Return the result as bytes."""
@@ -105,11 +89,7 @@ class ScanResult(NamedTuple):
 
 
 def read_slice(fd: int, job: ScanJob) -> bytes:
-    """Return the bytes to filter, or the whole first entry if that is longer.
-
-    Raises:
-        OSError: the file cannot be read, or is too short.
-    """
+    """Return the bytes to filter, or the whole first entry if that is longer."""
     size = min(job.length, max(job.scan_bytes, LENGTH_BYTES))
     data = _read(fd, size, job.position)
     if has_length(data):
@@ -132,10 +112,8 @@ def _read(fd: int, size: int, position: int) -> bytes:
 
 
 def filter_slice(data: bytes, job: ScanJob) -> ScanResult:
-    """Return the wanted entries among the bytes of a job.
-
-    An entry longer than them cannot be matched, so the reader gets it.
-    """
+    """Return the wanted entries among the bytes of a job."""
+    # an entry longer than the data cannot be matched, so the reader gets it (`end` is 0)
     found = filter_entries(data, job.payload_filter.compile(), job.room_bytes)
     end = found.end or len(data)
     spans = found.spans if found.end else [(0, end)]
@@ -156,7 +134,7 @@ def do_job(fd: int, job: ScanJob) -> ScanResult:
         data = read_slice(fd, job)
     except OSError as error:
         return ScanResult(StorageError.code, error.strerror or str(error))
-    # processor time: a machine that is paused makes no pattern slow
+    # processor time: a pause of the machine does not count
     signal.setitimer(signal.ITIMER_PROF, job.limit_ms / 1000)
     result = filter_slice(data, job)
     signal.setitimer(signal.ITIMER_PROF, 0)

@@ -2,12 +2,12 @@
 
 Clients of 0.7 know a partition's home only. For their produces there is no response, as always; a
 message set that no leader takes in time ends their connection, as one that the disk refuses does.
-Where the home has no replica any more, their reads are forwarded too. These do not wait for an
-election, only until this broker has heard who leads now: a client that gets nothing, or an error,
-asks again.
+If the home has no replica any more, their reads are forwarded too. These do not wait for an
+election, only until this broker has heard of the new leader: a client that gets no messages, or an
+error, asks again.
 
-Produces and reads have threads of their own, as a produce may wait long for the next leader. What a
-read may hold in memory is limited; of many positions some get nothing, others each time.
+Produces and reads have separate threads, as a produce may wait long for the next leader. The memory
+of a read is limited; of many positions some get nothing, others each time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _T = TypeVar("_T")
 _DEADLINE_S = 20.0
 """Longer than it takes to elect a leader after a crash."""
 _NEW_LEADER_WAIT_S = 2.0
-"""A broker learns a little later than the new leader that another one leads."""
+"""A broker learns of a new leader a little later than the new leader itself."""
 _RETRY_S = 0.1
 _TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 2.0
@@ -65,20 +65,11 @@ _WORKERS = 4
 MAX_READ_BYTES = 512 << 10
 """Messages in one response to a read, and one message more if that is larger than its share."""
 _LEAST_SHARE_BYTES = 4 << 10
-_MAX_POSITIONS = 1000
-"""Of one read."""
+_MAX_POSITIONS = 1000  # of one read
 
 
 class Forwarder:
-    """Sends message sets and reads to the leaders of partitions.
-
-    Args:
-        replicas: know who leads.
-        creations: have topics created whose first message is sent.
-        clock: for the deadline.
-        broker_id: of this broker.
-        max_message_bytes: no message is larger; a damaged length may say so.
-    """
+    """Sends message sets and reads to the leaders of partitions."""
 
     def __init__(
         self,
@@ -92,15 +83,15 @@ class Forwarder:
         self._creations = creations
         self._clock = clock
         self._broker_id = broker_id
-        self._max_message_bytes = max_message_bytes
+        self._max_message_bytes = max_message_bytes  # a damaged length may be larger
         self._is_stopping = threading.Event()
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="forwarder")
         self._readers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="read-forwarder")
+        # by thread, which alone uses it, and broker id
         self._connections: dict[tuple[int, int], Connection] = {}
-        """By worker, which alone uses it, and broker id."""
 
     def stop(self) -> None:
-        """Give up what is under way, and end the threads."""
+        """Give up the requests under way, and end the threads."""
         self._is_stopping.set()
         for one in (self._workers, self._readers):
             one.shutdown(cancel_futures=True)
@@ -108,34 +99,24 @@ class Forwarder:
             connection.close()
 
     def produce(self, sets: list[PartitionSet]) -> Future[Response | None]:
-        """Have message sets appended by their leaders, in order.
+        """Have message sets, which own their bytes, appended by their leaders in order.
 
-        Args:
-            sets: with bytes of their own.
-
-        Returns:
-            Done, without a response, when all are appended; fails with a `BrokerError` if one is
-            not.
+        Done, without a response, when all are appended; fails with a `BrokerError` if one is not.
         """
         return self._workers.submit(self._produce, sets)
 
     def read(self, positions: Sequence[PartitionPosition]) -> Future[list[ReadPart]]:
-        """Read what is readable now.
+        """Read the messages that are readable now: a part for each position, in their order.
 
-        Returns:
-            A part for each position, in their order, with `LeaderNotAvailableError` as its error
-            where the leader is away; done within the time that a broker has for a response.
+        A part's error is `LeaderNotAvailableError` if the leader is away. Done within the time that
+        a broker has for a response.
         """
         return self._readers.submit(self._read, positions)
 
     def offsets(
         self, partition: TopicPartition, time_ms: int, max_offsets: int
     ) -> Future[Response | None]:
-        """Have the leader answer an offsets request of 0.7.
-
-        Returns:
-            Done with the response; fails with a `BrokerError` if there is none.
-        """
+        """Have the leader handle an offsets request of 0.7."""
         return self._readers.submit(self._offsets, partition, time_ms, max_offsets)
 
     def _produce(self, sets: list[PartitionSet]) -> None:
@@ -143,17 +124,13 @@ class Forwarder:
             self._append(one)
 
     def _append(self, one: PartitionSet) -> None:
-        """Have one set appended; again, until the deadline, where that may help.
-
-        Raises:
-            BrokerError: it was not appended, or it is not known whether it was.
-        """
+        """Have one set appended, with retries; after an error the outcome may be unknown."""
         self._retried(lambda: self._attempt(one), lambda error: error.is_retriable, _DEADLINE_S)
 
     def _retried(
         self, attempt: Callable[[], _T], may_help: Callable[[BrokerError], bool], wait_s: float
     ) -> _T:
-        """Return the outcome of an attempt, made again for so long where that may help."""
+        """Return the outcome of an attempt, retried for `wait_s` after errors that `may_help`."""
         give_up_s = self._clock.monotonic_s() + wait_s
         while True:
             try:
@@ -170,7 +147,7 @@ class Forwarder:
         request = PublishRequest(Acks.WRITTEN, int(_TIMEOUT_S * 1000), (one,))
         (published,) = decode_publish_response(_call(connection, request))
         if published.error != NO_ERROR:
-            connection.close()  # on this one the leader may refuse all that follows
+            connection.close()  # on this one the leader may refuse all later sets
             raise error_for_code(published.error, published.text, published.base_offset)
 
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> Response:
@@ -184,7 +161,7 @@ class Forwarder:
 
     def _read(self, positions: Sequence[PartitionPosition]) -> list[ReadPart]:
         if len(positions) > 1:
-            return self._read_once(positions)  # what is not there now is read by the next request
+            return self._read_once(positions)  # the client's next request reads the missing ones
         try:
             return self._retried(
                 lambda: self._read_one(positions[0]), _has_new_leader, _NEW_LEADER_WAIT_S
@@ -200,7 +177,7 @@ class Forwarder:
 
     def _read_once(self, positions: Sequence[PartitionPosition]) -> list[ReadPart]:
         parts = [ReadPart(one.partition, NO_ERROR, 0, 0, b"") for one in positions]
-        # in another order each time, so that none is always the last to get a share
+        # in random order, so that no position is always the last to get a share
         numbers = random.sample(range(len(positions)), min(len(positions), _MAX_POSITIONS))
         by_leader: dict[int, list[int]] = {}
         for number in numbers:
@@ -237,15 +214,13 @@ class Forwarder:
     def _with_whole_message(
         self, leader_id: int, position: PartitionPosition, part: ReadPart, room_bytes: int
     ) -> ReadPart:
-        """Return a part with its first message whole, if the client asked for as much.
-
-        One that ends in its first message would tell the client that its fetch size is too small.
-        """
+        """Return a part with its first message whole, if the client asked for as much."""
         found = part.message_set
         if has_length(found) and entry_bytes(found) <= len(found):
             return part
         if len(found) in (0, position.max_bytes):
             return part
+        # a part ending in its first message would tell the client that its fetch size is too small
         if room_bytes <= 0 or not has_length(found):
             return part._replace(message_set=b"")
         wanted_bytes = min(entry_bytes(found), position.max_bytes, self._max_message_bytes)
@@ -254,11 +229,7 @@ class Forwarder:
         return part
 
     def _leader_of(self, partition: TopicPartition) -> int:
-        """Return the id of a partition's leader.
-
-        Raises:
-            LeaderNotAvailableError: no broker that is live leads it.
-        """
+        """Return the id of a partition's leader, or raise `LeaderNotAvailableError`."""
         leader_id = self._replicas.leader_id(partition)
         if self._replicas.address_of(leader_id) is None:
             raise LeaderNotAvailableError(f"no broker that is live leads {partition}")
@@ -270,11 +241,7 @@ class Forwarder:
         return connection.repeat_if_lost(lambda: _call(connection, request))
 
     def _connect(self, broker_id: int) -> Connection:
-        """Return this thread's connection to a broker.
-
-        Raises:
-            LeaderNotAvailableError: the broker is not live.
-        """
+        """Return this thread's connection to a broker, or raise `LeaderNotAvailableError`."""
         address = self._replicas.address_of(broker_id)
         if address is None:
             raise LeaderNotAvailableError(f"broker {broker_id} is not live any more")
@@ -294,16 +261,12 @@ class Forwarder:
 
 
 def _has_new_leader(error: BrokerError) -> bool:
-    """Return whether another broker leads by now, or the one asked knows soon what is committed."""
+    """Return whether there is a new leader, or the leader soon knows what is committed."""
     return isinstance(error, NotLeaderError | OffsetNotAvailableError)
 
 
 def _call(connection: Connection, request: ExtensionRequest) -> Reader:
-    """Return the body of the response; a connection that failed is not used again.
-
-    Raises:
-        BrokerError: there is none; see `Connection.call`.
-    """
+    """Return the body of the response; a connection that failed is closed."""
     try:
         return connection.call(request)
     except BrokerError:

@@ -1,7 +1,7 @@
-"""Frames from a socket: what has arrived is cut, and the start of an incomplete frame kept.
+"""Frames from a socket: received bytes are cut, and the start of an incomplete frame kept.
 
-Small starts are kept as they are; a large frame gets a buffer as far as the budget of the broker
-grants it. Used on one thread; the content of frames is not known here.
+Small starts are copied; a large frame gets a buffer as far as the broker's budget grants it. Used
+on one thread; the content of frames is not known here.
 """
 
 from __future__ import annotations
@@ -18,16 +18,13 @@ from broker.server.quotas import FrameRoom, QueuedBytes
 RECEIVE_BYTES = 1 << 20
 """The length of the buffer that connections share: a longer frame has one of its own."""
 LARGE_FRAME_BYTES = 1 << 15
-"""When so much of a larger frame has arrived, it gets a buffer of its own, under the budget.
+"""A larger frame of which this much has arrived gets a buffer of its own, under the budget.
 
-Smaller starts are not counted: each connection may keep one.
-
-While other connections wait for the budget, a connection holds no more than this without it.
+Smaller starts are not counted: each connection may keep one. While other connections wait for the
+budget, a connection holds no more than this without it.
 """
-ROOM_STEP_BYTES = 1 << 20
-"""How much room in the budget a large frame asks for at a time."""
-MAX_FRAMES = 4096
-"""The most frames that are cut, and handled, at a time."""
+ROOM_STEP_BYTES = 1 << 20  # of the budget, that a large frame asks for at a time
+MAX_FRAMES = 4096  # cut, and handled, at a time
 STALL_S = 10.0
 STALL_SHARE = 1 / 20
 """A large frame of which less than this share arrives in `STALL_S` has stalled."""
@@ -48,21 +45,14 @@ def without_traceback(error: _E) -> _E:
 
 
 class _LargeFrame:
-    """A frame with a buffer of its own, which has the room it was granted and no more.
-
-    With room for all of it the buffer is made at once, and received into without a copy. Else it
-    grows as the frame arrives.
-
-    Args:
-        room: its room in the budget.
-    """
+    """A frame with a buffer of its own, no larger than the room it was granted."""
 
     def __init__(self, room: FrameRoom) -> None:
         self.room = room
         self.buffer = bytearray()
         self.filled_bytes = 0
         self._progress: tuple[float, int] | None = None
-        """When enough of it had arrived last, and how much that was."""
+        """When enough of it had arrived last, and how many bytes."""
 
     @property
     def free_bytes(self) -> int:
@@ -71,25 +61,19 @@ class _LargeFrame:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all of it has arrived."""
         return self.filled_bytes == self.room.frame_bytes
 
     def begin(self, start: Buffer) -> None:
         """Put the start of the frame into the buffer, as there is room now."""
         self.filled_bytes = len(start)
         if self.room.missing_bytes:
-            self.buffer += start
+            self.buffer += start  # it grows as the frame arrives
         else:
-            self.buffer = bytearray(self.room.frame_bytes)
+            self.buffer = bytearray(self.room.frame_bytes)  # received into without a copy
             self.buffer[: len(start)] = start
 
     def receive(self, receive_into: Callable[[memoryview], int], shared: memoryview) -> None:
-        """Receive more of the frame, within its room.
-
-        Args:
-            receive_into: fills the start of a buffer, and returns how many bytes that are.
-            shared: is received into where the frame's own buffer is too short.
-        """
+        """Receive more of the frame, within its room; `receive_into` returns the bytes received."""
         if len(self.buffer) > self.filled_bytes:
             self.filled_bytes += receive_into(memoryview(self.buffer)[self.filled_bytes :])
         else:
@@ -98,28 +82,17 @@ class _LargeFrame:
             self.filled_bytes += size
 
     def has_stalled(self, now_s: float, *, is_kept_waiting: bool) -> bool:
-        """Return whether it arrives too slowly for the room it holds.
-
-        Args:
-            now_s: monotonic time; asked regularly.
-            is_kept_waiting: the broker does not receive, for a reason that is not the client's.
-        """
+        """Return whether the frame arrives too slowly for its room; call it regularly."""
         needed = STALL_SHARE * self.room.frame_bytes
         progress = self._progress
+        # `is_kept_waiting`: the broker does not receive, for a reason that is not the client's
         if progress is None or is_kept_waiting or self.filled_bytes - progress[1] >= needed:
             progress = self._progress = (now_s, self.filled_bytes)
         return now_s - progress[0] > STALL_S
 
 
 class FrameReceiver:
-    """Cuts what a socket receives into frames, and keeps the start of an incomplete one.
-
-    Args:
-        sock: connected and non-blocking.
-        max_frame_bytes: the largest frame allowed.
-        queued_bytes: the budget for large frames.
-        on_granted: called, from any thread, when `resume` can continue after a wait for it.
-    """
+    """Cuts the bytes from a non-blocking socket into frames; keeps the start of a partial one."""
 
     def __init__(
         self,
@@ -133,23 +106,21 @@ class FrameReceiver:
         self._sock = sock
         self._max_frame_bytes = max_frame_bytes
         self._queued_bytes = queued_bytes
-        self._on_granted = on_granted
+        self._on_granted = on_granted  # called, from any thread, when `resume` can continue
         self._tail = b""
         self._last_cut = _NOTHING
-        """What frames were cut from last, and frames behind them that were not cut yet."""
+        """The bytes that frames were cut from last, and frames after them that were not cut yet."""
         self._held = _NOTHING
         """A copy of whole frames to be handled, and if it was cut in between, of the tail."""
-        self.received_bytes = 0
-        """By the last call of `receive`."""
+        self.received_bytes = 0  # by the last call of `receive`
         self._large: _LargeFrame | None = None
-        self._handled: FrameRoom | None = None
-        """The room of a complete large frame, until that is handled."""
+        self._handled: FrameRoom | None = None  # of a complete large frame, until that is handled
 
     def receive(self, shared: bytearray) -> list[memoryview]:
-        """Read from the socket once; return complete frames, at most `MAX_FRAMES`, the rest held.
+        """Read from the socket once; return at most `MAX_FRAMES` whole frames, hold the rest.
 
-        After an end of stream, an error of the socket or a bad frame size, `fault` is set; the
-        frames before it are returned all the same.
+        After an end of stream, a socket error or a bad frame size, `fault` is set; the frames
+        before it are returned all the same.
         """
         if self._large is not None:
             return self._receive_large(self._large, memoryview(shared))
@@ -167,7 +138,7 @@ class FrameReceiver:
         return frames
 
     def _cut(self, view: memoryview) -> list[memoryview]:
-        """Return the first frames of a view, and keep what is behind them."""
+        """Return the first frames of a view, and keep the bytes after them."""
         try:
             frames, consumed, needed = cut_frames(
                 view, max_frame_bytes=self._max_frame_bytes, max_count=MAX_FRAMES
@@ -197,7 +168,7 @@ class FrameReceiver:
         self._held = held if self._owns(held) else memoryview(bytes(held))
 
     def _owns(self, view: memoryview) -> bool:
-        """Return whether a view is of memory that no other connection uses."""
+        """Return whether no other connection uses a view's memory."""
         return not view or isinstance(view.obj, bytes)
 
     def take_held(self) -> list[memoryview]:
@@ -239,7 +210,7 @@ class FrameReceiver:
         self._tail = bytes(start)
 
     def _ask_for_room(self, large: _LargeFrame, start_bytes: int = 0) -> bool:
-        """Ask for the next piece of room; return whether it is granted already."""
+        """Ask for the next step of room; return whether it is granted already."""
         room = large.room
         wanted_bytes = start_bytes + ROOM_STEP_BYTES
         return self._queued_bytes.ask(room, min(wanted_bytes, room.missing_bytes))
@@ -274,7 +245,7 @@ class FrameReceiver:
             self._begin_large(self._large, self._tail)
 
     def release_handled(self) -> None:
-        """Give back what the frames that have been handled took."""
+        """Release the memory and budget of the frames that have been handled."""
         self._last_cut = _NOTHING
         handled, self._handled = self._handled, None
         if handled is not None:
@@ -288,11 +259,11 @@ class FrameReceiver:
         return large.has_stalled(now_s, is_kept_waiting=is_kept_waiting)
 
     def close(self) -> None:
-        """Drop what has arrived, and give back the budget of an incomplete large frame."""
+        """Drop the received bytes, and release the budget of an incomplete large frame."""
         large, self._large = self._large, None
         self._tail = b""
         self._last_cut = self._held = _NOTHING
         if large is not None:
             self._queued_bytes.release(large.room)
-        # It refers to the connection, which refers to this: the garbage collector may come late.
+        # It refers to the connection, which refers to this: the collector may free that cycle late.
         self._on_granted = _ignore

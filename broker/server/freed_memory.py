@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system."""
+"""Returns freed memory to the system."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from contextlib import suppress
 
 
 def give_back_freed_memory() -> None:
-    """Have the C library return its free pages to the system; takes up to 10 ms.
+    """Have glibc, if it is the C library, return its free pages to the system in up to 10 ms.
 
-    It keeps those that lie between blocks in use: after hundreds of clients have left inside large
-    requests, as much as these had sent. Does nothing where the library is not glibc.
-
-    Source: malloc_trim(3).
+    It keeps pages between blocks in use: after hundreds of clients have left inside large requests,
+    as much as these had sent. Source: malloc_trim(3).
     """
     import ctypes  # late: few brokers need it, and none while it starts
 

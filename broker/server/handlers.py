@@ -1,7 +1,6 @@
-"""Dispatch: which handler a request goes to, and what an invalid one costs.
+"""Dispatch: which handler a request goes to, and the outcome of an invalid one.
 
-Knows no socket. `CloseConnection` says that the connection must be closed, as 0.7's only way to
-refuse a request.
+It knows no socket: `CloseConnection` asks for the close, 0.7's only way to refuse a request.
 """
 
 from __future__ import annotations
@@ -74,21 +73,15 @@ from broker.server.validation import ValidationBudgetExceededError, Validator
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """The connection must be closed.
-
-    `is_bad_frame` distinguishes bytes that are no request from requests that were refused.
-    """
+    """The connection must be closed."""
 
     reason: BrokerError
-    is_bad_frame: bool
+    is_bad_frame: bool  # for bytes that are no request, not for a refused one
 
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """Requests that exceed the validation budget; nothing was done about them yet.
-
-    Handlers on a worker thread, without a budget, must handle them before any that follow.
-    """
+    """Requests above the validation budget: a worker handles them, before any that follow."""
 
     frames: list[memoryview]
 
@@ -99,23 +92,14 @@ class YieldTurn:
 
 
 Outcome = Response | CloseConnection | Offload | YieldTurn | Future[Any]
-"""What becomes of a request. A `Future` is done when a worker has a list of outcomes for it."""
+"""The outcome of a request. A `Future` is done when a worker has a list of outcomes for it."""
 _Outcome = Response | Future[Any]
 TURN_S = 0.005
 """How long requests of one connection are handled in one turn; the last may exceed it."""
 
 
 class RequestHandlers:
-    """Handles the frames of the connections of one thread.
-
-    Args:
-        validator: what the produce handler validates with.
-        produce: appends.
-        fetch: reads.
-        replica_reads: reads of followers.
-        control: what brokers and the controller ask of each other.
-        admin: the rest of our own requests.
-    """
+    """Handles the frames of the connections of one thread."""
 
     def __init__(
         self,
@@ -126,7 +110,7 @@ class RequestHandlers:
         control: ControlHandler,
         admin: AdminHandler,
     ) -> None:
-        self._validator = validator
+        self._validator = validator  # that of the produce handler
         self._produce = produce
         self._fetch = fetch
         self._replica_reads = replica_reads
@@ -145,15 +129,9 @@ class RequestHandlers:
     ) -> Iterator[tuple[int, Outcome]]:
         """Handle frames in order, each after the outcome of the one before has been taken.
 
-        Args:
-            frames: without size fields, in the order they came.
-            refused: of their connection.
-
-        Yields:
-            For each response how many frames are handled with it, and the response. A
-            `CloseConnection` comes last, for the request that caused it and all behind it. After
-            an `Offload`, a `Future` or a `YieldTurn`, where the caller stops, the rest is for
-            another call.
+        For each outcome yield how many frames are handled with it. A `CloseConnection` comes last,
+        for the request that caused it and all behind it. After an `Offload`, a `Future` or a
+        `YieldTurn`, where the caller stops, the rest is for another call.
         """
         self._validator.begin_turn()
         end_s = time.perf_counter() + TURN_S
@@ -263,7 +241,7 @@ class RequestHandlers:
 
 
 def _when_done(outcome: Response | Future[Response | None] | None) -> _Outcome | None:
-    """Have a connection closed if what was forwarded for it was refused."""
+    """Have a connection closed if a leader refused what was forwarded for it."""
     if not isinstance(outcome, Future):
         return outcome
     outcomes: Future[list[Outcome]] = Future()

@@ -1,4 +1,4 @@
-"""Clients that leave while nothing is read from their connections, where a read would tell."""
+"""Detects clients that leave while the broker does not read from their connections."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ _TAKEN_AT_A_TIME = 64
 
 
 class HangUps:
-    """Tells of connections whose client has closed at least its half, by `EPOLLRDHUP`.
-
-    Elsewhere than on Linux it tells of none, and who has left is noticed when a response is sent.
-    """
+    """Connections whose client has closed at least its half, by `EPOLLRDHUP`."""
 
     def __init__(self) -> None:
         self._watched: dict[int, ServerConnection] = {}
+        # elsewhere than on Linux only a failed send shows that a client has left
         self._epoll = select.epoll() if sys.platform == "linux" else None
 
     @property
@@ -26,7 +24,7 @@ class HangUps:
         return self._epoll
 
     def update(self, connection: ServerConnection, *, is_watched: bool) -> None:
-        """Watch a connection or not."""
+        """Start or stop watching a connection."""
         descriptor = connection.sock.fileno()
         if self._epoll is None or is_watched == (descriptor in self._watched):
             return
@@ -47,6 +45,6 @@ class HangUps:
         ]
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         if self._epoll is not None:
             self._epoll.close()

@@ -13,15 +13,15 @@ from broker.replication.replica import Replica
 class HostedReplica:
     """A replica with its log, and the lock under which its state machine is driven.
 
-    What the log tells, an append or a flush, is passed on without waiting for the lock: who holds
-    it passes it on afterwards. So nobody waits who may hold a lock of a log.
+    The log's events, appends and flushes, never wait for the lock: its holder handles them when it
+    releases it. So a thread that holds a lock of a log does not block here.
     """
 
     def __init__(self, replica: Replica, log: Log) -> None:
         self.replica = replica
         self.log = log
         self.wanted_bytes = 0
-        """What a fetch must ask for at least: the size of a message that was larger."""
+        """The least a fetch must ask for, the size of a message larger than the last fetch."""
         self._lock = RLock()
         self._has_news = False
         log.add_listener(self._note_news)
@@ -41,7 +41,7 @@ class HostedReplica:
         self._take_news()
 
     def forget_log(self) -> None:
-        """Listen to the log no more."""
+        """Stop listening to the log."""
         self.log.remove_listener(self._note_news)
         self.log.append_listeners.remove_listener(self._note_news)
 

@@ -1,7 +1,7 @@
 """Counters of the broker, under the names that Kafka 0.7 shows over JMX.
 
-Each processor counts into objects of its own, so that counting takes no lock; `metrics` adds them
-up.
+Each processor counts into objects of its own, so that counting takes no lock; `Broker.metrics` adds
+them up.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ class ProcessorMetrics:
         self.produce = WindowedStats(clock, period_s)
         self.fetch = WindowedStats(clock, period_s)
         self.follower_fetch = WindowedStats(clock, period_s)
-        self.fenced_fetch_count = 0
-        """Fetches of followers, by partition, that were refused for an epoch."""
+        self.fenced_fetch_count = 0  # partitions in followers' fetches refused for an epoch
         self.bytes_read = 0
         self.bytes_written = 0
         self.bad_frames = 0
@@ -74,8 +73,8 @@ def socket_server_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, f
     """Return the attributes of `kafka:type=kafka.SocketServerStats` over all processors.
 
     `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
-    read or write under these names. `BadFrames` is ours: connections closed for bytes that are no
-    request. So are those of `FollowerFetch`, the fetches of followers.
+    read or write under these names. Ours are `BadFrames`, connections closed for bytes that are no
+    request, and those of `FollowerFetch`, the fetches of followers.
     """
     shards = list(metrics)
     attributes: dict[str, float] = {}
@@ -103,13 +102,7 @@ def socket_server_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, f
 def purgatory_attributes(
     waiting: Iterable[DelayedResponse], counts: Iterable[Sequence[DelayCounts]], deadline_count: int
 ) -> dict[str, float]:
-    """Return how many responses wait and have waited, for publishes and the two kinds of reads.
-
-    Args:
-        waiting: those of all processors now.
-        counts: of each processor, by `DelayKind`.
-        deadline_count: how many deadlines are kept.
-    """
+    """Return how many responses wait and have waited, for publishes and the two kinds of reads."""
     kinds = Counter(one.kind for one in waiting)
     attributes: dict[str, float] = {"Waiting": kinds.total(), "Deadlines": deadline_count}
     shards = list(counts)
@@ -143,13 +136,7 @@ def topic_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, dict[str,
 
 
 def stats_attributes(stats: WindowedStats, noun: str, plural: str) -> dict[str, float]:
-    """Return rate, average, total, maximum and number of one kind of event.
-
-    Args:
-        stats: of that kind.
-        noun: as in `AvgFlushMs`.
-        plural: as in `NumFlushes`.
-    """
+    """Return the attributes of an event; `noun`, `plural`: as in `AvgFlushMs`, `NumFlushes`."""
     window = stats.window()
     return {
         f"{plural}PerSecond": window.per_second,

@@ -1,7 +1,7 @@
 """The broker's side of filtering: starts, feeds and ends the process of `filter_worker`.
 
-The process starts with the first search, starts again when it was killed, and ends with the
-broker. One thread sends it one job after another; a processor only asks whether its search is done.
+The process starts with the first search, starts again when it was killed, and ends with the broker.
+One thread sends it one job after another; a processor only asks whether its search is done.
 """
 
 from __future__ import annotations
@@ -39,10 +39,8 @@ logger = logging.getLogger(__name__)
 
 LIMIT_S = 5.0
 """How long one request may keep the process busy before the process is killed."""
-SCAN_BYTES = 4 << 20
-"""How much of the logs is filtered for one request."""
-KEPT_BYTES = 1 << 20
-"""How much is kept for one request; the entry that reaches it is the last."""
+SCAN_BYTES = 4 << 20  # of the logs, filtered for one request
+KEPT_BYTES = 1 << 20  # kept for one request; the entry that reaches it is the last
 _TURN_S = 1.0
 _CHUNK_BYTES = 1 << 18
 _RESULT_TIMEOUT_S = 15.0
@@ -50,31 +48,21 @@ _SOURCE_ROOT = Path(__file__).parents[2]
 
 
 class Search:
-    """A slice of one partition to filter, and the result so far.
-
-    Args:
-        partition: for messages.
-        file_slice: the slice.
-        offset: the log offset of its start.
-        room_bytes: how much to keep; the entry that reaches it is the last.
-    """
+    """A slice of one partition to filter, and its result up to now."""
 
     def __init__(
         self, partition: TopicPartition, file_slice: FileSlice, offset: int, room_bytes: int
     ) -> None:
         self.partition = partition
-        self.next_offset = offset
-        """Everything before it has been filtered."""
+        self.next_offset = offset  # everything before it has been filtered
         self.left_out_count = 0
         self.kept_bytes = 0
         self.run_count = 0
-        self.runs: list[bytes] = []
-        """The wanted entries, encoded for the response."""
-        self.error: ServerError | None = None
-        """Why the search ended at `next_offset`."""
+        self.runs: list[bytes] = []  # the wanted entries, encoded for the response
+        self.error: ServerError | None = None  # why the search ended at `next_offset`
         self._slice = file_slice
-        self._base_offset = offset
-        self._room_bytes = room_bytes
+        self._base_offset = offset  # the log offset of the slice's start
+        self._room_bytes = room_bytes  # the entry that reaches it is the last one kept
 
     @property
     def is_done(self) -> bool:
@@ -84,7 +72,7 @@ class Search:
 
     @property
     def descriptor(self) -> int:
-        """Return the file to read."""
+        """Return the descriptor of the file to read."""
         return self._slice.file.fd
 
     def job(
@@ -119,16 +107,11 @@ class Search:
 
 
 class PatternFilter:
-    """Searches logs for the requests of all processors, one request after another.
-
-    Args:
-        clock: for the limits.
-        max_entry_bytes: the longest valid entry.
-    """
+    """Searches logs for the requests of all processors, one request after another."""
 
     def __init__(self, clock: Clock, *, max_entry_bytes: int) -> None:
         self._clock = clock
-        self._max_entry_bytes = max_entry_bytes
+        self._max_entry_bytes = max_entry_bytes  # of a valid entry
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pattern-filter")
         self._lock = threading.Lock()  # guards _child and _is_stopped
         self._child: _Child | None = None
@@ -139,11 +122,8 @@ class PatternFilter:
     ) -> Future[None]:
         """Do searches in order, as far as the limits allow; callable from any thread.
 
-        Args:
-            searches: they have their results when the future is done, and must not be used
-                before.
-            payload_filter: which messages to keep; its pattern is valid.
-            max_bytes: how much to keep for all of them together.
+        The searches must not be used before the future is done; they have their results then.
+        `max_bytes` is the limit of what is kept for all of them together.
         """
         return self._executor.submit(self._run, searches, payload_filter, max_bytes)
 
@@ -237,11 +217,7 @@ class _ChildEndedError(UnknownServerError):
 
 
 class _Child:
-    """The process and the socket to it.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """The process and the socket to it; `OSError` if it cannot be started."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
@@ -265,12 +241,7 @@ class _Child:
         logger.info("process %d matches patterns from now on", self._process.pid)
 
     def exchange(self, descriptor: int, job: ScanJob) -> ScanResult:
-        """Send a job and return its result.
-
-        Raises:
-            EOFError: the process ended, perhaps because of this job.
-            TimeoutError: no result came in time.
-        """
+        """Send a job and return its result; `EOFError` if the process ended, perhaps due to it."""
         try:
             socket.send_fds(self._socket, [encode_frame(job.encode())], [descriptor])
             (size,) = INT32.unpack(self._receive(INT32.size))

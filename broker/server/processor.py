@@ -1,12 +1,12 @@
 """A processor: one thread that owns connections, reads their requests and writes the responses.
 
-No handler blocks it. A response that must wait is in its purgatory, and a request that takes too
-long is offloaded to a worker; other threads wake the processor through a socket.
+No handler blocks it. A delayed response is in its purgatory, and a request that takes too long is
+offloaded to a worker; other threads wake the processor through a socket.
 
 Connections share its time by work, not by requests: the one for which it has worked least is served
-first, and after each `SLICE_S` it looks anew which that is. The measure is that of start-time fair
+first, and after each `SLICE_S` it looks again which that is. The measure is that of start-time fair
 queueing: a connection's turn starts where its last one ended, or where the turn of the connection
-served last started, if that is later; so nobody saves up time by being idle.
+served last started, if that is later; so no connection saves up time by being idle.
 """
 
 from __future__ import annotations
@@ -40,25 +40,13 @@ from broker.server.quotas import PeerLog, QueuedBytes
 logger = logging.getLogger(__name__)
 
 SLICE_S = 0.01
-"""How long some connections are served before it is looked whether others should come first."""
+"""How long some connections are served before checking whether others should come first."""
 _WAKE_UP_BYTES = 4096
 _SWEEP_INTERVAL_S = 5.0
 
 
 class Processor:
-    """Serves the connections it is given.
-
-    Args:
-        name: of the thread.
-        clock: for deadlines and idle connections.
-        metrics: where bytes and bad frames are counted.
-        peer_log: logs why connections are closed.
-        queued_bytes: the budget for large frames.
-        worker: handles requests that take too long.
-        max_frame_bytes: the largest frame allowed.
-        max_idle_s: a connection without a whole request for so long is closed.
-        on_close: called with the address of each connection that is closed.
-    """
+    """Serves the connections it is given."""
 
     def __init__(
         self,
@@ -75,12 +63,12 @@ class Processor:
     ) -> None:
         self.metrics = metrics
         self._clock = clock
-        self._peer_log = peer_log
-        self._queued_bytes = queued_bytes
-        self._worker = worker
+        self._peer_log = peer_log  # why connections are closed
+        self._queued_bytes = queued_bytes  # the budget for large frames
+        self._worker = worker  # for requests that take too long
         self._max_frame_bytes = max_frame_bytes
-        self._max_idle_s = max_idle_s
-        self._on_close = on_close
+        self._max_idle_s = max_idle_s  # without a whole request
+        self._on_close = on_close  # called with the address of each closed connection
         self._handlers: RequestHandlers | None = None
         self._worker_handlers: RequestHandlers | None = None
         self._shared = bytearray(RECEIVE_BYTES)
@@ -104,25 +92,19 @@ class Processor:
         """Of the connection served last, by the measure of `ServerConnection.turn_end_s`."""
         self._turn_listeners: deque[threading.Event] = deque()  # set when a turn is over
         self._next_sweep_s = clock.monotonic_s() + _SWEEP_INTERVAL_S
-        self._has_closed = False
-        """Whether connections were closed since the last sweep."""
+        self._has_closed = False  # whether connections were closed since the last sweep
         self._is_stopping = False
         self._last_response: bytes | None = None
         self._lingering: list[LingeringClient] = []
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self, handlers: RequestHandlers, worker_handlers: RequestHandlers) -> None:
-        """Start the thread.
-
-        Args:
-            handlers: handle requests on this thread.
-            worker_handlers: handle those that are offloaded, on a thread of the worker.
-        """
+        """Start the thread; `worker_handlers` handle offloaded requests on a worker's thread."""
         self._handlers = handlers
         self._worker_handlers = worker_handlers
         self._thread.start()
 
-    # What the status tells; from any thread.
+    # For the broker's status; from any thread.
 
     @property
     def waiting(self) -> list[DelayedResponse]:
@@ -131,12 +113,12 @@ class Processor:
 
     @property
     def delay_counts(self) -> list[DelayCounts]:
-        """Return what became of responses that waited, by `DelayKind`."""
+        """Return the counts of delayed responses, by `DelayKind`."""
         return self._purgatory.counts
 
     @property
     def deadline_count(self) -> int:
-        """Return how many deadlines are kept for responses that wait or waited."""
+        """Return how many deadlines are kept, also those of completed responses."""
         return self._purgatory.deadline_count
 
     @property
@@ -162,22 +144,14 @@ class Processor:
             continue
 
     def begin_stop(self, last_response: bytes | None = None) -> None:
-        """Have the thread answer what was received, end the streams of responses, and close.
-
-        Args:
-            last_response: for clients whose message sets were acknowledged, behind all others.
-        """
+        """Have the thread respond to the received requests, end its streams, and close."""
         if not self._is_stopping:
             self._last_response = last_response
             self._is_stopping = True
             self._send_wake_up()
 
     def stop(self) -> list[LingeringClient]:
-        """Join the thread after `begin_stop`, which is called if it was not.
-
-        Returns:
-            The clients that wait for the broker's end; the caller ends them.
-        """
+        """Join the thread, after `begin_stop` if needed; the caller ends the returned clients."""
         self.begin_stop()
         if self._thread.ident is not None:
             self._thread.join()
@@ -193,7 +167,7 @@ class Processor:
         self._accepted.append((sock, address))
         if self._thread.is_alive():
             self._send_wake_up()
-        else:  # it ended by a bug, which was logged: nobody would serve the connection
+        else:  # it ended by a bug, which was logged: the connection would never be served
             self._refuse_accepted()
 
     def wake(self, delayed: DelayedResponse) -> None:
@@ -203,10 +177,7 @@ class Processor:
             self._wake_up()
 
     def unanswered_since(self, since_s: float) -> int:
-        """Return how many clients sent requests without a response since a monotonic time.
-
-        Callable from any thread.
-        """
+        """Return how many clients sent requests without a response since then; any thread."""
         return sum(one.was_unanswered_since(since_s) for one in self._connections.copy())
 
     def _wake_up(self) -> None:
@@ -228,7 +199,7 @@ class Processor:
             while not self._is_stopping:
                 self._turn()
                 self._tell_turn_listeners()
-        except Exception:  # a bug ends this thread; the others, and the broker, go on
+        except Exception:  # a bug ends this thread only
             logger.exception("%s ended by a bug; its connections are closed", self._thread.name)
         finally:
             self._take_work_done()
@@ -267,7 +238,7 @@ class Processor:
             if events & selectors.EVENT_WRITE and connection in self._connections:
                 self._serve(connection, self._advance)
             if time.perf_counter() >= end_s:
-                break  # the selector tells of the others again
+                break  # the selector returns the others again
         self._take_accepted()
         # Before the queues are emptied: a thread that appends later wakes the processor again.
         self._is_woken = False
@@ -371,7 +342,6 @@ class Processor:
                 self.metrics.bad_frames += is_bad_frame
 
     def _offload(self, connection: ServerConnection, frames: list[memoryview]) -> None:
-        """Have a worker handle requests; the connection waits for it, the others do not."""
         assert self._worker_handlers is not None
         handlers = self._worker_handlers
         kept = [memoryview(bytes(one)) if one.obj is self._shared else one for one in frames]
@@ -381,7 +351,7 @@ class Processor:
         future.add_done_callback(partial(self._note_work_done, connection))
 
     def _note_work_done(self, connection: ServerConnection, done: Future[list[Outcome]]) -> None:
-        """Take the outcomes soon; called from the worker's thread."""
+        """Have the outcomes taken soon; called from the worker's thread."""
         self._work_done.append((connection, done))
         self._wake_up()
 
@@ -406,11 +376,7 @@ class Processor:
         self._advance(connection)
 
     def _take_yielded(self, *, is_last: bool = False) -> None:
-        """Handle what is held of earlier turns; the other connections were served meanwhile.
-
-        Args:
-            is_last: take all of them, not only those first in order.
-        """
+        """Handle held frames of earlier turns, least served first; with `is_last`, all of them."""
         if not self._yielded:
             return
         yielded, self._yielded = self._yielded, []
@@ -432,7 +398,7 @@ class Processor:
         self._advance(connection)
 
     def _note_granted(self, connection: ServerConnection) -> None:
-        """Receive the large frame that waited for the budget soon; callable from any thread."""
+        """Have the large frame that waited for the budget received soon; from any thread."""
         self._granted.append(connection)
         self._wake_up()
 
@@ -453,15 +419,8 @@ class Processor:
 
         Publishes come before the reads that they wake, of which there may be thousands. Requests
         that gathered while a connection was muted are read at once, not a turn later, but after all
-        responses are sent.
-
-        Args:
-            delayed: the responses.
-            is_last: their deadline has passed, or the broker stops.
-            slice_s: how long to attempt them.
-
-        Returns:
-            Those that are left to the next turn.
+        responses are sent. Those not attempted within `slice_s` are returned, for the next turn.
+        With `is_last`, their deadline has passed or the broker stops.
         """
         owned: dict[ServerConnection, list[DelayedResponse]] = {}
         for one in delayed:
@@ -542,7 +501,7 @@ class Processor:
             connection.yield_turn()
             self._yielded.append(connection)
         if connection.is_finished:
-            # A client that simply left is not worth a line in the log.
+            # A client that just left is not logged.
             if not isinstance(connection.fault, (EOFError, ConnectionError)):
                 self._peer_log.warn(connection.peer, connection.fault)
             self._close(connection)

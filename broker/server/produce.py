@@ -1,15 +1,15 @@
 """Every append to a log: 0.7's produce and multiproduce, and our publish.
 
-All of them arrive as `AppendRequest`. Requests of one set each that arrived together are grouped
-by log and appended with one write for each log (`append_together`): a producer that sends message
-by message would else cost a write, a flush and a response for each. What is unusual or invalid
-about any of them is left to `append`, one request at a time, so that an invalid request is refused
-alone; if it is one of 0.7, its connection is closed, as in 0.7.
+All of them arrive as `AppendRequest`. Requests of one set each that arrived together are grouped by
+log and appended with one write for each log (`append_together`): a producer that sends message by
+message would else cost a write, a flush and a response for each. If any of them is unusual or
+invalid, `append` handles them one at a time, so that an invalid request is refused alone; if it is
+one of 0.7, its connection is closed, as in 0.7.
 
-An acknowledgement that waits for the commit is a delayed response, woken by the log. Committed is
-what the log calls so: flushed to this broker's disk, or on all in-sync replicas. A partition with
-replicas is appended to only while this broker leads it; where it loses the lead before the commit,
-the producer learns that the outcome is unknown.
+An acknowledgement that waits for the commit is a delayed response, woken by the log. Committed
+means flushed to this broker's disk, or on all in-sync replicas. A partition with replicas is
+appended to only while this broker leads it; if it loses the lead before the commit, the producer
+learns that the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from broker.topic import TopicPartition, validate_topic_name
 logger = logging.getLogger(__name__)
 
 _SMALL_BYTES = 4096
-"""A single request with a larger set goes to `append`: what is refused here is validated twice."""
+"""A single request with a larger set goes to `append`: sets refused here are validated twice."""
 
 
 class Refusal(NamedTuple):
@@ -75,7 +75,7 @@ class Refusal(NamedTuple):
 
 
 RefusedPartitions = dict[TopicPartition, Refusal]
-"""The partitions for which one connection's set was refused, though a later one may be taken.
+"""The partitions for which one connection's set was refused, though a later one may be accepted.
 
 Later sets of that connection may have been sent before their client knew: were they stored, they
 would be in the log without those before them. A client that knows connects again.
@@ -87,17 +87,13 @@ _BREAKS_ORDER = (
     LeaderNotAvailableError,
     NotEnoughReplicasError,
 )
-"""A set is refused with one of them and the next one may be taken: of a disk that has room again,
-of a broker that leads again, of replicas that are in sync again."""
+"""After these errors a later set may be accepted: the disk has room, the broker leads, or replicas
+are in sync again.
+"""
 
 
 class _LogAppend:
-    """One write to a log, of sets that follow each other, and its result.
-
-    Args:
-        partition: as the request names it.
-        log: None where the write has to find or create it.
-    """
+    """One write of consecutive sets to a log, and its result."""
 
     __slots__ = (
         "base_offset",
@@ -114,8 +110,8 @@ class _LogAppend:
     )
 
     def __init__(self, partition: TopicPartition, log: Log | None) -> None:
-        self.partition = partition
-        self.log = log
+        self.partition = partition  # as the request names it
+        self.log = log  # if None, the write has to find or create it
         self.sets: list[Buffer] = []
         self.received_bytes = 0
         self.valid: ValidMessages | None = None
@@ -127,10 +123,7 @@ class _LogAppend:
         self.error: ServerError | None = None
 
     def _check_commit(self) -> bool:
-        """Return whether the written messages are as safe as the log's settings make them.
-
-        Where they will not be, `error` says why afterwards.
-        """
+        """Return whether the messages are as safe as the log's settings ask; may set `error`."""
         if self.leader is None:
             return self.log is not None and self.log.flushed_offset >= self.end_offset
         try:
@@ -158,11 +151,7 @@ class _LogAppend:
             )
 
     def result(self, partition: TopicPartition) -> Published:
-        """Return the result of the first set.
-
-        Args:
-            partition: as its request names it; a result about written messages names the log's.
-        """
+        """Return the result of the first set; it names the log's partition once written."""
         if self.log is not None and self.base_offset >= 0:
             partition = self.log.partition
         if self.error is not None:
@@ -172,20 +161,7 @@ class _LogAppend:
 
 
 class ProduceHandler:
-    """Appends message sets for the connections of one thread.
-
-    Args:
-        host: says whether the broker refuses appends.
-        logs: where the logs are.
-        replicas: say which partitions with replicas this broker leads.
-        forwarder: takes what clients of 0.7 send for those that others lead.
-        creations: decide about first messages of topics.
-        validator: validates the sets.
-        metrics: of the thread.
-        clock: for deadlines.
-        broker_id: the home broker of its partitions.
-        max_topic_name_length: the longest topic name allowed.
-    """
+    """Appends message sets for the connections of one thread."""
 
     def __init__(
         self,
@@ -217,16 +193,10 @@ class ProduceHandler:
     ) -> list[Response] | None:
         """Append the sets of requests that arrived together, one write for each log.
 
-        Args:
-            frames: produce requests, or publish requests, without their size fields.
-            refused: of their connection.
-
-        Returns:
-            One response that stands for all, or none where the client expects none; None if
-            nothing was done, as the requests have to be appended one at a time.
-
-        Raises:
-            ServerError: the disk refuses the sets of produce requests.
+        The frames, without size fields, are all produce or all publish requests. Return one
+        response that stands for all, or none if the client expects none; None if nothing was done,
+        as the requests have to be appended one at a time. A `ServerError` means that the disk
+        refuses the sets of produce requests.
         """
         started_s = time.perf_counter()
         if self._host.refuses_appends or (len(frames) == 1 and len(frames[0]) > _SMALL_BYTES):
@@ -278,20 +248,11 @@ class ProduceHandler:
     ) -> Response | Future[Response | None] | None:
         """Append the sets of one request, each with a write of its own.
 
-        Sets of 0.7's requests for partitions that another broker leads are forwarded to it.
-
-        Args:
-            request: the request.
-            refused: of its connection.
-
-        Returns:
-            The response, perhaps delayed; None if the client expects none. A future if sets are
-            forwarded: nothing that follows on the connection may be handled before it is done.
-
-        Raises:
-            ServerError: a set of one of 0.7's requests is refused; the sets before it are
-                appended, those behind it are not.
-            ValidationBudgetExceededError: nothing was appended; a worker must do it.
+        None if the client expects no response. Sets of 0.7's requests for partitions that another
+        broker leads are forwarded to it: no later request of the connection may be handled before
+        that future is done. A `ServerError` means that a set of one of 0.7's requests is refused:
+        the sets before it are appended, those behind it are not. After a
+        `ValidationBudgetExceededError` nothing was appended; a worker must do it.
         """
         started_s = time.perf_counter()
         correlation_ids, acks, timeout_ms, parts = request
@@ -362,7 +323,6 @@ class ProduceHandler:
         return log_append
 
     def _write(self, log_append: _LogAppend, refused: RefusedPartitions, acks: Acks) -> None:
-        """Write validated messages to their log, or set the error."""
         assert log_append.valid is not None
         messages, message_count = log_append.valid
         partition = log_append.partition
@@ -402,14 +362,9 @@ class ProduceHandler:
         log_append.sets.clear()
 
     def _get_or_create(self, topic: str, index: int) -> Log:
-        """Return the log of a partition at home, created if there is none.
-
-        Raises:
-            NotLeaderError: the partition has its replicas on other brokers.
-            ServerError: see `TopicCreations.validate` and `LogManager.get_or_create`.
-        """
         log = self._logs.get(topic, index)
         if log is None:
+            # raises NotLeaderError if the partition has its replicas on other brokers
             self._replicas.find_served(TopicPartition(topic, self._broker_id, index))
             self._creations.validate(topic)
             log = self._logs.get_or_create(topic, index)
@@ -429,10 +384,7 @@ class ProduceHandler:
         appends: list[_LogAppend],
         encode: Callable[[], bytes],
     ) -> Response | None:
-        """Return the response: now, when the writes are committed, or never, as `acks` says.
-
-        A delayed response holds `encode`, which must not hold the messages.
-        """
+        """Return the response: now, when the writes are committed, or never, as `acks` says."""
         if acks is Acks.NONE:
             return None
         waiting = [one for one in appends if one.needs_commit]
@@ -453,6 +405,7 @@ class ProduceHandler:
             if log_append.log is not None and log_append.error is None
         ]
         awaits_flush = not any(log.is_replicated for log in logs)
+        # it holds `encode`, which must not hold the messages
         return DelayedResponse(
             attempt, deadline_s, logs, awaits_flush=awaits_flush, kind=DelayKind.PUBLISH
         )
@@ -467,7 +420,7 @@ def _note_refused(
 
 
 _WrittenSet = tuple[TopicPartition, _LogAppend, int, list[int]]
-"""Sets that follow each other: partition as named, write, position in it, size of each set."""
+"""Consecutive sets: partition as named, write, position in it, size of each set."""
 
 
 def _encode_single(correlation_ids: Sequence[int], parts: list[_WrittenSet]) -> bytes:
@@ -488,7 +441,6 @@ def _encode_single(correlation_ids: Sequence[int], parts: list[_WrittenSet]) -> 
 
 
 def _encode(correlation_ids: Sequence[int], appends: list[_LogAppend]) -> bytes:
-    """Return the response to a publish of any number of sets."""
     body = encode_publish_response(
         [log_append.result(log_append.partition) for log_append in appends]
     )

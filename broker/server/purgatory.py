@@ -1,9 +1,8 @@
 """Responses on their way to a client, and the purgatory of those that are delayed.
 
-A connection's requests are answered in the order they came, so every response enters the
-connection's queue when its request is handled, also one that is not complete yet. A
-`DelayedResponse` is completed on the thread of its processor, when a log's high watermark has
-advanced, when a worker has finished, or at its deadline.
+A connection's requests are answered in the order they came, so every response is queued when its
+request is handled, also an incomplete one. A `DelayedResponse` is completed on the thread of its
+processor, when a log's high watermark has advanced, when a worker has finished, or at its deadline.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Owner = TypeVar("Owner")
 
 
 class Watched(Protocol):
-    """What tells of its advance: a log, or the appends to one."""
+    """A source of advances: a log, or the appends to one."""
 
     def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Call a function at each advance to an offset or beyond it, on any thread."""
@@ -52,29 +51,22 @@ def join_bytes(parts: Sequence[Part]) -> list[Part]:
 
 
 class DelayKind(IntEnum):
-    """Whom a delayed response is for; a number, as it is an index on a hot path."""
+    """Kind of a delayed response; a number, as it is an index on a hot path."""
 
     PUBLISH = 0
     READ = 1
     FOLLOWER_READ = 2
-    OTHER = 3
-    """Such as the operator who stops the broker."""
+    OTHER = 3  # such as the response to the operator who stops the broker
 
 
 class DelayCounts:
-    """What became of delayed responses of one kind since the start.
-
-    Attributes:
-        completed: responses that had to wait.
-        expired: those of them that were complete only because their time was over.
-        total_s: how long they all waited.
-    """
+    """Counts of completed delayed responses of one kind since the start."""
 
     __slots__ = ("completed", "expired", "total_s")
 
     def __init__(self) -> None:
-        self.completed = self.expired = 0
-        self.total_s = 0.0
+        self.completed = self.expired = 0  # expired: completed at the deadline only
+        self.total_s = 0.0  # how long all waited together
 
 
 class Response:
@@ -110,15 +102,14 @@ class DelayedResponse(Response):
     """A response that waits for logs to advance, or for a worker.
 
     Args:
-        attempt: returns the parts, or None while they are not known. Its argument says whether
-            the deadline has passed; it must then return parts, or move `deadline_s`.
+        attempt: returns the parts, or None while they are not known. Its argument says whether the
+            deadline has passed; it must then return parts, or move `deadline_s`.
         deadline_s: monotonic time.
         logs: whose advance of high watermark or flushed offset may complete it.
-        from_offset: what the logs must reach before it is attempted again.
+        from_offset: the offset that the logs must reach before it is attempted again.
         expected_bytes: an estimate of `bytes_in_memory`.
         lingers: the connection is kept until the broker is down, to send this at the end.
         awaits_flush: it waits for a flush that is under way, and for nothing else.
-        kind: whom it is for.
     """
 
     __slots__ = (
@@ -149,15 +140,13 @@ class DelayedResponse(Response):
     ) -> None:
         super().__init__(expected_bytes=expected_bytes)
         self.kind = kind
-        self.kept_at_s = 0.0
-        """When it came to the purgatory, by `time.perf_counter`."""
+        self.kept_at_s = 0.0  # when it came to the purgatory, by `time.perf_counter`
         self.deadline_s = deadline_s
         self.logs = logs
         self.from_offset = from_offset
         self.lingers = lingers
         self.awaits_flush = awaits_flush
-        self.number = -1
-        """In the purgatory."""
+        self.number = -1  # in the purgatory
         self._attempt = attempt
         self._wakeup: Callable[[], None] | None = None
 
@@ -170,8 +159,7 @@ class DelayedResponse(Response):
     def attempt(self, *, is_last: bool) -> bool:
         """Try to complete the response; return whether it is complete.
 
-        Args:
-            is_last: the deadline has passed, or the broker stops.
+        `is_last`: the deadline has passed, or the broker stops.
         """
         if self.parts is not None:
             return True
@@ -188,11 +176,11 @@ class DelayedResponse(Response):
             for log in dict.fromkeys(self.logs):
                 log.remove_listener(self._wakeup, self.from_offset)
             self._wakeup = None
-        self._attempt = _attempt_nothing  # which may refer to this, or to much else
+        self._attempt = _attempt_nothing  # the former may refer to this, or to much else
 
 
 def _attempt_nothing(is_last: bool) -> list[Part] | None:
-    """Stand in for the attempts of a response that nobody waits for."""
+    """Stand in for the attempt of a response that is complete or dropped."""
     return None
 
 
@@ -202,15 +190,11 @@ class Purgatory(Generic[Owner]):
     def __init__(self) -> None:
         self._owners: dict[DelayedResponse, Owner] = {}
         self._deadlines: list[tuple[float, int]] = []
-        """In a heap, with the number of the response.
-
-        Most responses are complete long before their deadline: the heap does not keep them.
-        """
+        """A heap; it has numbers, not responses, as most complete long before their deadline."""
         self._by_number: dict[int, DelayedResponse] = {}
         self._next_number = itertools.count()
         self._woken: deque[DelayedResponse] = deque()
-        self.counts = [DelayCounts() for _ in DelayKind]
-        """By `DelayKind`."""
+        self.counts = [DelayCounts() for _ in DelayKind]  # by `DelayKind`
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -218,16 +202,7 @@ class Purgatory(Generic[Owner]):
     def add(
         self, delayed: DelayedResponse, owner: Owner, wake: Callable[[DelayedResponse], None]
     ) -> bool:
-        """Keep a response until it is complete.
-
-        Args:
-            delayed: the response.
-            owner: its connection.
-            wake: called from any thread when the response should be attempted again.
-
-        Returns:
-            False if it is complete already, and therefore not kept.
-        """
+        """Keep a response until it is complete; return False if it is complete already."""
         if delayed.attempt(is_last=False):
             return False
         delayed.watch(wake)
@@ -278,7 +253,7 @@ class Purgatory(Generic[Owner]):
 
     @property
     def deadline_count(self) -> int:
-        """Return how many deadlines are kept, those of complete responses too."""
+        """Return how many deadlines are kept, also those of complete responses."""
         return len(self._deadlines)
 
     @property

@@ -29,44 +29,26 @@ _CONNECT_TIMEOUT_S = 2.0
 
 
 class PushTimes(NamedTuple):
-    """How fast one broker takes what the controller tells it.
+    """How fast one broker carries out pushes."""
 
-    Attributes:
-        stats: of pushes that it has carried out, from the decision to its answer.
-        oldest_s: for how long it has not answered the oldest one yet; 0 if it has answered all.
-    """
-
-    stats: WindowedStats
-    oldest_s: float
+    stats: WindowedStats  # of carried out pushes, from the decision to the response
+    oldest_s: float  # age of the oldest push without a response; 0 if there is none
 
 
 class PushAnswer(NamedTuple):
-    """What a broker has answered to a push.
+    """A broker's response to a push."""
 
-    Attributes:
-        error: it has refused; None if it has carried it out.
-        unknown: the replicas it has logs of and a full push does not name.
-    """
-
-    error: ServerError | None
-    unknown: list[UnknownReplica]
+    error: ServerError | None  # why it refused; None if it carried the push out
+    unknown: list[UnknownReplica]  # replicas with logs there that a full push does not name
 
 
 _OnAnswer = Callable[[Controller, int, Push, PushAnswer], None]
 
 
 class PushSender:
-    """Tells one broker what it is to know: one request at a time, each until it is answered.
+    """Sends pushes to one broker, in one of its registrations, each until it gets a response.
 
-    What comes while a request is under way, or cannot be delivered, is sent together afterwards.
-
-    Args:
-        broker: whom to tell, in this registration.
-        controller: on whose behalf.
-        on_answer: called with a push and its answer.
-        clock: for the times of pushes.
-        stats: where those are counted.
-        timeout_s: how long the broker may take to carry one out.
+    Pushes that come while a request is under way, or cannot be delivered, are joined.
     """
 
     def __init__(
@@ -80,7 +62,7 @@ class PushSender:
     ) -> None:
         self.broker = broker
         self.controller = controller
-        self._on_answer = on_answer
+        self._on_answer = on_answer  # called in the sender's thread
         self._clock = clock
         self._stats = stats
         self._waiting: Push | None = None
@@ -91,7 +73,7 @@ class PushSender:
         self._reported_error = ""
         self._connection = Connection(
             BrokerAddress(broker.id, broker.host, broker.port),
-            timeout_s=timeout_s,
+            timeout_s=timeout_s,  # to carry out a push
             connect_timeout_s=_CONNECT_TIMEOUT_S,
             client_id=f"controller-{controller.me}",
             retries_refused=False,
@@ -102,7 +84,7 @@ class PushSender:
         self._thread.start()
 
     def send(self, push: Push) -> None:
-        """Have a push sent after those before."""
+        """Have a push sent after earlier ones."""
         with self._changed:
             if self._waiting is None:
                 self._waiting, self._waiting_since_s = push, self._clock.monotonic_s()
@@ -134,8 +116,8 @@ class PushSender:
                 body = self._connection.call(self._request(push))
                 answer = PushAnswer(None, UNKNOWN_REPLICAS.decode(body))
             except (StaleControllerEpochError, StaleBrokerEpochError) as error:
-                # If this controller stays in office, the broker will take it: it may be about to
-                # learn of its own registration.
+                # Sent again while this controller is in office: the broker may be about to learn of
+                # its own registration.
                 self._on_answer(self.controller, self.broker.id, push, PushAnswer(error, []))
                 self._wait_to_retry(push, error)
             except BrokerError as error:
@@ -174,10 +156,10 @@ class PushSender:
 
 
 def _joined(first: Push, second: Push) -> Push:
-    """Return one push that says what two of the same broker say one after the other.
+    """Return one push with the effect of two consecutive ones to the same broker.
 
     A replica that the first one stops and the second one names again has a later leader epoch, or
-    is of another topic, so that the stop does not hold for it.
+    is of another topic, so that the stop does not apply to it.
     """
     if second.is_full:
         partitions: Iterable[ReplicatedPartition] = second.partitions

@@ -15,27 +15,21 @@ logger = logging.getLogger(__name__)
 SMALL_FRAME_BYTES = 1 << 20
 """Frames up to this size, or up to their share of the budget, have all their room at once."""
 SMALL_FRAMES_SHARE = 1 / 4
-"""How much of the budget small frames may have while large ones have or want some."""
+"""Share of the budget for small frames while large ones have or want some."""
 QUIET_S = 60.0
 _MAX_REMEMBERED_PEERS = 10_000
 
 
 class FrameRoom:
-    """The room that one frame has in `QueuedBytes`.
-
-    Args:
-        frame_bytes: the length of the whole frame.
-        on_granted: called, from any thread, when room is granted after a wait.
-    """
+    """The room that one frame has in `QueuedBytes`."""
 
     __slots__ = ("asked_bytes", "frame_bytes", "granted_bytes", "on_granted")
 
     def __init__(self, frame_bytes: int, on_granted: Callable[[], None]) -> None:
         self.frame_bytes = frame_bytes
-        self.on_granted = on_granted
+        self.on_granted = on_granted  # called, from any thread, after a wait
         self.granted_bytes = 0
-        self.asked_bytes = 0
-        """What it waits for."""
+        self.asked_bytes = 0  # it waits for these
 
     @property
     def missing_bytes(self) -> int:
@@ -44,21 +38,18 @@ class FrameRoom:
 
 
 class QueuedBytes:
-    """The budget for the bytes of frames that arrive in several pieces.
+    """The budget, in bytes, for frames that arrive in several reads.
 
-    A large frame asks for room piece by piece, so a size field alone takes none. The one that had
-    room first is given all it asks for. Any other is given a piece only if after that each large
+    A large frame asks for room step by step, so a size field alone takes none. The frame that had
+    room first is given all it asks for. Any other is given a step only if after that each large
     frame that has room could still be received whole, without the share of the small ones. So they
-    cannot keep each other waiting: when the first has left, there is enough for the next. Those
-    that wait are served in the order of asking.
+    cannot deadlock: when the first is complete, there is enough for the next. Those that wait are
+    served in the order of asking.
 
     A small frame is given all its room at once: it waits for nothing after that, so it keeps others
     waiting only until it has arrived. It does not queue behind large frames, which may arrive
     slowly: it may have a share that only a frame larger than all the rest takes from. When no large
     frame has or wants room, small ones may have all of it.
-
-    Args:
-        limit: bytes in all.
     """
 
     def __init__(self, limit: int) -> None:
@@ -83,7 +74,7 @@ class QueuedBytes:
         return len(self._waiting) + len(self._small_waiting)
 
     def has_been_emptied(self) -> bool:
-        """Return whether all room is given back that was granted since this last was true."""
+        """Return whether all room has been released since this last returned True."""
         with self._lock:
             is_emptied = self._has_been_used and not self.taken
             if is_emptied:
@@ -91,35 +82,26 @@ class QueuedBytes:
             return is_emptied
 
     def check(self, frame_bytes: int) -> None:
-        """Check that a frame can ever have the room it needs.
-
-        Raises:
-            BrokerError: it is larger than the limit.
-        """
+        """Raise if a frame is larger than the whole budget."""
         if frame_bytes > self._limit:
             raise BrokerError(
                 f"a frame of {frame_bytes} bytes is above queued.max.bytes={self._limit}"
             )
 
     def ask(self, room: FrameRoom, size: int) -> bool:
-        """Ask for more room for a frame that does not wait for any.
+        """Ask for `size` more bytes, at most the missing ones; a small frame gets all it misses.
 
-        Args:
-            room: the frame's.
-            size: bytes; at most what the frame misses. A small frame is given all that it misses.
-
-        Returns:
-            Whether it is granted now; if not, `on_granted` is called when it is.
+        Return whether they are granted now; if not, `on_granted` is called when they are.
         """
         with self._lock:
             is_small = self._is_small(room)
             room.asked_bytes = room.missing_bytes if is_small else size
             (self._small_waiting if is_small else self._waiting).append(room)
-            self._grant()  # only this can be: nothing was given back
+            self._grant()  # grants to this frame at most: nothing was released
             return not room.asked_bytes
 
     def release(self, room: FrameRoom) -> None:
-        """Give back the room of a frame, and stop waiting for more."""
+        """Release the room of a frame, and stop waiting for more."""
         with self._lock:
             is_small = self._is_small(room)
             self._left += room.granted_bytes
@@ -138,7 +120,7 @@ class QueuedBytes:
         return room.frame_bytes <= min(SMALL_FRAME_BYTES, self._small_share)
 
     def _grant(self) -> list[FrameRoom]:
-        """Grant what can be granted; return whose wait that ends."""
+        """Grant as much as possible; return the frames whose wait that ends."""
         granted = []
         while (one := self._next()) is not None:
             self._left -= one.asked_bytes
@@ -155,10 +137,10 @@ class QueuedBytes:
         return granted
 
     def _next(self) -> FrameRoom | None:
-        """Return the frame that is given what it asks for next, if any can be."""
+        """Return the next frame that can be given the bytes it asks for."""
         first_holder = next(iter(self._holders), None)
         if first_holder is not None and first_holder.asked_bytes:
-            # If there is not enough left, small frames have it, and none comes before this.
+            # If too little is left, small frames have it, and no frame may overtake this one.
             return first_holder if first_holder.asked_bytes <= self._left else None
         if self._small_waiting and self._has_room_for_small(self._small_waiting[0]):
             return self._small_waiting[0]
@@ -172,7 +154,7 @@ class QueuedBytes:
         return room.asked_bytes <= min(self._left, share - self._small_taken)
 
     def _is_safe(self, room: FrameRoom) -> bool:
-        """Return whether each frame could be received whole if one were given what it asks for."""
+        """Return whether each frame could still be received whole if this request is granted."""
         if room.asked_bytes > self._left:
             return False
         if not self._holders:
@@ -185,12 +167,7 @@ class QueuedBytes:
 
 
 class ConnectionCount:
-    """How many connections there are, in all and by address.
-
-    Args:
-        limit: connections in all.
-        limit_per_address: connections from one address.
-    """
+    """How many connections there are, in all and by address, with limits."""
 
     def __init__(self, limit: int, limit_per_address: int) -> None:
         self._lock = threading.Lock()

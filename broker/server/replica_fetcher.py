@@ -1,8 +1,9 @@
 """A thread that copies from one leader the partitions that it leads and this broker follows.
 
-With `num.replica.fetchers` above 1 there are several for each leader, and each partition is of one
-of them. A request names all of a thread's; the leader answers when there is something. What came is
-appended, then flushed where only flushed messages count: the next request tells the leader how far.
+With `num.replica.fetchers` above 1 there are several for each leader, and each partition belongs to
+one of them. A request names all of a thread's; the leader responds when there are messages or news.
+The messages are appended, then flushed if only flushed messages count: the next request
+acknowledges them.
 """
 
 from __future__ import annotations
@@ -46,30 +47,23 @@ logger = logging.getLogger(__name__)
 _CONNECT_TIMEOUT_S = 2.0
 _RETRY_S = 0.2
 _IDLE_S = 0.2
-"""How often it is looked whether there is something to fetch."""
+"""How often to check whether there is a partition to fetch."""
 _MAX_RESPONSE_BYTES = 16 << 20
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
 class _Asked(NamedTuple):
-    """What was asked for one partition, by which term of which replica.
-
-    Attributes:
-        hosted: the replica.
-        role: its term.
-        position: where it continues.
-        is_throttled: whether it is being added.
-    """
+    """The position asked for in one partition, by which term of which replica."""
 
     hosted: HostedReplica
     role: Follower
     position: FetchPosition
-    is_throttled: bool
+    is_throttled: bool  # the replica is being added
 
 
 class Followers(Protocol):
-    """The replicas of a broker, to a fetcher."""
+    """The replicas of a broker, as a fetcher uses them; see `ReplicaManager`."""
 
     @property
     def broker_epoch(self) -> int:
@@ -77,7 +71,7 @@ class Followers(Protocol):
 
     @property
     def throttle(self) -> Throttle:
-        """Return what limits the copying to replicas that are being added."""
+        """Return the throttle of copies to replicas that are being added."""
 
     def following(self, leader_id: int, share: int) -> list[HostedReplica]:
         """Return the replicas that copy from a broker, or one of its fetchers' share of them."""
@@ -92,22 +86,14 @@ class Followers(Protocol):
         """Flush logs side by side."""
 
     def note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
-        """Write down that a log, which ended at an offset, was cut; the replica is locked."""
+        """Log that a log, which ended at an offset, was truncated; the replica is locked."""
 
     def side_by_side(self, action: Callable[[_Item], _Result], items: list[_Item]) -> list[_Result]:
         """Call a function, which waits for a disk, with each item on threads."""
 
 
 class ReplicaFetcher:
-    """Copies from one leader all partitions, or a share of them.
-
-    Args:
-        leader_id: id of the leader's broker.
-        share: which of the `num.replica.fetchers` shares.
-        replicas: the replicas of this broker.
-        config: its settings.
-        clock: for waits after errors.
-    """
+    """Copies from one leader all partitions, or a share of them: one of `num.replica.fetchers`."""
 
     def __init__(
         self,
@@ -128,18 +114,15 @@ class ReplicaFetcher:
         self._turn = 0
         self._retry_s: float | None = None
         """When the first of the partitions that had an error, or are throttled, is due again."""
-        self._reserved: dict[TopicPartition, int] = {}
-        """What the throttle has granted to the request under way."""
+        self._reserved: dict[TopicPartition, int] = {}  # by the throttle, for this request
         self._failure = ""
+        # ranges received damaged: the leader is asked to look for damage on its disk
         self._damaged: list[DigestLogRequest] = []
-        """What came damaged: the leader is asked to look for the cause on its disk."""
         self._refusals: dict[TopicPartition, str] = {}
-        """Why partitions cannot be copied now, as it was logged: a full disk is told once."""
-        self.request_count = 0
-        """Fetches that the leader has answered."""
+        """Why partitions cannot be copied now, as logged: a full disk is logged once."""
+        self.request_count = 0  # fetches that got a response
         self.fetched_bytes = 0
-        self.added_bytes = 0
-        """Those of them that were for replicas that are being added."""
+        self.added_bytes = 0  # of them, for replicas that are being added
         name = f"replica-fetcher-{leader_id}-{share}"
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
@@ -148,11 +131,11 @@ class ReplicaFetcher:
         self._thread.start()
 
     def wake(self) -> None:
-        """Have it look at once for partitions to fetch."""
+        """Have the thread check at once for partitions to fetch."""
         self._woken.set()
 
     def request_stop(self) -> None:
-        """Stop soon: what is received now is discarded or appended, as its replica says."""
+        """Stop soon: a response under way is discarded or appended, as its replica decides."""
         self._is_stopping.set()
         self._woken.set()
         connection = self._connection
@@ -161,7 +144,7 @@ class ReplicaFetcher:
 
     @property
     def is_failing(self) -> bool:
-        """Return whether its last request got no answer, or its thread has ended."""
+        """Return whether its last request got no response, or its thread has ended."""
         return bool(self._failure) or not self._thread.is_alive()
 
     @property
@@ -219,7 +202,7 @@ class ReplicaFetcher:
         self._take(parts, asked)
 
     def _collect(self) -> dict[TopicPartition, _Asked]:
-        """Return where to continue in each partition, another one first each time."""
+        """Return where to continue in each partition, and set when the next retry is due."""
         now_s = self._clock.monotonic_s()
         found = {}
         self._retry_s = None
@@ -238,13 +221,14 @@ class ReplicaFetcher:
         return found
 
     def _wait_s(self, longest_s: float) -> float:
-        """Return how long to wait for data or news, with partitions that are to be tried again."""
+        """Return how long to wait: `longest_s`, or less until partitions are to be tried again."""
         if self._retry_s is None:
             return longest_s
         return min(longest_s, max(0.0, self._retry_s - self._clock.monotonic_s()))
 
     def _request(self, asked: dict[TopicPartition, _Asked]) -> ReplicaFetchRequest:
         self._turn = (self._turn + 1) % len(asked)
+        # another partition comes first each time
         turned = [*asked.items()]
         turned = turned[self._turn :] + turned[: self._turn]
         positions = [
@@ -261,10 +245,10 @@ class ReplicaFetcher:
         )
 
     def _most_bytes(self, partition: TopicPartition, asked: _Asked) -> int:
-        """Return how much to ask for of a partition.
+        """Return how many bytes of a partition to ask for.
 
-        One that has to wait for the throttle is named nevertheless, as its leader is to know how
-        far it is; the request then ends when the throttle grants more.
+        A partition that has to wait for the throttle is named nevertheless, as its leader must
+        learn the replica's progress; the request then ends when the throttle grants more.
         """
         wanted_bytes = max(asked.hosted.wanted_bytes, self._config.replica_fetch_bytes)
         if not asked.is_throttled:
@@ -278,7 +262,7 @@ class ReplicaFetcher:
         return granted
 
     def _settle(self, parts: list[ReplicaPart]) -> None:
-        """Tell the throttle what has come of the partitions that it limits."""
+        """Tell the throttle how much was received of the partitions that it limits."""
         sizes = {part.partition: len(part.data) for part in parts}
         for partition, granted in self._reserved.items():
             received = sizes.get(partition, 0)
@@ -295,7 +279,7 @@ class ReplicaFetcher:
 
     def _take(self, parts: list[ReplicaPart], asked: dict[TopicPartition, _Asked]) -> None:
         pairs = [(part, one) for part in parts if (one := asked.get(part.partition)) is not None]
-        # where an epoch begins, that is synced first
+        # the start of an epoch is synced first
         slow = [pair for pair in pairs if _begins_epoch(*pair)]
         if len(slow) > 1:
             taken = self._replicas.side_by_side(self._take_or_refuse, pairs)
@@ -303,11 +287,11 @@ class ReplicaFetcher:
             taken = [self._take_or_refuse(pair) for pair in pairs]
         self._replicas.flush([log for log in taken if log is not None])
         while self._damaged and self._connection is not None:
-            with suppress(BrokerError):  # it comes damaged again, if it is
+            with suppress(BrokerError):  # sent again if the data is received damaged again
                 self._connection.call(self._damaged.pop())
 
     def _take_or_refuse(self, pair: tuple[ReplicaPart, _Asked]) -> Log | None:
-        """Handle the part of one partition; return its log if that has something to flush."""
+        """Handle the part of one partition; return its log if that needs a flush."""
         part, one = pair
         try:
             has_unflushed = self._take_one(part, one)
@@ -326,12 +310,7 @@ class ReplicaFetcher:
         return one.hosted.log if has_unflushed else None
 
     def _take_one(self, part: ReplicaPart, asked: _Asked) -> bool:
-        """Handle the part of one partition; return whether its log has something to flush.
-
-        Raises:
-            StorageError: the disk refuses.
-            InvalidMessageError: what came is damaged.
-        """
+        """Handle the part of one partition; return whether its log needs a flush."""
         hosted, role, position, _ = asked
         log = hosted.log
         entries = whole_entries(part.data, part.partition, position.offset)

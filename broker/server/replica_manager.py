@@ -1,9 +1,9 @@
-"""The replicas of this broker: orders of the controller carried out on logs, and what follows.
+"""The replicas of this broker: pushes of the controller carried out on logs.
 
-The state machines of `replication` say what to do; here are the logs, the locks and the threads.
-A log refuses appends before its replica stops to lead, so that none slips in behind what the next
-leader has. Every replica has a lock of its own; nobody takes two of them, except for a push that
-names all partitions.
+The state machines of `replication` decide; here are the logs, the locks and the threads. A log
+refuses appends before its replica stops leading, so that no message is appended that the next
+leader lacks. Every replica has a lock of its own; no thread takes two of them, except for a push
+that names all partitions.
 """
 
 from __future__ import annotations
@@ -93,21 +93,15 @@ _Result = TypeVar("_Result")
 
 @dataclass(slots=True)
 class IsrCounts:
-    """What became of changes of in-sync replicas that this broker asked for as the leader.
+    """Counts of the changes of in-sync replicas that this broker proposed as the leader."""
 
-    Attributes:
-        shrinks: replicas have left.
-        expands: replicas have joined.
-        failed: the controller has refused, or did not respond.
-    """
-
-    shrinks: int = 0
-    expands: int = 0
-    failed: int = 0
+    shrinks: int = 0  # replicas have left
+    expands: int = 0  # replicas have joined
+    failed: int = 0  # the controller refused, or did not respond
 
 
 class _Proposal(NamedTuple):
-    """A change of in-sync replicas to ask for, and those that its leader knew then."""
+    """A change of in-sync replicas to propose, and those that its leader knew then."""
 
     hosted: HostedReplica
     role: Leader
@@ -116,16 +110,7 @@ class _Proposal(NamedTuple):
 
 
 class ReplicaManager:
-    """The replicas of one broker.
-
-    Args:
-        config: the broker's settings.
-        logs: where the logs are.
-        clock: for lags and deadlines.
-        note_states: called with the states of partitions that the controller tells, and with
-            partitions that are no more.
-        note_change: writes down new roles, in-sync replicas and truncations.
-    """
+    """The replicas of one broker."""
 
     def __init__(
         self,
@@ -137,14 +122,15 @@ class ReplicaManager:
     ) -> None:
         self._note_change = note_change
         self.isr_counts = IsrCounts()
+        # durations of pushes
         self.order_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
-        """How long it took to carry out pushes of the controller."""
+        # pushes refused: of a former controller or for a former registration
         self.fenced_order_count = 0
-        """Pushes that were refused, of a former controller or for a former registration."""
         self._config = config
         self._me = config.broker_id
         self._logs = logs
         self._clock = clock
+        # called with the states that the controller tells, and with partitions that are gone
         self._note_states = note_states
         self._orders_lock = Lock()  # one push at a time
         self._replicas = Replicas(
@@ -158,11 +144,11 @@ class ReplicaManager:
         )
         self._hosted: dict[TopicPartition, HostedReplica] = {}
         self.registered_epoch: Callable[[], int | None] = lambda: None
-        """Returns the epoch of this broker's registration; orders for earlier ones are refused."""
+        """Returns the epoch of this broker's registration; pushes for earlier ones are refused."""
         self.registry_id: Callable[[], int] = lambda: 0
         """Returns another number once the registry has lost its data."""
         self.records = ReplicaRecords(logs)
-        """What is kept beside the logs, for when the registry has lost its data."""
+        """Written beside the logs, for the case that the registry loses its data."""
         self.stored_controller_epoch: Callable[[], int | None] = lambda: None
         """Returns the last epoch of a controller in ZooKeeper, None without one."""
         self.on_first_orders: Callable[[], object] = lambda: None
@@ -172,21 +158,19 @@ class ReplicaManager:
         self._ordered_epoch: int | None = None
         """The registration in which a controller told this broker of all partitions it knows."""
         self._has_full_orders = False
-        self._new_logs: set[TopicPartition] = set()  # made by the order that is carried out
+        self._new_logs: set[TopicPartition] = set()  # created by the push being carried out
         self._topics: set[str] = set()
         self._creation_ids: dict[str, str] = {}  # of topics, as told last
         self._brokers: dict[int, LiveBroker] = {}
-        self.controller_id = NO_CONTROLLER
-        """Id of the broker that is the controller, as far as is known."""
-        self.throttle = Throttle()
-        """Limits what the fetchers copy to replicas that are being added."""
+        self.controller_id = NO_CONTROLLER  # as far as this broker knows
+        self.throttle = Throttle()  # of copies to replicas that are being added
+        # by the leader's broker, and the share of the partitions
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
-        """By the leader's broker, and the share of the partitions."""
+        # of brokers that lead nothing any more; they end soon
         self._retired_fetchers: list[ReplicaFetcher] = []
-        """Of brokers that lead nothing any more; they end soon."""
         self._disk_workers = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="replica-disk")
+        # pushes about partitions that a disk has refused to carry out
         self._refused: dict[TopicPartition, PushStatesRequest] = {}
-        """Orders about partitions that a disk has refused to carry out."""
         self._is_stopping = Event()
         self._faults = StorageFaults(
             self._me,
@@ -217,7 +201,7 @@ class ReplicaManager:
         self._topics.update(topics)
 
     def stop(self) -> None:
-        """Stop to fetch, and all threads; logs stay open."""
+        """Stop fetching, and all threads; logs stay open."""
         self._is_stopping.set()
         self._tick_wanted.set()
         with self._orders_lock:
@@ -238,35 +222,20 @@ class ReplicaManager:
         self.records.stop()
 
     def hosted(self, partition: TopicPartition) -> HostedReplica:
-        """Return this broker's replica of a partition.
-
-        Raises:
-            NotLeaderError: it has none, but the partition exists.
-            WrongPartitionError: no partition of this name is known.
-        """
+        """Return this broker's replica of a partition, or raise the error of `not_led`."""
         found = self._hosted.get(partition)
         if found is None:
             raise self.not_led(partition)
         return found
 
     def leader_of(self, partition: TopicPartition) -> Leader:
-        """Return the present term of this broker as leader of a partition.
-
-        Raises:
-            NotLeaderError, WrongPartitionError: it does not lead it; see `hosted`.
-        """
+        """Return this broker's present term as leader of a partition, or raise like `hosted`."""
         return self.hosted(partition).replica.leader
 
     def find_served(self, partition: TopicPartition) -> Log | None:
         """Return the log of a partition that clients may use here, None if it has none yet.
 
-        Args:
-            partition: its home may be -1, this broker.
-
-        Raises:
-            NotLeaderError, LeaderNotAvailableError: another broker leads it, or none, or the
-                controller has yet to tell which.
-            WrongPartitionError: it is of another home, and has no replicas.
+        Home -1 means this broker. Raises the error of `not_led` if others lead the partition.
         """
         topic = partition.topic
         if partition.home == -1:
@@ -283,8 +252,8 @@ class ReplicaManager:
     def find_readable(self, partition: TopicPartition) -> Log | None:
         """Return the log of a follower here that consumers may read, None if there is none.
 
-        It is in sync as far as this broker has been told, and hears of its leader: cut off from
-        both it would stay behind for ever, and not know it.
+        It is in sync as far as this broker has been told, and its leader responds: a follower cut
+        off from controller and leader would stay behind for ever without knowing it.
         """
         hosted, known = self._hosted.get(partition), self._replicas.known.get(partition)
         if hosted is None or known is None or self._me not in known.state.isr:
@@ -313,10 +282,8 @@ class ReplicaManager:
 
     @property
     def _awaits_orders(self) -> bool:
-        """Return whether a controller has yet to tell of partitions since this broker registered.
-
-        Until then one that is not known here may have replicas, as topics may be new.
-        """
+        """Return whether no controller has pushed partitions since this broker registered."""
+        # until then a partition that is not known here may have replicas, as topics may be new
         return bool(self._topics) and self._ordered_epoch != self.broker_epoch
 
     def not_led(self, partition: TopicPartition) -> ServerError:
@@ -337,7 +304,7 @@ class ReplicaManager:
         )
 
     def unreadable(self, partition: TopicPartition, error: ServerError) -> ServerError:
-        """Return the error for a read that the disk has failed: of another leader, if one comes."""
+        """Return the error for a failed read of a disk; `NotLeaderError` if another can lead."""
         hosted = self._hosted.get(partition)
         if hosted is None:
             return error
@@ -365,7 +332,7 @@ class ReplicaManager:
         return [one for one in list(self._hosted.values()) if isinstance(one.replica.role, Leader)]
 
     def fetchers(self) -> list[ReplicaFetcher]:
-        """Return what copies from other brokers."""
+        """Return the fetchers that copy from other brokers."""
         return list(self._fetchers.values())
 
     def all(self) -> list[HostedReplica]:
@@ -405,23 +372,17 @@ class ReplicaManager:
             self.side_by_side(_flush, logs)
 
     def side_by_side(self, action: Callable[[_Item], _Result], items: list[_Item]) -> list[_Result]:
-        """Call a function, which waits for a disk, with each item on threads of this object.
-
-        Raises:
-            ServerError: of the first call that failed, after the others.
-        """
+        """Call a function, which waits for a disk, with each item on threads of this object."""
         futures = [self._disk_workers.submit(action, one) for one in items]
         wait(futures)
-        return [one.result() for one in futures]
+        return [one.result() for one in futures]  # raises the first error
 
     def check_push(self, epochs: PushEpochs) -> None:
-        """Validate that a push comes from the controller, before it is decoded.
+        """Raise unless a push comes from the controller, before it is decoded.
 
-        An epoch of a controller that is not known here is looked up in ZooKeeper.
-
-        Raises:
-            StaleControllerEpochError, StaleBrokerEpochError: it is over.
-            UnknownEpochError: there is no such controller, or ZooKeeper does not say so now.
+        A controller epoch that is not known here is looked up in ZooKeeper: `UnknownEpochError` if
+        it is not there, or ZooKeeper cannot be read now. Other errors as in
+        `Replicas.check_orders`.
         """
         self._replicas.registered(self.broker_epoch, self.registry_id())
         try:
@@ -443,22 +404,15 @@ class ReplicaManager:
             )
 
     def check_follower(self, broker_id: int, broker_epoch: int) -> None:
-        """Validate that a follower fetches under the registration that the controller has told.
-
-        Raises:
-            StaleBrokerEpochError, UnknownEpochError: it does not.
-        """
+        """Raise like `Replicas.check_follower`."""
         self._replicas.check_follower(broker_id, broker_epoch)
 
     def apply(self, request: PushStatesRequest) -> list[UnknownReplica]:
-        """Carry out what the controller orders, and remember what it tells of other brokers.
+        """Carry out a push, and note the states of partitions on other brokers.
 
-        Returns:
-            To a full push, the replicas here that the controller does not know.
-
-        Raises:
-            StaleControllerEpochError, StaleBrokerEpochError: the orders are over.
-            ShuttingDownError: the broker stops; some of the orders are not carried out.
+        Return, for a full push, the replicas here that the controller does not know. A stale push
+        raises like `Replicas.check_orders`; on `ShuttingDownError`, part of the push is not carried
+        out.
         """
         started_s = self._clock.monotonic_s()
         try:
@@ -474,11 +428,7 @@ class ReplicaManager:
         return unknown
 
     def unknown_replicas(self) -> list[UnknownReplica]:
-        """Return the replicas that have logs here and that the controller does not know.
-
-        Raises:
-            LeaderNotAvailableError: it has not told this run of the broker of all there are.
-        """
+        """Return the replicas that have logs here and that the controller does not know."""
         if not self._has_full_orders and self._logs.has_replicas:
             raise LeaderNotAvailableError(
                 f"the controller has not yet told broker {self._me} of all partitions; try again"
@@ -486,7 +436,7 @@ class ReplicaManager:
         return self.records.find_unknown(self._replicas.known, self._replicas.unnamed)
 
     def is_unknown(self, partition: TopicPartition) -> bool:
-        """Return whether no controller has told this run of a partition, or it is no more."""
+        """Return whether no controller has told this run of a partition, or it is gone."""
         return partition not in self._replicas.known
 
     def _apply(self, request: PushStatesRequest) -> None:
@@ -503,7 +453,7 @@ class ReplicaManager:
             before = set(self._replicas.known)
             news = [info for info in request.partitions if self._replicas.note(info)]
             self._delete_former(request, news)
-            # one that the controller does not tell of may be one that it cannot read
+            # a topic that the controller does not name may be one that it cannot read
             self._topics |= {info.partition.topic for info in news}
             self._create_home_topics(request.partitions)
             self._ordered_epoch = request.broker_epoch
@@ -524,10 +474,7 @@ class ReplicaManager:
     def _delete_former(
         self, request: PushStatesRequest, news: Iterable[ReplicatedPartition]
     ) -> None:
-        """Delete the logs of topics that there are other ones of the same name of by now.
-
-        This broker was away when they were deleted.
-        """
+        """Delete the logs of topics that were deleted and recreated while this broker was away."""
         creation_ids = {
             info.partition.topic: info.creation_id
             for info in news
@@ -549,10 +496,7 @@ class ReplicaManager:
             self._stop_one(request, order)
 
     def _delete_unassigned(self, request: PushStatesRequest) -> None:
-        """Delete the logs of partitions that other brokers have by now.
-
-        This broker was away when it was to delete them.
-        """
+        """Delete the logs of partitions that moved to other brokers while this one was away."""
         for log in self._logs.logs():
             partition = log.partition
             known = self._replicas.known.get(partition)
@@ -565,7 +509,7 @@ class ReplicaManager:
                 self._stop_one(request, order)
 
     def _forget_deleted(self, orders: Iterable[StoppedReplica]) -> None:
-        """Forget topics that are deleted, and the number of partitions that they had here."""
+        """Forget deleted topics, and the number of partitions that they had here."""
         topics = {one.partition.topic for one in orders if one.leader_epoch == LAST_EPOCH}
         if not topics:
             return
@@ -637,7 +581,7 @@ class ReplicaManager:
                 try:
                     self._logs.create_topic(topic, count, has_replicas=True)
                 except TopicExistsError:
-                    continue  # a client's message was faster than these orders
+                    continue  # a client's message created it before this push
                 except ServerError as error:
                     logger.error("cannot create topic '%s' here: %s", topic, error)
 
@@ -674,10 +618,10 @@ class ReplicaManager:
         is_unused = hosted is None and (known is None or self._me not in known.replicas)
         is_former = self._logs.replica_creation_id(order.partition) == order.creation_id
         if order.deletes_log and is_unused and is_former:
-            self._logs.delete_replica(order.partition)  # no order has opened it since the start
+            self._logs.delete_replica(order.partition)  # no push has opened it since the start
 
     def _stop_unnamed(self, request: PushStatesRequest) -> None:
-        """Stop the replicas of partitions that are no more."""
+        """Stop the replicas of partitions that are gone."""
         named = {info.partition for info in request.partitions}
         unnamed = [one for partition, one in self._hosted.items() if partition not in named]
         with ExitStack() as stack:
@@ -688,7 +632,7 @@ class ReplicaManager:
             self._take_over(self._push(request, request.partitions, is_full=True), None)
 
     def _take_over(self, applied: Applied, hosted: HostedReplica | None) -> None:
-        """Do to the logs what new roles of replicas mean."""
+        """Change the logs as the new roles of their replicas require."""
         for replica, change in applied.changes:
             known = self._hosted.get(replica.partition)
             if known is None or known.replica is not replica:
@@ -729,7 +673,7 @@ class ReplicaManager:
             )
 
     def note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
-        """Write down that a follower's log, which ended at an offset, was cut; it is locked."""
+        """Log that a follower's log, which ended at an offset, was truncated; it is locked."""
         role = hosted.replica.role
         self._note_change(
             LoggedChange(
@@ -755,7 +699,7 @@ class ReplicaManager:
         self._logs.delete_replica(replica.partition)
 
     def _direct_fetchers(self) -> None:
-        """Have a fetcher for each share of what this broker follows another in."""
+        """Have a fetcher for each followed leader and share of its partitions, and no others."""
         count = self._config.num_replica_fetchers
         wanted = set()
         for hosted in self._hosted.values():
@@ -812,7 +756,7 @@ class ReplicaManager:
         self._retry_orders()
 
     def _retry_orders(self) -> None:
-        """Carry out what a disk has refused, such as to note a leader epoch on a full disk."""
+        """Carry out orders that a disk refused, such as to note an epoch on a full disk."""
         if not self._refused:
             return
         changes = []
@@ -823,7 +767,7 @@ class ReplicaManager:
                     if info is not None:
                         self._apply_one(request, info)
                 except (StaleControllerEpochError, StaleBrokerEpochError, ShuttingDownError):
-                    info = None  # other orders come, if any
+                    info = None  # a later push has the next orders
                 if info is None:
                     del self._refused[partition]
                 elif partition in self._refused and info.state.leader == self._me:
@@ -835,7 +779,7 @@ class ReplicaManager:
                 self._ask_controller(ChangeIsrRequest(self._me, self.broker_epoch, named))
 
     def _propose(self, proposals: list[_Proposal]) -> None:
-        """Ask the controller for changes of in-sync replicas."""
+        """Propose changes of in-sync replicas to the controller."""
         changes = tuple(one.change for one in proposals)
         decided = {}
         try:
@@ -857,14 +801,14 @@ class ReplicaManager:
                     continue
                 hosted.replica.isr_answered(proposal, decision.decided, now_s)
                 is_same_epoch = decision.decided.state.leader_epoch == hosted.replica.leader_epoch
-                # in another one, a push is on its way
+                # for another epoch, a push is on its way
                 if is_same_epoch and self._replicas.note(decision.decided):
                     if decision.decided.version > proposal.version:
                         self._note_isr(decision.decided)
                     self._note_states([decision.decided], ())
 
     def _count(self, isr: Iterable[int], decision: IsrDecision | None) -> None:
-        """Count what became of a proposal; `isr` are the in-sync replicas that it was to change."""
+        """Count the outcome of a proposal; `isr` are the in-sync replicas that it was to change."""
         counts = self.isr_counts
         if decision is None or decision.error != NO_ERROR or decision.decided is None:
             counts.failed += 1
@@ -893,22 +837,12 @@ class ReplicaManager:
         )
 
     def ask_to_leave(self) -> ShutdownProgress:
-        """Ask the controller to move all leaderships away from this broker.
-
-        Raises:
-            NotControllerError: there is no controller, or it is another by now.
-            BrokerError: it cannot be reached, or has refused.
-        """
+        """Ask the controller to move all leaderships away from this broker."""
         body = self._ask_controller(ControlledShutdownRequest(self._me, self.broker_epoch))
         return SHUTDOWN_PROGRESS.decode(body)
 
     def _ask_controller(self, request: ExtensionRequest) -> Reader:
-        """Return the body of the controller's response.
-
-        Raises:
-            ServerError: it has refused, or there is no controller: nothing was done.
-            BrokerError: the outcome is unknown.
-        """
+        """Return the body of the controller's response; after a `ServerError` nothing was done."""
         with self._controller_lock:
             address = self.address_of(self.controller_id)
             if address is None:

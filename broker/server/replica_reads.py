@@ -1,8 +1,8 @@
 """Reads of followers: up to the log's end, many partitions a request, from the page cache.
 
-A request says first how far the follower is, which is noted once; then it waits, as any read, until
-there is something: what is sent is read only then, under the lock of the replica, so that it is of
-the leader epoch that the response names.
+First the follower's progress in the request is noted, once; then the request waits, as any read,
+until there are messages or news. Only then the messages are read, under the lock of the replica, so
+that they are of the leader epoch that the response names.
 """
 
 from __future__ import annotations
@@ -41,42 +41,26 @@ from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response, 
 from broker.server.replica_manager import ReplicaManager
 
 _POSITION_BYTES = 300
-"""What a position of a read that waits takes in memory."""
+"""Memory of one position of a delayed read."""
 _FENCES = (FencedEpochError, UnknownEpochError, StaleBrokerEpochError)
 
 
 class _Asked(NamedTuple):
-    """One position of a request, and what its progress led to.
-
-    Attributes:
-        position: as in the request.
-        hosted: the replica here, None if there is none.
-        leader: its term.
-        diverging: the answer of a follower whose log parts from this one.
-        error: why there is no answer.
-    """
+    """One position of a request, and the outcome of noting its progress."""
 
     position: ReplicaPosition
-    hosted: HostedReplica | None
-    leader: Leader | None
-    diverging: FetchAnswer | None
-    error: ServerError | None
+    hosted: HostedReplica | None  # the replica here
+    leader: Leader | None  # its term
+    diverging: FetchAnswer | None  # the response if the follower's log diverges from this one
+    error: ServerError | None  # why no messages can be sent
 
     @property
     def fetch_position(self) -> FetchPosition:
-        """Where the follower continues."""
         return FetchPosition(*self.position[1:6])
 
 
 class ReplicaReadHandler:
-    """Answers the reads of followers.
-
-    Args:
-        replicas: those of this broker.
-        metrics: of the thread.
-        clock: for lags and deadlines.
-        max_wait_ms: the longest wait; longer ones are cut to it.
-    """
+    """Handles the reads of followers, for one thread; none waits longer than `max_wait_ms`."""
 
     def __init__(
         self,
@@ -91,7 +75,7 @@ class ReplicaReadHandler:
         self._max_wait_ms = max_wait_ms
 
     def read(self, request: ReplicaFetchRequest, header: RequestHeader) -> Response:
-        """Note how far a follower is, and respond when there is something for it."""
+        """Note a follower's progress, and respond when there are messages or news for it."""
         started_s = time.perf_counter()
         now_s = self._clock.monotonic_s()
         error: ServerError | None = None
@@ -131,7 +115,7 @@ class ReplicaReadHandler:
         now_s: float,
         error: ServerError | None,
     ) -> _Asked:
-        """Note how far a follower is in one partition; not if there is an error of the request."""
+        """Note a follower's progress in one partition, unless the request has an `error`."""
         hosted = leader = diverging = None
         try:
             if error is not None:
@@ -216,7 +200,7 @@ class ReplicaReadHandler:
 def _read(
     hosted: HostedReplica, position: ReplicaPosition, answer: FetchAnswer, room_bytes: int
 ) -> tuple[ReplicaPart, FileSlice | None]:
-    """Return what a follower gets of one partition; caller holds the replica's lock."""
+    """Return the part of a partition with its messages; caller holds the replica's lock."""
     log = hosted.log
     found = None
     starts: tuple[EpochStart, ...] = ()
@@ -238,7 +222,7 @@ def _read(
 
 
 def _is_enough(request: ReplicaFetchRequest, asked: list[_Asked]) -> bool:
-    """Return whether a read need not wait: there are bytes, or something to be told."""
+    """Return whether a read need not wait: there are enough bytes, an error or a divergence."""
     total_bytes = 0
     for position, hosted, leader, diverging, error in asked:
         if error is not None or diverging is not None:

@@ -17,15 +17,11 @@ logger = logging.getLogger(__name__)
 
 _NAMED_MAX = 5
 _DELAY_S = 0.3
-"""Records are written so long after a change: those that follow it, and settings, are in them."""
+"""Records are written this long after a change, to include the changes and settings after it."""
 
 
 class ReplicaRecords:
-    """The records of one broker.
-
-    Args:
-        logs: beside which they are.
-    """
+    """The records of one broker."""
 
     def __init__(self, logs: LogManager) -> None:
         self._logs = logs
@@ -47,7 +43,7 @@ class ReplicaRecords:
                 self._timer.start()
 
     def stop(self) -> None:
-        """Write what is to be written; no thread of this object goes on."""
+        """Write the records still due, and end all threads of this object."""
         with self._lock:
             self._is_stopped = True
             timer = self._timer
@@ -81,16 +77,12 @@ class ReplicaRecords:
         known: Container[TopicPartition],
         unnamed: Mapping[TopicPartition, ReplicatedPartition],
     ) -> list[UnknownReplica]:
-        """Return the replicas that have a log here and are of partitions that are not known.
-
-        Args:
-            known: all partitions that the registry has.
-            unnamed: the last that a controller told this run of partitions that it has no more.
-        """
+        """Return the replicas with a log here whose partitions the registry does not have."""
         found = []
         for log in self._logs.logs():
             creation_id = self._logs.replica_creation_id(log.partition)
             if creation_id is not None and log.partition not in known:
+                # the last state told to this run, if the registry has lost the partition since
                 info = unnamed.get(log.partition)
                 if info is not None and info.creation_id != creation_id:
                     info = None
@@ -98,7 +90,7 @@ class ReplicaRecords:
         return found
 
     def report(self, unknown: Iterable[UnknownReplica]) -> None:
-        """Log of which topics there are replicas that the registry does not know, each once."""
+        """Log the topics of replicas that the registry does not know, each topic once."""
         topics: dict[str, list[str]] = {}
         for one in unknown:
             topics.setdefault(one.record.partition.topic, []).append(one.record.partition.name)
@@ -116,7 +108,7 @@ def _described(log: Log, creation_id: str, info: ReplicatedPartition | None) -> 
     record = read_record(log.directory)
     if record is None or (record.partition, record.creation_id) != (log.partition, creation_id):
         record = ReplicaRecord.of_bare_log(log.partition, creation_id)
-    if info is not None:  # later than what is on the disk
+    if info is not None:  # later than the record on the disk
         record = record._replace(replicas=info.replicas, state=info.state, version=info.version)
     return UnknownReplica(
         record, info is not None, log.epochs.last_epoch, log.log_start_offset, log.log_end_offset

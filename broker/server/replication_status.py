@@ -1,7 +1,8 @@
-"""What a broker tells of its replicas: counts for monitoring, and each replica by itself.
+"""Replication in the broker's status: counts for monitoring, and the state of each replica.
 
 Source: the metrics of Kafka 0.8 `ReplicaManager`, `Partition`, `KafkaController` and of its
-fetchers; a count here has the meaning it has there. What only the leader knows, only it counts.
+fetchers; a count here has the meaning it has there. Facts that only the leader knows, only it
+counts.
 """
 
 from __future__ import annotations
@@ -23,10 +24,6 @@ def replica_records(replicas: Iterable[HostedReplica], now_s: float) -> list[dic
 
     `lags` is in bytes, None before a follower's first fetch; `stalled_ms` is how long messages have
     waited at the leader without an advance of the high watermark, None of a follower.
-
-    Args:
-        replicas: of this broker.
-        now_s: monotonic time.
     """
     return [_record(one, now_s) for one in replicas]
 
@@ -78,14 +75,7 @@ def replication_metrics(
     replicas: ReplicaManager,
     fenced_fetch_count: int,
 ) -> dict[str, dict[str, Any]]:
-    """Return the attributes of 0.8's managed objects, by object name.
-
-    Args:
-        records: of `replica_records`.
-        controller: this broker's part in the office; None without a registry.
-        replicas: of this broker.
-        fenced_fetch_count: fetches of followers that were refused for their epochs.
-    """
+    """Return the attributes of 0.8's managed objects, by object name."""
     isr_counts, fetchers = replicas.isr_counts, replicas.fetchers()
     led = [one for one in records if one["role"] == "leader"]
     in_office = None if controller is None else controller.controller

@@ -23,8 +23,7 @@ class ResponseQueue:
 
     def __init__(self) -> None:
         self.bytes_in_memory = 0
-        self.sent_bytes = 0
-        """In all, since the start."""
+        self.sent_bytes = 0  # in all, since the start
         self._responses: deque[Response] = deque()
         self._part = 0
         self._part_sent = 0
@@ -64,11 +63,7 @@ class ResponseQueue:
         return count > 1 and self.bytes_in_memory > MAX_RESPONSES_IN_MEMORY_BYTES
 
     def send(self, sock: socket.socket) -> None:
-        """Send complete responses, in order, as far as the socket takes them, up to a limit.
-
-        Raises:
-            OSError: the client is gone.
-        """
+        """Send complete responses in order, until the socket is full or the turn is used up."""
         end_bytes = self.sent_bytes + _SEND_TURN_BYTES
         try:
             while self._responses and self.sent_bytes < end_bytes:
@@ -99,7 +94,7 @@ class ResponseQueue:
             self._responses.appendleft(Response(b"".join(joined)))
 
     def _send_next(self, sock: socket.socket, parts: list[Part]) -> None:
-        """Send what the socket takes of the next part."""
+        """Send as much of the next part as the socket takes."""
         part = parts[self._part]
         is_last = self._part == len(parts) - 1
         if isinstance(part, FileSlice):
@@ -123,18 +118,14 @@ class ResponseQueue:
 
 
 def _send_from_file(sock: socket.socket, part: FileSlice, start: int, size: int) -> int:
-    """Send bytes of a segment file; return how many the socket took.
-
-    Raises:
-        OSError: the socket takes none now, the client is gone, or the file cannot be read. Its
-            log knows of the latter then, and reads from there on are refused: this response was
-            announced with its size and can only be broken off.
-    """
+    """Send bytes of a segment file; return how many the socket took."""
     try:
         sent = os.sendfile(sock.fileno(), part.file.fd, start, size)
     except (BlockingIOError, InterruptedError, ConnectionError):
         raise
     except OSError as error:
+        # The file cannot be read: the log refuses reads from there on. This response was announced
+        # with its size and can only be broken off.
         unreadable = part.source.note_unreadable(part, start)
         raise OSError(str(unreadable or error)) from error
     if size and not sent:

@@ -1,7 +1,7 @@
 """Applies settings from ZooKeeper while the broker runs: its own, and those of topics.
 
-A node that cannot be used (it was edited by hand) stops nothing: a warning names it, and the last
-settings read from it stay. They are kept in the data directory too, so that a restart has them.
+A node with invalid settings (it was edited by hand) stops nothing: a warning names it, and the last
+settings read from it stay in effect. They are kept in the data directory too, for a restart.
 """
 
 from __future__ import annotations
@@ -29,24 +29,14 @@ _RETRY_S = 1.0
 
 
 class Overrides(NamedTuple):
-    """The settings of this broker, by name, and of topics, that go over those of its start."""
+    """The settings of this broker, by name, and of topics, that override those of its start."""
 
     broker: Mapping[str, str]
     topics: Mapping[str, TopicOverrides]
 
 
 class SettingsFollower:
-    """Reads the settings in ZooKeeper, and again after each change.
-
-    Args:
-        session: started.
-        broker_id: of this broker.
-        data_dir: where the last good settings are kept.
-        apply: called with the settings at `load`, and after each change in a thread of this object.
-
-    Attributes:
-        problems: why nodes cannot be used, by path; replaced, never changed in place.
-    """
+    """Reads the settings in ZooKeeper, and again after each change."""
 
     def __init__(
         self,
@@ -55,11 +45,12 @@ class SettingsFollower:
         data_dir: Path,
         apply: Callable[[Overrides], None],
     ) -> None:
-        self.problems: Mapping[str, str] = {}
+        self.problems: Mapping[str, str] = {}  # by path; replaced, never changed in place
         self._registry = SettingsRegistry(session)
         self._broker_id = broker_id
+        # the last good settings
         self._file = data_dir / SETTINGS_NAME
-        self._apply = apply
+        self._apply = apply  # called at `load`, and after each change in the thread
         self._good: dict[str, dict[str, str]] = {}
         self._armed: set[str] = set()  # watches that have not fired yet
         self._changed = threading.Event()
@@ -67,11 +58,7 @@ class SettingsFollower:
         self._thread = threading.Thread(target=self._run, name="settings", daemon=True)
 
     def load(self) -> None:
-        """Read and apply the settings, on the calling thread.
-
-        Raises:
-            RegistryUnreachableError: no response came in time.
-        """
+        """Read and apply the settings, on the calling thread."""
         self._good = self._read_file()
         self._read()
 
@@ -115,13 +102,13 @@ class SettingsFollower:
         timer.start()
 
     def _read(self) -> None:
-        """Read all nodes, watch them, and apply what can be used."""
+        """Read all nodes, watch them, and apply the valid ones."""
         try:
             values = self._registry.read_all(self._broker_id, self._watch)
         except CoordinationError:
-            self._armed.clear()  # it is not known which watches were set
+            self._armed.clear()  # unknown which watches were set
             raise
-        # a node that was deleted meanwhile has no watch
+        # a node that was deleted in between has no watch
         self._armed.intersection_update((paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, *values))
         good: dict[str, dict[str, str]] = {}
         problems: dict[str, str] = {}

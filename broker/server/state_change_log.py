@@ -1,4 +1,4 @@
-"""The state-change log: the controller's decisions and what this broker did about them.
+"""The state-change log: the controller's decisions, and how this broker carried them out.
 
 It is a pair of files of lines in the first data directory, each named by the position of its first
 byte; the older one is removed when the newer one is full. Lines are not flushed one by one: those
@@ -24,12 +24,10 @@ state_changes = logging.getLogger("broker.state_change")
 """The same lines in the log of the broker, for people."""
 
 _SUFFIX = ".jsonl"
-MAX_FILE_BYTES = 4 << 20
-"""About 20,000 changes."""
+MAX_FILE_BYTES = 4 << 20  # about 20,000 changes
 MAX_READ_BYTES = 256 << 10
 
 NoteChange = Callable[[LoggedChange], object]
-"""Writes a change down."""
 
 
 class ChangeLines(NamedTuple):
@@ -40,12 +38,7 @@ class ChangeLines(NamedTuple):
 
 
 class StateChangeLog:
-    """The state-change log of one broker; until it is opened only the broker's own log has lines.
-
-    Args:
-        broker_id: of the broker.
-        clock: for the time of changes.
-    """
+    """The state-change log of one broker; before `open`, lines go to the broker's log only."""
 
     def __init__(self, broker_id: int, clock: Clock) -> None:
         self._me = broker_id
@@ -58,10 +51,7 @@ class StateChangeLog:
         self._has_failed = False
 
     def open(self, directory: Path) -> None:
-        """Continue the log in a data directory; a torn last line is cut off.
-
-        A directory that refuses is logged: the broker works without this log.
-        """
+        """Continue the log in a data directory; a torn last line is cut off."""
         with self._lock:
             self._directory = directory
             try:
@@ -72,22 +62,17 @@ class StateChangeLog:
                     os.truncate(path, whole)
                     self._start, self._end = _start_of(path), _start_of(path) + whole
                 self._open_file(directory)
-            except OSError as error:
+            except OSError as error:  # the broker works without this log
                 self._note_failure(error)
 
     def close(self) -> None:
-        """Close the file; what is noted afterwards goes to the broker's own log only."""
+        """Close the file; later changes go to the broker's own log only."""
         with self._lock:
             self._directory = None
             self._close_file()
 
     def note(self, change: LoggedChange, *, level: int = logging.INFO) -> None:
-        """Write a change down, with this broker and the time.
-
-        Args:
-            change: without time and broker.
-            level: of the line in the broker's own log.
-        """
+        """Log a change, with this broker and the time; `level` is for the broker's own log."""
         change = change._replace(time_ms=self._clock.time_ms(), broker=self._me)
         state_changes.log(level, "%s", change)
         line = change.encode()
@@ -106,14 +91,9 @@ class StateChangeLog:
                 self._note_failure(error)
 
     def read(self, position: int) -> ChangeLines:
-        """Return lines from a position on.
+        """Return lines from a position on: the end of those read before.
 
-        Args:
-            position: where the lines read before end; one that is not kept any more, or of
-                another log, means the oldest there is.
-
-        Raises:
-            OSError: the file cannot be read.
+        One that is not kept any more, or of another log, means the oldest line there is.
         """
         with self._lock:
             paths = [] if self._directory is None else self._paths()
@@ -129,7 +109,7 @@ class StateChangeLog:
         return ChangeLines(position, data[: data.rfind(b"\n") + 1])
 
     def _roll(self, directory: Path) -> None:
-        """Go on in another file, and remove all but the last one before it."""
+        """Continue in another file, and remove all but the last one before it."""
         self._close_file()
         self._start = self._end
         self._open_file(directory)

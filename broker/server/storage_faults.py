@@ -1,8 +1,8 @@
 """Replicas whose disk fails reads or writes, or damages messages: another leads, they are mended.
 
 While a log is faulty its replica does not fetch: so it cannot be in sync again, and lead, before
-the disk takes and gives messages again. A segment that is damaged, or cannot be read, is copied
-from the leader; its file is replaced once all of the copy is there and in good order.
+the disk works again. A segment that is damaged, or cannot be read, is copied from the leader; its
+file is replaced once the copy is complete and valid.
 """
 
 from __future__ import annotations
@@ -46,16 +46,7 @@ _MEND_RETRY_S = 5.0
 
 
 class StorageFaults:
-    """Decides what becomes of replicas with faulty logs.
-
-    Args:
-        me: id of this broker.
-        workers: retry what a disk has refused, and copy segments, as that can take seconds.
-        address_of: returns the address of a live broker, None for another.
-        connect: makes connections to brokers.
-        clock: for waits after failures.
-        is_stopping: ends copying.
-    """
+    """Resigns for replicas with faulty logs, and mends the logs."""
 
     def __init__(
         self,
@@ -67,21 +58,17 @@ class StorageFaults:
         is_stopping: Event,
     ) -> None:
         self._me = me
-        self._workers = workers
+        self._workers = workers  # as retries and copies can take seconds
         self._address_of = address_of
         self._connect = connect
         self._clock = clock
-        self._is_stopping = is_stopping
+        self._is_stopping = is_stopping  # ends copying
         self._reported: dict[TopicPartition, tuple[int, bool]] = {}
         self._retried: set[TopicPartition] = set()
         self._mend_due_s: dict[TopicPartition, float] = {}
 
     def resignation(self, hosted: HostedReplica, role: Leader) -> IsrChange | None:
-        """Return what has another in-sync replica lead instead of a faulty one, which is locked.
-
-        Returns:
-            None if there is no other, or none is known to be better.
-        """
+        """Return the proposal that makes another in-sync replica lead; this one is locked."""
         log = hosted.log
         proposal = role.resignation()
         partition = log.partition
@@ -99,11 +86,7 @@ class StorageFaults:
     def damage_in(
         self, log: Log, hosted: HostedReplica | None, offset: int, length: int
     ) -> LogDamage:
-        """Look for damaged messages in a range of a log, and note the first one.
-
-        Raises:
-            StorageError: the disk refuses to read them.
-        """
+        """Look for damaged messages in a range of a log, and note the first one."""
         damaged = find_damage(log, offset, length)
         if damaged is None:
             return LogDamage()
@@ -120,7 +103,7 @@ class StorageFaults:
         return LogDamage(DamageState.MENDABLE, damaged)
 
     def retry(self, replicas: Iterable[HostedReplica]) -> None:
-        """Begin to see whether disks take and give again what they have refused, and to mend."""
+        """Begin to retry the operations that disks have refused, and to mend logs."""
         for hosted in replicas:
             partition = hosted.log.partition
             if hosted.log.is_faulty and partition not in self._retried:
@@ -144,15 +127,11 @@ class StorageFaults:
             self._retried.discard(partition)
 
     def _mend(self, hosted: HostedReplica, role: Follower, segment: Segment) -> None:
-        """Copy a segment from the leader.
-
-        Raises:
-            BrokerError: it failed, and is to be tried again.
-        """
+        """Copy a segment from the leader; after a `BrokerError` it is to be tried again."""
         log = hosted.log
         if segment.damage is not None and segment.damage.offset >= log.high_watermark:
             with hosted:
-                # in sync it could lack what its leader counts on it for
+                # in sync it would lack messages that its leader counts as replicated here
                 is_out = hosted.replica.role is role and self._me not in role.info.state.isr
                 if is_out:
                     log.truncate(segment.damage.offset)

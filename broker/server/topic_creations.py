@@ -1,4 +1,4 @@
-"""Topics that their first message makes, where the settings forbid that or ask for replicas."""
+"""Topics created by their first message, if the settings forbid that or ask for replicas."""
 
 from __future__ import annotations
 
@@ -34,13 +34,6 @@ class TopicCreations:
     """Decides about first messages, and has the controller create topics in the background.
 
     Meanwhile producers are told that the topic has no leader, so that they try again.
-
-    Args:
-        config: of the broker.
-        logs: know the topics here.
-        replicas: know the topics with replicas.
-        snapshot: returns what is known of the cluster.
-        settings_of: returns the settings in ZooKeeper that a topic is to have.
     """
 
     def __init__(
@@ -57,10 +50,10 @@ class TopicCreations:
         self._logs = logs
         self._replicas = replicas
         self._snapshot = snapshot
-        self._settings_of = settings_of
+        self._settings_of = settings_of  # in ZooKeeper, for a topic to be created
         self._lock = threading.Lock()  # guards the next two
         self._under_way: set[str] = set()
-        self._refusals: dict[str, ServerError] = {}  # of the controller, told once
+        self._refusals: dict[str, ServerError] = {}  # of the controller, each raised once
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="topic-creations")
 
     def stop(self) -> None:
@@ -68,24 +61,16 @@ class TopicCreations:
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     def needs_controller(self, topic: str) -> bool:
-        """Return whether a first message has to wait for the controller to create the topic.
-
-        A topic that other brokers have without replicas gets none here.
-        """
+        """Return whether a first message has to wait for the controller to create the topic."""
         if self._factor == 1 or not self._is_allowed:
             return False
         if self._logs.has_topic(topic) or self._replicas.is_replicated(topic):
             return False
+        # a topic that other brokers have without replicas gets none here
         return self._snapshot().topic(topic) is None
 
     def validate(self, topic: str) -> None:
-        """Validate that a message may be appended to a topic here, though it may be its first.
-
-        Raises:
-            UnknownTopicError: the topic is not here, and messages make none.
-            LeaderNotAvailableError: the controller is asked to create it.
-            ServerError: the controller has refused that.
-        """
+        """Validate that a message may be appended to a topic here, though it may be its first."""
         if self._logs.has_topic(topic):
             return
         if not self._is_allowed:

@@ -1,9 +1,9 @@
 """Validation of message sets before they are appended, within a budget for each turn.
 
-A few kilobytes can hold millions of compressed messages, and a large request as many plain ones:
-to scan them all takes seconds. A processor therefore validates at most `TURN_BYTES` in one turn
-with a connection, and offloads a request that alone exceeds this to a worker. Meanwhile it serves
-its other connections.
+A few kilobytes can hold millions of compressed messages, and a large request as many plain ones: to
+scan them all takes seconds. A processor therefore validates at most `TURN_BYTES` in one turn with a
+connection, and offloads a request that alone exceeds this to a worker. Meanwhile it serves its
+other connections.
 """
 
 from __future__ import annotations
@@ -34,16 +34,11 @@ ValidMessages = tuple[Buffer, int]
 
 
 class Validator:
-    """Validates message sets within a budget.
-
-    Args:
-        max_message_bytes: the largest outer payload allowed.
-        turn_bytes: the budget of one turn, and of one request; None for no limit.
-    """
+    """Validates message sets within a budget."""
 
     def __init__(self, max_message_bytes: int, *, turn_bytes: int | None) -> None:
-        self._max_message_bytes = max_message_bytes
-        self._turn_bytes = turn_bytes
+        self._max_message_bytes = max_message_bytes  # of an outer payload
+        self._turn_bytes = turn_bytes  # of a turn, and of a request; None for no limit
         self._turn_left_bytes = self._request_left_bytes = turn_bytes
 
     def set_limit(self, max_message_bytes: int) -> None:
@@ -64,13 +59,7 @@ class Validator:
         return self._turn_left_bytes is not None and self._turn_left_bytes <= 0
 
     def validate(self, topic: str, message_set: Buffer) -> ValidMessages:
-        """Validate one set; a partial message at its end is left out.
-
-        Raises:
-            InvalidMessageError: a message is invalid, or the first one incomplete.
-            MessageSizeTooLargeError: a message is too large.
-            ValidationBudgetExceededError: this takes too long for a processor.
-        """
+        """Validate one set; a partial message at its end is left out, unless it is the first."""
         self._spend(len(message_set))
         found = codec.scan(message_set)
         is_cut = found.fault is Fault.PARTIAL and found.valid_bytes
@@ -87,9 +76,8 @@ class Validator:
     def validate_together(self, sets: Sequence[Buffer]) -> ValidMessages | None:
         """Join sets and validate them, with one scan if each holds one message.
 
-        Returns:
-            The joined sets; None if not every message is whole, valid and small enough, or if
-            each set must be validated by itself for the budget.
+        None if not every message is whole, valid and small enough, or if each set must be validated
+        by itself for the budget.
         """
         message_set = sets[0] if len(sets) == 1 else b"".join(sets)
         # A scan of all sets at once must not complete a message cut off at the end of one set
@@ -113,12 +101,7 @@ class Validator:
         return message_set, count
 
     def _count_messages(self, message_set: Buffer, found: Scan) -> int:
-        """Count the messages of a set with wrappers.
-
-        Raises:
-            InvalidMessageError: a wrapper's content cannot be read.
-            ValidationBudgetExceededError: the wrappers decompress to more than the budget.
-        """
+        """Count the messages of a set with wrappers, within the budget."""
         try:
             counted = count_messages(message_set, found, max_bytes=self._request_left_bytes)
         except UnfoldsTooFarError as error:
