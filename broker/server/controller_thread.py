@@ -142,7 +142,7 @@ class ControllerThread:
         self._stats_period_s = stats_period_s  # the windows of rates and times
         self._push_timeout_s = push_timeout_s  # to carry out a push
         self._push_stats: dict[int, WindowedStats] = {}
-        self._awaited_topics: set[str] = set()
+        self._awaited: set[Future[list[ReplicatedPartition]]] = set()  # creations
         self._creations: list[_Creation] = []
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
 
@@ -256,14 +256,14 @@ class ControllerThread:
         def await_leaders(decided: Future[list[ReplicatedPartition]]) -> None:
             error = decided.exception()
             if error is not None:
-                self._awaited_topics.discard(topic)
+                self._awaited.discard(created)
                 created.set_exception(error)
                 return
             leaders = {one.state.leader for one in decided.result()}
             self._creations.append(_Creation(topic, decided.result(), leaders, created))
             self._end_creations(self._controller)
 
-        self._awaited_topics.add(topic)
+        self._awaited.add(created)
         self._submit(self._with_all_brokers(create)).add_done_callback(await_leaders)
         return created
 
@@ -382,7 +382,7 @@ class ControllerThread:
         for creation in list(self._creations):
             if not creation.waiting & live:
                 self._creations.remove(creation)
-                self._awaited_topics.discard(creation.topic)
+                self._awaited.discard(creation.future)
                 creation.future.set_result(creation.partitions)
 
     def _answer(self, future: Future[_T], job: Callable[[Controller], _T]) -> None:
@@ -684,7 +684,7 @@ class ControllerThread:
                 )
             if any(one.deletes_log for one in push.stopped):
                 self._events.put(lambda: self._note_delivered(controller, broker_id, push))
-            if self._awaited_topics and push.partitions:
+            if self._awaited and push.partitions:
                 self._events.put(lambda: self._note_topic_pushed(controller, broker_id, push))
 
 

@@ -243,6 +243,20 @@ def test_topic_when_news_of_a_broker_is_late_then_it_is_created_all_the_same(
     assert set(created.state.isr) == {0, 1, 2, 3}
 
 
+def test_topic_when_it_is_created_again_while_brokers_are_told_then_the_first_creation_ends(
+    brokers: Brokers,
+) -> None:
+    request = CreateReplicatedTopicRequest("t", 3, 1, ())
+    for broker in brokers:
+        broker.may_answer.clear()
+    first = brokers[0].thread.create_topic(request)
+    with pytest.raises(TopicExistsError):
+        brokers[0].thread.create_topic(request).result(60)
+    for broker in brokers:
+        broker.may_answer.set()
+    assert len(first.result(60)) == 3
+
+
 def test_topic_when_it_exists_without_replicas_then_is_refused(brokers: Brokers) -> None:
     brokers[1].registry.register_topic("t", 2)
     brokers[1].registry.await_registered(60)
