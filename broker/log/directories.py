@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -435,11 +436,15 @@ class DataDirectories:
     def begin_incarnation(self, *, is_another: bool) -> int:
         """Store and return the incarnation; another one after an unclean stop or lost messages."""
         incarnation = max(one.incarnation for one in self.online) + is_another
+        is_stored = False
         for directory in self.online:
             try:
                 directory.write_incarnation(incarnation)
+                is_stored = True
             except OSError as error:  # a full disk: the number in another directory counts
                 logger.warning("cannot write to %s: %s", directory.path, error)
+        if not is_stored:  # a number that no later start gives out again
+            return secrets.randbelow(1 << 30) + (1 << 30)
         return incarnation
 
     def join_cluster(self, cluster_id: str) -> None:

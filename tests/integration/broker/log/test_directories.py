@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 
 from broker.errors import ConfigError, LogCorruptError, LogLockedError, StorageError
-from broker.log.data_directory import CHECKPOINT_NAME, PLACES_NAME, read_checkpoint
+from broker.log.data_directory import (
+    CHECKPOINT_NAME,
+    PLACES_NAME,
+    DataDirectory,
+    read_checkpoint,
+)
 from broker.log.log import whole_entries
 from broker.log.manager import LogManager
 from broker.log.segment import segment_name
@@ -458,3 +463,26 @@ def test_replicas_when_threads_open_them_side_by_side_then_all_are_there_after_a
     assert all(log is not None and log.is_replicated for log in found)
     assert {log.log_end_offset for log in found if log is not None} == {len(ENTRY)}
     assert {again.replica_creation_id(one) for one in replicas} == {"id"}
+
+
+def test_term_when_no_directory_can_store_the_incarnation_then_no_later_start_knows_it(
+    make_manager: ManagerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: DataDirectory, incarnation: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    manager = make_manager()
+    manager.open()
+    manager.get_or_create("events", 0).append(ENTRY, 1)
+    abandon(manager)
+    with monkeypatch.context() as full:
+        full.setattr(DataDirectory, "write_incarnation", refuse)
+        manager = make_manager()
+        manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    term = log.term
+    abandon(manager)
+    manager = make_manager()
+    manager.open()
+    assert manager.get_or_create("events", 0).end_of_term(term) == -1
