@@ -366,6 +366,8 @@ def count_duplicates(delivered: list[Delivered]) -> int:
 def check_order(member: Member, *, max_jumps: int = 0) -> None:
     """Check that a member was given each partition's messages in their order.
 
+    The message in a stream's hand may come twice, where a rebalance leaves its partition there.
+
     Args:
         member: whose deliveries are looked at.
         max_jumps: how often a partition may have been taken up anew, at another place.
@@ -374,5 +376,7 @@ def check_order(member: Member, *, max_jumps: int = 0) -> None:
     for one in member.delivered():
         numbers[one.topic, one.partition].append(one.number)
     for partition, found in numbers.items():
-        jumps = sum(after != before + 1 for before, after in itertools.pairwise(found))
+        jumps = sum(
+            after not in (before, before + 1) for before, after in itertools.pairwise(found)
+        )
         assert jumps <= max_jumps, f"{partition}: {found}"

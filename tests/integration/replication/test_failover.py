@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -123,13 +124,6 @@ def test_producer_when_the_leader_restarts_and_has_no_orders_yet_then_waits_and_
 
     properties = {"zk.connect": cluster.zookeeper, "num.retries": "200", "retry.backoff.ms": "100"}
     config = ProducerConfig.from_properties(properties)
-    connection = cluster.connect(restarted)
-
-    def code_of(one: TopicPartition) -> int:
-        query = ListOffsetsRequest((OffsetQuery(one, OffsetKind.LATEST, 0),))
-        (found,) = LISTED_OFFSETS.decode(connection.call(query))
-        return found.error
-
     payloads = [b"%d" % number for number in range(100)]
 
     def send() -> None:
@@ -138,18 +132,24 @@ def test_producer_when_the_leader_restarts_and_has_no_orders_yet_then_waits_and_
             for one in deliveries:
                 one.result()
 
-    sending = Thread(target=send, daemon=True)
-    sending.start()
     unknown = TopicPartition("no-such-topic", 7, 0)
-    for one in (*partitions, *later, unknown):
-        assert code_of(one) == LeaderNotAvailableError.code
-    cluster.thaw(controller)
-    sending.join()
-    start, data = cluster.log_bytes(restarted, partition)
-    assert [bytes(one.payload) for one in iter_messages(data, start)] == payloads
-    assert code_of(later[0]) == NotLeaderError.code
-    assert code_of(unknown) == WrongPartitionError.code
-    connection.close()
+    with closing(cluster.connect(restarted)) as connection, ThreadPoolExecutor() as threads:
+
+        def code_of(one: TopicPartition) -> int:
+            query = ListOffsetsRequest((OffsetQuery(one, OffsetKind.LATEST, 0),))
+            (found,) = LISTED_OFFSETS.decode(connection.call(query))
+            return found.error
+
+        sending = threads.submit(send)
+        for one in (*partitions, *later, unknown):
+            assert code_of(one) == LeaderNotAvailableError.code
+        cluster.thaw(controller)
+        sending.result(120)
+        cluster.await_full_isr(partitions)  # another replica may lead, as the broker was killed
+        start, data = cluster.log_bytes(restarted, partition)
+        assert [bytes(one.payload) for one in iter_messages(data, start)] == payloads
+        assert code_of(later[0]) == NotLeaderError.code
+        assert code_of(unknown) == WrongPartitionError.code
 
 
 def test_brokers_when_killed_one_after_the_other_then_nothing_is_lost(

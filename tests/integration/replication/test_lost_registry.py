@@ -244,4 +244,5 @@ def test_recover_when_told_to_discard_then_the_logs_are_gone_and_the_name_is_fre
         "the end of the logs",
     )
     assert lost_topics(invoke, cluster) == []
+    wait_until(lambda: not cluster.has_topic("t"), "the end of its nodes")
     assert fill(cluster)
