@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 
 _HEADER = struct.Struct(">iii")  # length, number of the request, type of request
-MULTI = 14  # the type of a transaction
+GET_DATA, GET_CHILDREN, MULTI = 4, 8, 14  # types of requests; the last is a transaction
 
 
 class ZooKeeperProxy:
-    """Passes requests and answers on; can refuse sessions, and lose the answer to a transaction.
+    """Passes requests and answers on; can refuse sessions, and lose answers.
 
     Args:
         connect: the server's address, with a chroot.
@@ -27,6 +27,7 @@ class ZooKeeperProxy:
         self.connect = f"127.0.0.1:{self._listener.getsockname()[1]}{slash}{chroot}"
         self._left_to_refuse = 0
         self._left_to_lose = 0
+        self._kind_to_lose = MULTI
         self.lost_count = 0
         self._sockets = [self._listener]
         self._threads: list[threading.Thread] = []
@@ -36,9 +37,9 @@ class ZooKeeperProxy:
         """Hang up on the next connections, as a server does that is about to start."""
         self._left_to_refuse = count
 
-    def lose_next_answers(self, count: int = 1) -> None:
-        """Break the connection in the place of the answer to the next transactions."""
-        self._left_to_lose = count
+    def lose_next_answers(self, count: int = 1, kind: int = MULTI) -> None:
+        """Break the connection in the place of the answer to the next requests of a kind."""
+        self._kind_to_lose, self._left_to_lose = kind, count
 
     def close(self) -> None:
         """Break all connections, and end."""
@@ -77,7 +78,8 @@ class ZooKeeperProxy:
             for number, frame in enumerate(_frames(source)):
                 _, request, kind = _HEADER.unpack(frame[: _HEADER.size].ljust(_HEADER.size, b"\0"))
                 is_handshake = number == 0
-                if are_requests and not is_handshake and kind == MULTI and self._left_to_lose:
+                is_wanted = kind == self._kind_to_lose and self._left_to_lose
+                if are_requests and not is_handshake and is_wanted:
                     self._left_to_lose -= 1
                     lost.add(request)
                 if not are_requests and not is_handshake and request in lost:

@@ -19,7 +19,7 @@ from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from broker.zk.session import Session, SessionState
 from tests.support.waiting import wait_until
-from tests.support.zookeeper_proxy import ZooKeeperProxy
+from tests.support.zookeeper_proxy import GET_CHILDREN, GET_DATA, ZooKeeperProxy
 
 WATCH_DEADLINE_S = 60
 
@@ -65,6 +65,25 @@ def test_start_when_a_server_refuses_the_first_session_then_it_is_not_said_to_ha
         proxy.close()
 
     assert "less history" not in caplog.text
+
+
+@pytest.mark.zookeeper
+def test_reads_of_many_nodes_when_the_connection_is_lost_then_are_repeated(zookeeper: str) -> None:
+    proxy = ZooKeeperProxy(zookeeper)
+    nodes = {f"/a/{number}": b"%d" % number for number in range(5)}
+    try:
+        with Session(proxy.connect) as session:
+            session.create_many({"/a": b"", **nodes})
+            proxy.lose_next_answers(kind=GET_DATA)
+            found = session.get_many(nodes)
+            proxy.lose_next_answers(kind=GET_CHILDREN)
+            children = session.children_many(["/a"])
+    finally:
+        proxy.close()
+
+    assert proxy.lost_count == 2
+    assert {path: value for path, (value, _) in found.items()} == nodes
+    assert children == {"/a": ["0", "1", "2", "3", "4"]}
 
 
 def test_session_when_connect_string_malformed_then_config_error() -> None:
