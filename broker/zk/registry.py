@@ -58,16 +58,12 @@ class _Wake(Enum):
 class Registry:
     """The brokers and topics of a cluster, in ZooKeeper.
 
-    Methods may be called from any thread but kazoo's own (that is, not from a `watch`); `stop` not
-    from a callback. They raise `RegistryUnreachableError` if ZooKeeper does not respond in time,
-    and `CoordinationError` for a malformed node.
+    Methods may be called from any thread but kazoo's own (that is, not from a `watch`).
+    They raise `RegistryUnreachableError` if ZooKeeper does not respond in time, and
+    `CoordinationError` for a malformed node.
 
     Attributes:
         session: the session with ZooKeeper, for other nodes; started and stopped with the registry.
-        on_session_expired: called after a session, and all that was registered in it, has expired.
-        on_reconnected: called after a reconnection, once this broker is registered again if the
-            session is a new one. Both run in the registry's worker thread, one at a time, and may
-            use the registry.
 
     Args:
         connect: `host:port,host:port[/chroot]`; `ConfigError` if it is malformed.
@@ -89,10 +85,8 @@ class Registry:
             request_timeout_s=request_timeout_s,
             on_state_change=self._events.put,
         )
-        self.on_session_expired: Callable[[], None] | None = None
         self.expiration_count = 0
         """Sessions that ended although this process wanted to keep them."""
-        self.on_reconnected: Callable[[], None] | None = None
         self._registration = Registration(
             self.session,
             session_timeout_ms=session_timeout_ms,
@@ -377,7 +371,7 @@ class Registry:
             try:
                 retry_s = self._handle(event)
             except Exception:  # the thread must not end: without it nothing is registered again
-                logger.exception("the registry's worker or a callback failed")
+                logger.exception("the registry's worker failed")
                 retry_s = _RETRY_S
 
     def _handle(self, event: SessionState | _Wake) -> float | None:
@@ -395,14 +389,10 @@ class Registry:
             self.expiration_count += 1
             logger.warning("session with ZooKeeper at %s expired", self.connect)
             self._registration.forget_session()
-            if self.on_session_expired:
-                self.on_session_expired()
         retry_s = self._synchronize()
         if event is SessionState.CONNECTED and self._is_away:
             self._is_away = False
             logger.info("connected to ZooKeeper at %s again", self.connect)
-            if self.on_reconnected:
-                self.on_reconnected()
         return retry_s
 
     def _synchronize(self) -> float | None:

@@ -237,15 +237,18 @@ def test_stop_when_waiting_for_an_old_session_then_ends_the_wait(
     assert [type(error) for error in failures] == [RegistryUnreachableError]
 
 
+def expire_and_await_next_session(registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "broker.zk.registry")
+    expire_session(registry.session)
+    wait_until(lambda: "connected to ZooKeeper" in caplog.text)
+
+
 def test_deregister_when_registered_then_nodes_go_and_do_not_come_back(
-    registry: Registry, session: Session
+    registry: Registry, session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
     registry.register_broker(3, "h", 9092, creator=CREATOR)
     registry.register_topic("events", 2)
     registry.await_registered(60)
-    reconnected = threading.Event()
-    registry.on_reconnected = reconnected.set
-
     was_registered = registry.status.is_registered
     registry.deregister_broker()
 
@@ -254,8 +257,7 @@ def test_deregister_when_registered_then_nodes_go_and_do_not_come_back(
     assert session.children("/brokers/ids") == []
     assert session.children("/brokers/topics/events") == []
 
-    expire_session(registry.session)
-    assert reconnected.wait(DEADLINE_S)
+    expire_and_await_next_session(registry, caplog)
     assert session.children("/brokers/ids") == []
 
 
@@ -302,21 +304,16 @@ def test_deregister_when_nothing_is_registered_then_does_nothing(registry: Regis
 
 
 def test_session_when_expired_then_broker_and_topics_are_registered_again(
-    registry: Registry, session: Session
+    registry: Registry, session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
-    calls: list[str] = []
-    reconnected = threading.Event()
-    registry.on_session_expired = lambda: calls.append("expired")
-    registry.on_reconnected = reconnected.set
     registry.register_broker(3, "h", 9092, creator=CREATOR)
     registry.register_topic("events", 2)
     registry.await_registered(60)
     former = registry.session.session_id
 
-    expire_session(registry.session)
-    assert reconnected.wait(DEADLINE_S)
+    expire_and_await_next_session(registry, caplog)
 
-    assert calls == ["expired"]
+    assert registry.expiration_count == 1
     assert registry.session.session_id != former
     assert session.get("/brokers/ids/3")[1].ephemeral_owner == registry.session.session_id
     assert session.get("/brokers/topics/events/3")[1].ephemeral_owner == registry.session.session_id
@@ -340,22 +337,6 @@ def test_session_when_expired_and_id_taken_then_tries_on_until_it_is_free(
     assert len([m for m in caplog.messages if "not registered" in m]) == 1
 
 
-def test_callback_when_it_fails_then_is_logged_and_registration_goes_on(
-    registry: Registry, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail() -> None:
-        raise ValueError("callback broke")
-
-    registry.on_session_expired = fail
-    registry.register_broker(3, "h", 9092, creator=CREATOR)
-
-    expire_session(registry.session)
-    wait_until(lambda: "callback broke" in caplog.text)
-    registry.await_registered(DEADLINE_S)
-
-    assert registry.broker(3).host == "h"
-
-
 def test_zookeeper_when_restarted_under_a_registry_then_it_recovers(
     tmp_path: Path, java: Java, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -365,8 +346,6 @@ def test_zookeeper_when_restarted_under_a_registry_then_it_recovers(
         registry = Registry(f"{server.connect}/cluster", request_timeout_s=0.5)
         registry.start()
         registry.register_broker(3, "h", 9092, creator=CREATOR)
-        reconnected = threading.Event()
-        registry.on_reconnected = reconnected.set
 
         server.stop()
         wait_until(lambda: registry.status.state is SessionState.SUSPENDED)
@@ -377,7 +356,6 @@ def test_zookeeper_when_restarted_under_a_registry_then_it_recovers(
             registry.await_registered(timeout_s=0.01)
 
         with EmbeddedZooKeeper(tmp_path, port=port, java=java):
-            assert reconnected.wait(DEADLINE_S)
             registry.await_registered(DEADLINE_S)
 
             assert registry.brokers() == [BrokerInfo(3, "h", 9092, CREATOR)]
