@@ -140,6 +140,7 @@ class Dispatcher:
         self._routes: dict[TopicPartition, Route] = {}
         self._unsent: dict[TopicPartition, Route] = {}  # broken, or with sets that wait
         self._written = WrittenEnds()
+        self._has_new_term = False
         self._receive_due_s = 0.0
         self._failure: BrokerError | None = None
         self._loss: AcknowledgedLossError | None = None
@@ -263,6 +264,9 @@ class Dispatcher:
                 self._lose(sender, failure)
         if self._unsent:
             self.retry_due()
+            self._ask_whether_to_wait(time.monotonic())
+        if self._has_new_term:  # a broker knows the end of its term before the last crash only
+            self._prove_former_terms()
 
     def _receive(self, sender: BrokerSender) -> None:
         try:
@@ -280,17 +284,22 @@ class Dispatcher:
         if isinstance(one, _Barrier):
             one.term = term
         else:
-            self._written.note(partition, acks, term, base_offset + len(one.message_set))
+            end = base_offset + len(one.message_set)
+            self._has_new_term |= self._written.note(partition, acks, term, end)
         if route.returned:
             route.return_stored(one, base_offset)
             self._plan_retry(route)
             return
         one.complete(base_offset, None)
-        if partition in self._unsent:
+        self._mend(route)
+
+    def _mend(self, route: Route) -> None:
+        """Let the sets that wait follow one that the leader has dealt with."""
+        if route.partition in self._unsent:
             route.mend()
             route.take_stored()
             if not route.waiting:
-                del self._unsent[partition]
+                del self._unsent[route.partition]
 
     def refused(self, one: PendingSet, error: ServerError) -> None:
         """Take note of a set that a broker did not append, or not safely; see `Results.refused`."""
@@ -305,7 +314,10 @@ class Dispatcher:
             self._return(route, one, error, may_be_stored=may_be_stored)
             return
         one.complete(-1, route.final_error(one, error))
-        self._plan_retry(route)
+        if route.returned:
+            self._plan_retry(route)
+        else:
+            self._mend(route)
 
     def _lose(self, sender: BrokerSender, error: BrokerError) -> None:
         """Take back what was in flight on a lost connection."""
@@ -318,12 +330,16 @@ class Dispatcher:
             route = self._routes[one.partition]
             route.in_flight -= 1
             is_stop = isinstance(error, BrokerStoppedError)
-            if is_stop and isinstance(one, _Barrier) and not self._written.has(one.partition):
+            is_barrier = isinstance(one, _Barrier)
+            if is_stop and is_barrier and one.partition not in self._written.partitions:
                 one.complete(-1, None)  # all before it is safe
             elif error.is_retriable:
                 self._return(route, one, error, may_be_stored=may_be_stored)
             else:
                 self._fail(one, error)
+        if not error.is_retriable:
+            for partition in {one.partition for one in sets}:
+                self._give_up(self._routes[partition], error)
 
     def _return(
         self, route: Route, one: PendingSet, error: BrokerError, *, may_be_stored: bool
@@ -398,6 +414,7 @@ class Dispatcher:
     def _give_up(self, route: Route, error: BrokerError) -> None:
         """Fail all sets of a partition: none of them may be stored without those before it."""
         self._unsent.pop(route.partition, None)
+        route.requeue()
         sets, stored = route.waiting, route.stored
         route.waiting, route.stored = deque(), {}
         route.mend()
@@ -540,25 +557,25 @@ class Dispatcher:
             BrokerError: a broker failed, for longer than the delivery timeout.
         """
         self.flush()
+        barriers = self._send_barriers(self._written.partitions)
         loss, self._loss = self._loss, None
         if loss is not None:
             raise loss
-        barriers = self._send_barriers(self._written.partitions)
-        with self._end_of_term() as end_of_term:
+        limit_s = min(self._rules.delivery_timeout_s, self._rules.timeout_s)
+        with self._end_of_term(limit_s) as end_of_term:
             for barrier in barriers:
                 if barrier.error is not None:
                     raise barrier.error
-                if self._written.has(barrier.partition):
-                    self._written.prove(
-                        barrier.partition, barrier.term, barrier.log_end, end_of_term
-                    )
+                self._written.prove(barrier.partition, barrier.term, barrier.log_end, end_of_term)
+            self._written.prove_former(end_of_term)
         for sender in self._senders.values():
             sender.await_grown()
 
     def _prove_former_terms(self) -> None:
         """Ask the leaders of partitions that have another term than before whether all is there."""
+        self._has_new_term = False
         if self._written.has_former_terms:
-            with self._end_of_term() as end_of_term:
+            with self._end_of_term(0.0) as end_of_term:
                 try:
                     self._written.prove_former(end_of_term)
                 except AcknowledgedLossError as error:
@@ -600,9 +617,10 @@ class Dispatcher:
                 other._sender(broker_id).ends_07 = dict(sender.ends_07)
 
     @contextmanager
-    def _end_of_term(self) -> Iterator[EndOfTerm]:
-        limit_s = min(self._rules.delivery_timeout_s, self._rules.timeout_s)
-        with OffsetLister(self._cluster, self._connect, leader_wait_s=limit_s) as lister:
+    def _end_of_term(self, limit_s: float) -> Iterator[EndOfTerm]:
+        with OffsetLister(
+            self._cluster, self._connect, leader_wait_s=limit_s, latest_wait_s=limit_s
+        ) as lister:
             yield lambda one, term: lister.query(one, OffsetKind.TERM_END, term).offset
 
     # The end of all.
@@ -615,7 +633,6 @@ class Dispatcher:
                 self._routes[one.partition].in_flight -= 1
                 self._fail(one, error)
         for route in list(self._unsent.values()):
-            route.requeue()
             self._give_up(route, route.error or error)
 
     def abort(self) -> None:

@@ -22,47 +22,39 @@ class WrittenEnds:
     """The ends of what was acknowledged as written, of one producer."""
 
     def __init__(self) -> None:
-        self._ends: dict[TopicPartition, dict[int, int]] = {}
-        self._former: list[tuple[TopicPartition, int]] = []
+        self._last: dict[TopicPartition, tuple[int, int]] = {}  # term and end
+        self._former: dict[tuple[TopicPartition, int], int] = {}
 
     @property
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions that have messages which are not known to be committed."""
-        return list(self._ends)
-
-    def has(self, partition: TopicPartition) -> bool:
-        """Return whether a partition is one of them."""
-        return partition in self._ends
+        return list(dict.fromkeys([*self._last, *(partition for partition, _ in self._former)]))
 
     @property
     def has_former_terms(self) -> bool:
         """Return whether a partition went on in another term: what the former has is unsure."""
         return bool(self._former)
 
-    def note(self, partition: TopicPartition, acks: Acks, term: int, end: int) -> None:
-        """Note the end of an acknowledged set."""
+    def note(self, partition: TopicPartition, acks: Acks, term: int, end: int) -> bool:
+        """Note the end of an acknowledged set; return whether a term of its partition is over."""
         if acks is Acks.COMMITTED or (acks is Acks.AUTO and is_of_replicas(term)):
-            return
-        terms = self._ends.get(partition)
-        if terms is None:
-            terms = self._ends[partition] = {}
-        elif term not in terms:
-            self._former += [(partition, one) for one in terms if one != NO_TERM]
-        terms[term] = end
+            return False
+        last = self._last.get(partition)
+        self._last[partition] = term, end
+        if last is None or last[0] in (term, NO_TERM):
+            return False
+        self._former[partition, last[0]] = last[1]
+        return True
 
     def note_stopped(self, partitions: set[TopicPartition]) -> None:
         """Note that the broker of partitions has stopped in good order.
 
-        It has flushed what it had: all there is without replicas. Of a partition with replicas
-        others lead now, which may lack the end.
+        It has flushed what it had: all of the last term without replicas. Of a partition with
+        replicas others lead now, which may lack the end.
         """
-        for partition in partitions & self._ends.keys():
-            terms = self._ends[partition]
-            for term in [one for one in terms if one == NO_TERM or not is_of_replicas(one)]:
-                del terms[term]
-            if not terms:
-                del self._ends[partition]
-        self._former = [one for one in self._former if one[1] in self._ends.get(one[0], ())]
+        for partition in partitions & self._last.keys():
+            if not is_of_replicas(self._last[partition][0]):
+                del self._last[partition]
 
     def prove_former(self, end_of_term: EndOfTerm) -> None:
         """Ask where the former terms of partitions end, and forget them.
@@ -71,10 +63,10 @@ class WrittenEnds:
             AcknowledgedLossError: something that was acknowledged is not there.
             BrokerError: there is no answer; the question remains.
         """
-        while self._former:
-            partition, term = self._former[0]
-            _validate(partition, self._ends[partition][term], end_of_term(partition, term))
-            del self._ends[partition][term], self._former[0]
+        for (partition, term), end in list(self._former.items()):
+            found = end_of_term(partition, term)
+            del self._former[partition, term]
+            _validate(partition, end, found)
 
     def prove(
         self, partition: TopicPartition, term: int, log_end: int, end_of_term: EndOfTerm
@@ -85,16 +77,14 @@ class WrittenEnds:
             partition: which one.
             term: the leader's.
             log_end: of its log.
-            end_of_term: for other terms.
+            end_of_term: for another term.
 
         Raises:
             AcknowledgedLossError: something that was acknowledged is not there.
         """
-        terms = self._ends.pop(partition)
-        self._former = [one for one in self._former if one[0] != partition]
-        for one, end in terms.items():
-            if one != NO_TERM:
-                _validate(partition, end, log_end if one == term else end_of_term(partition, one))
+        last, end = self._last.pop(partition, (NO_TERM, 0))
+        if last != NO_TERM:
+            _validate(partition, end, log_end if last == term else end_of_term(partition, last))
 
 
 def _validate(partition: TopicPartition, end: int, found: int) -> None:

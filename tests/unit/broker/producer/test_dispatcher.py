@@ -71,6 +71,7 @@ class Act(Enum):
     MOVE_LEADER = auto()  # to the other broker, before it is handled
     MOVE_LEADER_IN_SILENCE = auto()  # nobody knows yet where to
     REFUSE_CONTENT = auto()
+    NONSENSE = auto()  # what comes is no response
 
 
 _ERRORS: dict[Act, type[BrokerError]] = {
@@ -142,6 +143,15 @@ class World(Cluster):
         self.away.clear()
         return True
 
+    def crash(self, partition: TopicPartition, *, kept_bytes: int | None = None) -> None:
+        """Have the broker of a partition without replicas start again after a crash.
+
+        It knows where its term before the crash ended, and nothing of earlier ones.
+        """
+        end = self.end(partition) if kept_bytes is None else kept_bytes
+        self.term_ends = {(partition, self.term(partition)): end}
+        self.epochs[partition] += 1
+
     def term(self, partition: TopicPartition) -> int:
         epoch = self.epochs[partition]
         return term_of(7, epoch if self.replicated else FIRST_INCARNATION + epoch)
@@ -206,6 +216,9 @@ class FakeConnection:
         if act is Act.LOSE:
             self._is_broken = True
             self._responses.append(BrokerUnreachableError("lost"))
+            return
+        if act is Act.NONSENSE:
+            self._responses.append(ProtocolError("no response"))
             return
         if act is Act.STOP:
             self._is_broken = True
@@ -304,7 +317,7 @@ class Ends:
         return Delivery(partition, encode([b"%d" % number]), None, end, can_move=can_move)
 
 
-PASSING = [one for one in Act if one is not Act.REFUSE_CONTENT]
+PASSING = [one for one in Act if one not in (Act.REFUSE_CONTENT, Act.NONSENSE)]
 
 
 @settings(max_examples=300)
@@ -371,6 +384,47 @@ def test_set_when_its_content_is_refused_then_those_behind_it_are_stored() -> No
     assert world.payloads(PARTITIONS[0]) == [0, 2]
     assert list(ends.errors) == [1]
     assert dispatcher.take_failure() is None
+
+
+def test_set_when_its_content_is_refused_in_a_later_attempt_then_attempts_count_anew() -> None:
+    acts = [Act.FEW_IN_SYNC, Act.REFUSE_CONTENT, Act.FEW_IN_SYNC]
+    world, ends = World(acts), Ends()
+    dispatcher = make_dispatcher(world, retries=1)
+    for _ in range(2):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+        dispatcher.flush()
+    assert world.payloads(PARTITIONS[0]) == [1]
+    assert list(ends.errors) == [0]
+
+
+def test_sets_when_one_comes_back_and_the_next_has_no_response_then_both_fail() -> None:
+    world, ends = World([Act.FEW_IN_SYNC, Act.NONSENSE]), Ends()
+    dispatcher = make_dispatcher(world, delivery_timeout_s=0.1)
+    for _ in range(2):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert sorted(ends.errors) == [0, 1]
+    assert world.payloads(PARTITIONS[0]) == []
+
+
+def test_sets_when_another_attempt_has_no_response_then_none_behind_it_is_stored() -> None:
+    world, ends = World([Act.LOSE, Act.LOSE, Act.NONSENSE]), Ends()
+    dispatcher = make_dispatcher(world)
+    for _ in range(2):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert sorted(ends.errors) == [0, 1]
+    assert world.payloads(PARTITIONS[0]) == []
+
+
+def test_poll_when_sets_wait_for_a_leader_then_the_program_is_asked() -> None:
+    world, ends = World(), Ends()
+    dispatcher = make_dispatcher(world)
+    world.away = {0, 1}
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.on_wait = lambda waiting: False
+    dispatcher.poll()
+    assert isinstance(ends.errors[0], BrokerUnreachableError)
 
 
 def test_sets_when_the_leader_is_away_then_wait_for_the_next_and_never_move() -> None:
@@ -523,6 +577,54 @@ def test_flush_when_a_term_is_new_and_the_former_lacks_messages_then_fails_at_on
     dispatcher.send(ends.delivery(PARTITIONS[0]))
     dispatcher.flush()
     assert isinstance(dispatcher.take_failure(), AcknowledgedLossError)
+
+
+def test_flush_when_a_loss_was_told_then_does_not_tell_it_again() -> None:
+    world, ends = World(has_replicas=False), Ends()
+    dispatcher = make_dispatcher(world, acks=Acks.AUTO)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    world.crash(PARTITIONS[0], kept_bytes=0)
+    failures = []
+    for _ in range(2):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+        dispatcher.flush()
+        failures.append(dispatcher.take_failure())
+    assert isinstance(failures[0], AcknowledgedLossError)
+    assert failures[1] is None
+
+
+@pytest.mark.parametrize("has_replicas", [False, True])
+def test_await_readable_when_terms_have_changed_again_and_again_then_is_content(
+    has_replicas: bool,
+) -> None:
+    world, ends = World(has_replicas=has_replicas), Ends()
+    dispatcher = make_dispatcher(world, acks=Acks.WRITTEN)
+    for number in range(4):
+        if number and has_replicas:
+            world.acts.append(Act.MOVE_LEADER)
+        elif number:
+            world.crash(PARTITIONS[0])
+        for _ in range(2):  # a fast feed, without a flush
+            dispatcher.send(ends.delivery(PARTITIONS[0]))
+            dispatcher.poll()
+    dispatcher.await_readable()
+    assert dispatcher.take_failure() is None
+
+
+def test_await_readable_when_the_broker_has_crashed_and_stopped_since_then_says_what_is_lost() -> (
+    None
+):
+    world, ends = World(has_replicas=False), Ends()
+    dispatcher = make_dispatcher(world, acks=Acks.AUTO)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.poll()
+    world.crash(PARTITIONS[0], kept_bytes=0)
+    world.acts.extend([Act.TAKE, Act.STOP])
+    for _ in range(2):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+    with pytest.raises(AcknowledgedLossError):
+        dispatcher.await_readable()
 
 
 @pytest.mark.parametrize(("acks", "has_replicas"), [(Acks.COMMITTED, False), (Acks.AUTO, True)])
