@@ -34,6 +34,14 @@ class Cluster(Protocol):
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return a topic's partitions by home and index; none for an unknown topic."""
 
+    def assigned(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic with replicas, also those that no broker leads now.
+
+        Raises:
+            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
+        """
+        return []
+
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the brokers that have each topic and are not live, as far as they are known.
 
@@ -136,6 +144,11 @@ class LockedCluster:
         with self._lock:
             return self._cluster.partitions(topic)
 
+    def assigned(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic with replicas, also those that no broker leads now."""
+        with self._lock:
+            return self._cluster.assigned(topic)
+
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the brokers that have each topic and are not live."""
         with self._lock:
@@ -213,6 +226,16 @@ def absence_of(cluster: Cluster, topic: str) -> str:
         return ""
     which = f"broker{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
     return f"topic '{topic}' is on {which}, which {'is' if len(absent) == 1 else 'are'} away"
+
+
+def with_assigned(
+    cluster: Cluster, topic: str, partitions: list[TopicPartition]
+) -> list[TopicPartition]:
+    """Return the partitions that a topic has now and those that wait for a leader, in order.
+
+    So a key, or a place among the partitions, means the same one whichever brokers are away.
+    """
+    return sorted({*partitions, *cluster.assigned(topic)})
 
 
 def find_partitions(cluster: Cluster, topic: str) -> list[TopicPartition]:

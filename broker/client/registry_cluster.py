@@ -26,6 +26,12 @@ class RegisteredLeaders:
         """Return the id of the broker that leads a partition as far as is known."""
         return self._leaders.of(partition)
 
+    def assigned(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic with replicas, also those that no broker leads now."""
+        from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
+
+        return ReplicatedTopics(self._registry.session).assigned(topic)
+
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the brokers that have each topic and are not live; see `Registry`.
 

@@ -310,6 +310,10 @@ class StaticCluster:
         """
         return [one.partition for one in self._partitions(topic) if one.leader != NO_LEADER]
 
+    def assigned(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic with replicas, also those that no broker leads now."""
+        return [one.partition for one in self._partitions(topic) if one.is_replicated]
+
     def _partitions(self, topic: str) -> list[PartitionMetadata]:
         validate_topic_name(topic)
         answers = self._answers((topic,))

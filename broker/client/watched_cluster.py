@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from broker.client.registry_cluster import RegisteredLeaders, leader_among, with_replicated
 from broker.errors import BrokerUnreachableError, RegistryUnreachableError
@@ -10,6 +11,13 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
 from broker.zk.registry import Registry
 from broker.zk.watched_registry import RegistryChange, WatchedRegistry
+
+
+class _Replicated(NamedTuple):
+    """The partitions of a topic that have replicas: those with a leader, and all of them."""
+
+    led: list[TopicPartition]
+    assigned: list[TopicPartition]
 
 
 class WatchedCluster(RegisteredLeaders):
@@ -27,9 +35,8 @@ class WatchedCluster(RegisteredLeaders):
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
         self.on_change: Callable[[], None] | None = None
-        # partitions with replicas that have a leader; the former ones while ZooKeeper is away
-        self._led: dict[str, list[TopicPartition]] = {}
-        self._former_led: dict[str, list[TopicPartition]] = {}
+        self._replicated: dict[str, _Replicated] = {}
+        self._former_replicated: dict[str, _Replicated] = {}  # while ZooKeeper is away
         self._watched = WatchedRegistry(
             registry, name="producer-discovery", on_change=self._note_change
         )
@@ -55,7 +62,7 @@ class WatchedCluster(RegisteredLeaders):
         self._watched.join()
 
     def _note_change(self, change: RegistryChange) -> None:
-        self._led = {}
+        self._replicated = {}
         if self.on_change is not None:
             self.on_change()
 
@@ -89,20 +96,30 @@ class WatchedCluster(RegisteredLeaders):
             if home in live
             for index in range(count)
         ]
-        if topic not in self._led:
-            self._led[topic] = self._read_led(topic)
-        return sorted({*found, *self._led[topic]}) if self._led[topic] else found
+        led = self._find_replicated(topic).led
+        return sorted({*found, *led}) if led else found
 
-    def _read_led(self, topic: str) -> list[TopicPartition]:
-        """Read which partitions with replicas have a leader, after each change of the brokers."""
-        try:
-            led = with_replicated([], self._registry, [topic], self._leaders)
-        except RegistryUnreachableError:
-            if topic not in self._former_led:
-                raise
-            return self._former_led[topic]
-        self._former_led[topic] = led
-        return led
+    def assigned(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic with replicas, also those that no broker leads now.
+
+        Raises:
+            RegistryUnreachableError: ZooKeeper did not respond to the first read of the topic.
+        """
+        return self._find_replicated(topic).assigned
+
+    def _find_replicated(self, topic: str) -> _Replicated:
+        """Return the partitions with replicas; they are read after each change of the brokers."""
+        found = self._replicated.get(topic)
+        if found is None:
+            try:
+                led = with_replicated([], self._registry, [topic], self._leaders)
+                found = _Replicated(led, super().assigned(topic))
+            except RegistryUnreachableError:
+                if topic not in self._former_replicated:
+                    raise
+                found = self._former_replicated[topic]
+            self._replicated[topic] = self._former_replicated[topic] = found
+        return found
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
         """Return the broker that serves a partition.

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from broker.client.cluster import Cluster
+from broker.client.cluster import Cluster, with_assigned
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -102,9 +102,13 @@ PARTITIONERS: dict[str, Callable[[], Partitioner]] = {
 
 
 class _Known(NamedTuple):
-    """The partitions of a topic, by home and index, and until when they are used."""
+    """The partitions of a topic, by home and index, and until when they are used.
+
+    `led` are those that have a leader.
+    """
 
     partitions: list[TopicPartition]
+    led: list[TopicPartition]
     until_s: float
 
 
@@ -127,8 +131,9 @@ class TopicPartitions:
     """The partitions of a producer's topics: asked for once, and again when the cluster changes.
 
     Of a topic that is nowhere these are partitions 0 of all brokers, as in 0.7. Messages without a
-    key leave out brokers that could not be connected to, for a second or, if they fail again, up to
-    half a minute; where all are like that, none. Safe for several threads if the cluster is.
+    key leave out partitions without a leader, and brokers that could not be connected to, for a
+    second or, if they fail again, up to half a minute; where all are like that, none. Safe for
+    several threads if the cluster is.
 
     Args:
         cluster: where topics are.
@@ -164,8 +169,11 @@ class TopicPartitions:
             BrokerUnreachableError: no broker can be reached.
             ConfigError: the partitioner returns an index out of range.
         """
-        partitions = self.partitions(topic)
-        if self._gone and key is None:
+        known = self._find(topic)
+        if key is not None:
+            return self._choose_of(known.partitions, topic, key)
+        partitions = known.led or known.partitions
+        if self._gone:
             partitions = self._present(partitions) or partitions
         return self._choose_of(partitions, topic, key)
 
@@ -230,30 +238,34 @@ class TopicPartitions:
             InvalidTopicError: there can be no such topic.
             BrokerUnreachableError: no broker can be reached.
         """
+        return self._find(topic).partitions
+
+    def _find(self, topic: str) -> _Known:
         known = self._known.get(topic)
         if known is None or (known.until_s != math.inf and time.monotonic() > known.until_s):
             known = self._ask(topic, self._known)
-        return known.partitions
+        return known
 
     def _ask(self, topic: str, known: dict[str, _Known]) -> _Known:
         """Ask the cluster, for `known`: `forget_all` may replace that meanwhile."""
         validate_topic_name(topic)
         try:
-            partitions = self._cluster.partitions(topic)
+            led = self._cluster.partitions(topic)
+            partitions = with_assigned(self._cluster, topic, led)
         except BrokerError as error:
             if not error.is_retriable or topic not in self._last_known:
                 raise
             partitions = self._last_known[topic]  # its brokers may be back soon
-            found = known[topic] = _Known(partitions, time.monotonic() + _GONE_S)
+            found = known[topic] = _Known(partitions, partitions, time.monotonic() + _GONE_S)
             return found
         until_s = time.monotonic() + self._max_age_s
         if not partitions:
-            partitions = self._of_new_topic(topic)
+            partitions = led = self._of_new_topic(topic)
             until_s = time.monotonic() + self._refresh_s
             if topic not in self._last_known:
                 self._new_topics.add(topic)
         self._last_known[topic] = partitions
-        found = known[topic] = _Known(partitions, until_s)
+        found = known[topic] = _Known(partitions, led, until_s)
         return found
 
     def _of_new_topic(self, topic: str) -> list[TopicPartition]:
@@ -274,15 +286,16 @@ class TopicPartitions:
         None if no live broker has any: unlike `partitions`, this makes up new ones for a topic
         only if that was nowhere before the producer, then on each broker that has none.
         """
-        partitions = self._cluster.partitions(topic)
+        led = self._cluster.partitions(topic)
         if topic in self._new_topics:
-            homes = {one.home for one in partitions}
+            homes = {one.home for one in led}
             others = [one for one in self._of_new_topic(topic) if one.home not in homes]
-            partitions = sorted([*partitions, *others])
-        if partitions:
-            self._known = {topic: _Known(partitions, time.monotonic() + self._max_age_s)}
+            led = sorted([*led, *others])
+        if led:
+            partitions = with_assigned(self._cluster, topic, led)
+            self._known = {topic: _Known(partitions, led, time.monotonic() + self._max_age_s)}
             self._last_known[topic] = partitions
-        return partitions
+        return led
 
     def forget_all(self) -> None:
         """Ask for every topic again, as the cluster has changed."""

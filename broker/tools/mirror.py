@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Cluster, Connect, with_assigned
 from broker.clock import Clock, SystemClock
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.stream import ConsumerStream
@@ -204,8 +204,9 @@ class Route:
 
     def _find(self, source: TopicPartition) -> dict[TopicPartition, TopicPartition]:
         topic = self.target_topic(source.topic)
-        sources = sorted({*self._source.partitions(source.topic), source})
-        targets = self._target.partitions(topic)
+        found = self._source.partitions(source.topic)
+        sources = with_assigned(self._source, source.topic, [*found, source])
+        targets = with_assigned(self._target, topic, self._target.partitions(topic))
         if not targets:
             broker_ids = [broker.id for broker in self._target.brokers()]
             if not broker_ids:

@@ -394,6 +394,10 @@ class ReplicatedTopics:
         """Return the leaders of the partitions of topics, without those that have none."""
         return {one: state.leader for one, state in self.led_states(topics).items()}
 
+    def assigned(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic, by home and index; none without replicas."""
+        return sorted(one for found in self._assignments([topic])[0] for one in found.replicas)
+
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """Return the ids of the brokers that have a partition; none without replicas."""
         for found in self._assignments([partition.topic])[0]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from broker.client.cluster import with_assigned
 from broker.consumer.cluster_reader import ClusterReader
 from broker.producer.producer import DEFAULT_DELIVERY_TIMEOUT_S, Producer
 from broker.tools.mirror_producer import MirrorProducer
@@ -139,7 +140,8 @@ def _place(
     env: Environment, sources: list[TopicPartition], target: Side, plan: CopyPlan
 ) -> Placement:
     """Return the target of each source partition; create the target topic if it is missing."""
-    targets = target.cluster.partitions(plan.target)
+    there = target.cluster.partitions(plan.target)
+    targets = with_assigned(target.cluster, plan.target, there)
     if not targets:
         broker_ids = [broker.id for broker in target.cluster.brokers()]
         counts = counts_by_name(sources) if plan.keeps_names else counts_like(sources, broker_ids)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from broker.zk.paths import parse_connect_string
 from pylogctl.cli.errors import ExitStatus
@@ -157,6 +158,55 @@ def test_pipes_when_zookeeper_is_away_then_go_on_with_the_brokers(
     cluster.network.heal()
     await_progress(pipes)
     finish(pipes)
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_pipes_when_they_start_while_a_partition_has_no_leader_then_wait_for_it(
+    start_cluster: StartCluster, invoke: Invoke, spawn: Spawn, is_listed: bool
+) -> None:
+    cluster = start_cluster()
+    partitions = cluster.create_topic("t", 3, 2)
+    cluster.await_full_isr(partitions)
+    leaderless = partitions[0]
+    state = cluster.state(leaderless)
+    assert state is not None
+    (kept,) = set(cluster.brokers) - set(state.replicas)
+    door = f"127.0.0.1:{cluster.network.door_to_broker(kept)}"
+    where = ("-b", door) if is_listed else ("-Z", cluster.zookeeper)
+    keyed = b"".join(b"%d:%d\n" % (number, number) for number in range(50))
+    assert invoke("produce", "t", *where, "-K", ":", stdin=keyed).status == 0
+    words = ("s", "--partitions", "3", "-b", f"{kept}", "-Z", cluster.zookeeper)
+    assert invoke("topic", "create", *words).status == 0
+    planned = invoke("copy", "s", "t", "--dry-run", *where).stdout
+    placed = {one: cluster.log_bytes(cluster.leader(one), one)[1] for one in partitions}
+    assert all(placed.values())
+    for broker_id in state.replicas:
+        cluster.freeze(broker_id)  # so that none leads alone in the end
+    for broker_id in state.replicas:
+        cluster.kill(broker_id)
+    wait_until(lambda: cluster.leader(leaderless) == -1, "a partition without a leader")
+    assert invoke("copy", "s", "t", "--dry-run", *where).stdout == planned
+    with (
+        spawn("produce", "t", *where, "-K", ":", stdin=subprocess.PIPE) as by_key,
+        spawn("produce", "t", *where, "-p", leaderless.name, stdin=subprocess.PIPE) as chosen,
+    ):
+        feed(by_key, keyed)
+        feed(chosen, b"chosen\n")
+        for process in (by_key, chosen):
+            assert process.stdin is not None
+            assert process.stderr is not None
+            process.stdin.close()
+            assert f"for the leader of {leaderless}".encode() in process.stderr.readline()
+        for broker_id in state.replicas:
+            cluster.start(broker_id)
+        for process in (by_key, chosen):
+            assert process.wait(120) == 0
+    for one in partitions:
+        cluster.await_equal_logs(one)
+        _, data = cluster.log_bytes(cluster.await_leader(one), one)
+        if one == leaderless:
+            data = data.replace(encode([b"chosen"]), b"")
+        assert data == 2 * placed[one]
 
 
 def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_what_is_lost(

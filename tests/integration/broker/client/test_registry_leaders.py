@@ -10,6 +10,7 @@ from broker.client.registry_cluster import RegistryCluster
 from broker.client.watched_cluster import WatchedCluster
 from broker.cluster_state import PartitionState, TopicAssignment
 from broker.errors import BrokerUnreachableError
+from broker.producer.partitioner import TopicPartitions
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
@@ -50,6 +51,15 @@ def test_partitions_when_their_home_is_gone_then_those_with_a_leader_are_there(
 ) -> None:
     assert cluster.partitions("t") == [ON_LIVE, ON_GONE]
     assert cluster.partitions("other") == []
+
+
+def test_topic_partitions_when_one_has_no_leader_then_only_keys_count_it(
+    cluster: RegistryCluster | WatchedCluster,
+) -> None:
+    partitions = TopicPartitions(cluster, lambda key, count: int(key or count - 1))
+    assert partitions.partitions("t") == [ON_LIVE, ON_GONE, WITHOUT_LEADER]
+    assert partitions.choose("t", b"2") == WITHOUT_LEADER
+    assert partitions.choose("t", None) == ON_GONE
 
 
 def test_leader_when_the_home_is_gone_then_the_one_of_the_state(

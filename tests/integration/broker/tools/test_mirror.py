@@ -372,6 +372,21 @@ def test_route_when_the_topic_is_missing_then_creates_as_many_partitions(
     target.close()
 
 
+def test_route_when_a_target_has_no_leader_then_the_places_stay_the_same() -> None:
+    class Target(SourceCluster):
+        """Partition 0 waits for a leader."""
+
+        def partitions(self, topic: str) -> list[TopicPartition]:
+            return [TopicPartition(topic, 3, 1)]
+
+        def assigned(self, topic: str) -> list[TopicPartition]:
+            return super().partitions(topic)
+
+    route = Route(SourceCluster(), Target(), connect, lambda topic: topic)
+    placed = [route.place(TopicPartition("t", 3, index)).name for index in range(2)]
+    assert placed == ["3-0", "3-1"]
+
+
 def test_route_when_a_topic_would_be_read_again_then_is_refused(running_broker: Broker) -> None:
     target = StaticCluster([address_of(running_broker)], connect)
     route = Route(SourceCluster(), target, connect, lambda topic: topic, is_read=lambda _: True)
