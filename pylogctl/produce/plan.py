@@ -239,8 +239,12 @@ def _config(env: Environment, options: Options) -> ProducerConfig:
         committed = {"request.required.acks": str(Acks.COMMITTED.value)}
         use = use._replace(defaults=dict(use.defaults) | committed)
     config = client_settings(env, use, ProducerConfig, given)
-    needs_offsets = "--receipt" if records.receipt is not None else ""
-    needs_offsets = needs_offsets or ("--verify" if records.verify else "")
-    if acks_of(config) is Acks.NONE and needs_offsets:
-        raise UsageError(f"{needs_offsets} cannot be used with request.required.acks=0")
+    acks = acks_of(config)
+    if records.receipt is not None and acks is not Acks.COMMITTED:
+        raise UsageError(
+            f"--receipt cannot be used with request.required.acks={config.acks} "
+            "(its lines are of messages that are safe)"
+        )
+    if records.verify and acks is Acks.NONE:
+        raise UsageError("--verify cannot be used with request.required.acks=0")
     return config

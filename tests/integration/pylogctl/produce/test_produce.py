@@ -744,8 +744,12 @@ def test_produce_when_run_dry_checks_everything_and_sends_nothing(
         (["-X", "request.required.acks=2"], "-X: request.required.acks is '2'; it must be one of"),
         (["-X", "num.retrys=2"], "-X: no property 'num.retrys'; did you mean 'num.retries'?"),
         (
-            ["--receipt", "f", "-X", "request.required.acks=0"],
-            "--receipt cannot be used with request.required.acks=0",
+            ["--receipt", "f", "-X", "request.required.acks=1"],
+            "--receipt cannot be used with request.required.acks=1",
+        ),
+        (
+            ["--verify", "-X", "request.required.acks=0"],
+            "--verify cannot be used with request.required.acks=0",
         ),
         (["--ofset", "1"], "no option '--ofset'"),
     ],
