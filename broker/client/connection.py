@@ -365,10 +365,11 @@ class Connection:
         assert self._socket is not None
         return self._socket.fileno()
 
-    @property
-    def has_received(self) -> bool:
+    def has_received(self, within_s: float = 0.0) -> bool:
         """Return whether bytes of a response have come, or the end of the connection."""
-        return bool(self._ahead) or (self._socket is not None and bool(self._poll.poll(0)))
+        if self._ahead:
+            return True
+        return self._socket is not None and bool(self._poll.poll(1000 * within_s))
 
     def receive(self, max_bytes: int = MAX_RESPONSE_BYTES) -> memoryview:
         """Return the next frame without its size field.

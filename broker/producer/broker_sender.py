@@ -172,7 +172,8 @@ class BrokerSender:
         self._commit_timeout_ms = int(rules.timeout_s * 1000 * _BROKER_SHARE_OF_TIMEOUT)
         self._window: deque[_InFlight] = deque()
         self._window_bytes = 0
-        self._heard_s = 0.0  # when the window was empty, or a response came
+        self.heard_s = 0.0
+        """When the window was empty, or a response came, as `time.monotonic` has it."""
         self._single: dict[TopicPartition, tuple[SinglePublish, SinglePublishResponse]] = {}
         self.must_reconnect = False
         """A set was refused, and the broker refuses those behind it on this connection."""
@@ -185,9 +186,13 @@ class BrokerSender:
         return not self._window
 
     @property
-    def silent_after_s(self) -> float:
-        """Return when the broker has been silent for too long, as `time.monotonic` has it."""
-        return self._heard_s + self._rules.timeout_s
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions of the sets that have no response."""
+        return list(dict.fromkeys(one.partition for each in self._window for one in each.sets))
+
+    def is_silent(self, seconds: float) -> bool:
+        """Return whether responses have been outstanding, and none has come, for so long."""
+        return bool(self._window) and time.monotonic() >= self.heard_s + seconds
 
     def has_room(self, size_bytes: int) -> bool:
         """Return whether a set may be sent now; an idle sender makes room for any."""
@@ -214,7 +219,7 @@ class BrokerSender:
         window = self._window
         request = _InFlight(sets, acks)
         if not window:
-            self._heard_s = time.monotonic()
+            self.heard_s = time.monotonic()
             if self.must_reconnect:
                 self.connection.close()
                 self.must_reconnect = False
@@ -277,8 +282,13 @@ class BrokerSender:
 
     def receive_ready(self) -> None:
         """Take the responses that have come, without waiting; see `receive` for errors."""
-        while self._window and self.connection.current.has_received:
+        while self._window and self.connection.current.has_received():
             self.receive()
+
+    def has_response(self, within_s: float) -> bool:
+        """Return whether a response has come, or the end of the connection."""
+        connection = self.connection.current
+        return not connection.is_open or connection.has_received(within_s)
 
     def receive(self) -> None:
         """Wait for the response to the oldest request, and tell of its sets.
@@ -290,7 +300,7 @@ class BrokerSender:
         request = self._window[0]
         connection = self.connection.current
         frame = connection.receive()
-        self._heard_s = time.monotonic()
+        self.heard_s = time.monotonic()
         if request.response is not None:
             found = request.response.decode(frame, request.correlation_id)
             if found is not None:
@@ -360,7 +370,7 @@ class BrokerSender:
     def _has_rest(self) -> bool:
         """Return whether something had come on a connection before it was lost."""
         connection = self.connection.current
-        return not connection.is_open and connection.has_received
+        return not connection.is_open and connection.has_received()
 
     def await_grown(self) -> None:
         """Wait until all that was sent to a broker of 0.7 can be read; forget it after an error.
@@ -383,10 +393,10 @@ class BrokerSender:
                 time.sleep(POLL_S)
         self.ends_07 = ends
 
-    def silence(self) -> RequestTimeoutError:
-        """Return the error of a broker that has been silent for too long."""
+    def silence(self, seconds: float) -> RequestTimeoutError:
+        """Return the error of a broker that has been silent for so long."""
         return RequestTimeoutError(
-            f"{self.connection.current.name} has not answered for {self._rules.timeout_s:g}s"
+            f"{self.connection.current.name} has not answered for {seconds:g}s"
         )
 
     def close(self) -> None:

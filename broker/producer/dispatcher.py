@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
@@ -52,6 +53,8 @@ _RECEIVE_INTERVAL_S = 0.01
 system call each."""
 _SLICE_S = 0.2
 """How long to wait for a broker before the program is asked whether to go on."""
+_SILENT_S = 3.0
+"""After it the program is asked about a broker that has not answered yet."""
 
 
 class Waiting(NamedTuple):
@@ -270,6 +273,12 @@ class Dispatcher:
 
     def _receive(self, sender: BrokerSender) -> None:
         try:
+            while not sender.has_response(_SLICE_S):
+                if sender.is_silent(self._rules.timeout_s):
+                    raise sender.silence(self._rules.timeout_s)
+                self._ask_whether_to_wait(time.monotonic())
+                if sender.is_idle:
+                    return
             sender.receive()
         except BrokerError as error:
             self._lose(sender, error)
@@ -400,6 +409,8 @@ class Dispatcher:
         """Send the sets that wait for a partition, the first one alone while it is broken."""
         while route.waiting and not route.returned:
             one = route.waiting[0]
+            if one in route.stored:
+                return  # it is completed behind those in flight
             sender = route.sender or self._find_sender(route)
             if not sender.has_room(len(one.message_set)):
                 return  # a response makes room
@@ -407,7 +418,8 @@ class Dispatcher:
             self._transmit(sender, (one,))
             if route.error is not None:
                 return
-            route.take_stored()
+            if not route.in_flight:
+                route.take_stored()
         if not route.waiting and not route.returned:
             self._unsent.pop(route.partition, None)
 
@@ -483,49 +495,48 @@ class Dispatcher:
 
     def _ask_whether_to_wait(self, now_s: float) -> None:
         """Ask the program; give up what waits for a broker if it does not want to."""
-        broken = [one for one in self._unsent.values() if one.error is not None]
-        if not broken:
+        waits: list[tuple[float, BrokerError, Sequence[TopicPartition]]] = []
+        for sender in self._senders.values():
+            if sender.is_silent(_SILENT_S):
+                waits.append((sender.heard_s, sender.silence(_SILENT_S), sender.partitions))
+        for route in self._unsent.values():
+            if route.error is not None:
+                waits.append((route.since_s, route.error, [route.partition]))
+        if not waits:
             return
-        broken.sort(key=lambda one: one.since_s)
-        first = broken[0]
-        assert first.error is not None
-        waiting = Waiting(
-            [one.partition for one in broken],
-            first.error,
-            now_s - first.since_s,
-            self._rules.delivery_timeout_s,
-        )
-        if self.on_wait(waiting):
+        waits.sort(key=itemgetter(0))
+        since_s, first, _ = waits[0]
+        partitions = list(dict.fromkeys(one for *_, some in waits for one in some))
+        limit_s = self._rules.delivery_timeout_s
+        if self.on_wait(Waiting(partitions, first, now_s - since_s, limit_s)):
             return
-        for route in broken:
-            error = route.error
-            if error is None:
-                continue  # its set was among those of a sender that is lost now
+        for partition in partitions:
+            route = self._routes[partition]
             if route.in_flight and route.sender is not None:
-                self._lose(route.sender, error)
-            self._give_up(route, error)
+                self._lose(route.sender, route.error or first)
+            if route.error is not None:  # else its set was among those of a sender that is lost now
+                self._give_up(route, route.error)
 
     def _receive_within(self, busy: Sequence[BrokerSender], limit_s: float) -> None:
         """Wait for responses of brokers, not beyond a limit; lose those that are silent."""
         poll = select.poll()
         by_fd: dict[int, BrokerSender] = {}
         for sender in busy:
-            current = sender.connection.current
-            if not current.is_open or current.has_received:
+            if sender.has_response(0.0):
                 by_fd = {-1: sender}
                 break
-            by_fd[current.fileno()] = sender
-            poll.register(current.fileno(), select.POLLIN)
+            fd = sender.connection.current.fileno()
+            by_fd[fd] = sender
+            poll.register(fd, select.POLLIN)
         ready = list(by_fd.values())
         if -1 not in by_fd:
             ready = [by_fd[fd] for fd, _ in poll.poll(limit_s * 1000)]
         for sender in ready:
             if not sender.is_idle:
                 self._receive(sender)
-        now_s = time.monotonic()
         for sender in busy:
-            if not sender.is_idle and now_s >= sender.silent_after_s:
-                self._lose(sender, sender.silence())
+            if sender.is_silent(self._rules.timeout_s):
+                self._lose(sender, sender.silence(self._rules.timeout_s))
 
     def drain(self) -> None:
         """Wait for all responses; sets that come back wait for `retry_due`."""

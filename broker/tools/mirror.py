@@ -457,12 +457,12 @@ class Mirror:
                 continue
 
     def _send(self, waiting: queue.Queue[MirroredSet | None]) -> None:
-        told: BrokerError | None = None
+        told = ""
 
         def on_wait(error: BrokerError) -> bool:
             nonlocal told
-            if error is not told:
-                told = error
+            if str(error) != told:
+                told = str(error)
                 self.log.failed(producer.pending_sources, str(error))
             return self._has_time()
 

@@ -118,7 +118,6 @@ class FakeConnection:
         self.address = address
         self.name = "broker 0"
         self.is_open = True
-        self.has_received = False
         self.client_id = "fake"
         self.retries_refused = False
         self._broker = broker
@@ -147,6 +146,9 @@ class FakeConnection:
             self._broker.publish(request)
         else:
             self._request = request
+
+    def has_received(self, within_s: float = 0.0) -> bool:
+        return within_s > 0  # then `receive` waits
 
     def receive(self) -> bytes:
         request, self._request = self._request, None

@@ -6,6 +6,7 @@ copies of all lines are in order in each partition.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -207,6 +208,28 @@ def test_pipes_when_they_start_while_a_partition_has_no_leader_then_wait_for_it(
         if one == leaderless:
             data = data.replace(encode([b"chosen"]), b"")
         assert data == 2 * placed[one]
+
+
+def test_pipe_when_the_leader_hangs_then_says_so_and_ends_at_a_signal(
+    start_cluster: StartCluster, spawn: Spawn
+) -> None:
+    cluster = start_cluster()
+    (partition,) = cluster.create_topic("t", 1, 3)
+    with spawn("produce", "t", "-Z", cluster.zookeeper, stdin=subprocess.PIPE) as process:
+        feed(process, b"0\n")
+        cluster.await_equal_logs(partition)
+        leader = cluster.leader(partition)
+        wait_until(lambda: cluster.log_bytes(leader, partition)[1], "the first line")
+        for broker_id in cluster.brokers:  # so that no other takes over
+            cluster.freeze(broker_id)
+        feed(process, b"1\n")
+        assert process.stderr is not None
+        said = process.stderr.readline().decode()
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=60)
+    assert "has not answered for 3s; waiting up to 2m00s for the leader of t" in said
+    assert process.returncode == ExitStatus.TIMEOUT, stderr
+    assert b"sent and not confirmed" in stderr
 
 
 def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_what_is_lost(

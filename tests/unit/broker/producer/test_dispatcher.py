@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.client.cluster import Cluster
@@ -27,6 +27,7 @@ from broker.errors import (
     NotLeaderError,
     ProtocolError,
     RequestTimedOutError,
+    RequestTimeoutError,
     StorageError,
 )
 from broker.leader_epochs import FIRST_INCARNATION, term_of
@@ -101,6 +102,7 @@ class World(Cluster):
         self.epochs = dict.fromkeys(PARTITIONS, 0)
         self.known = dict(self.leaders)
         self.away: set[int] = set()
+        self.is_silent = False
         self.logs: dict[TopicPartition, list[bytes]] = defaultdict(list)
         self.term_ends: dict[tuple[TopicPartition, int], int] = {}
         self.asked_count = 0
@@ -259,9 +261,10 @@ class FakeConnection:
             return Published(partition, code, -1, act.name)
         return Published(partition, NO_ERROR, offset, "", world.term(partition))
 
-    @property
-    def has_received(self) -> bool:
-        return bool(self._responses)
+    def has_received(self, within_s: float = 0.0) -> bool:
+        if self._world.is_silent:
+            return False
+        return bool(self._responses) or within_s > 0  # `receive` says what is wrong
 
     def receive(self) -> bytes:
         if not self._responses:
@@ -320,6 +323,7 @@ class Ends:
 PASSING = [one for one in Act if one not in (Act.REFUSE_CONTENT, Act.NONSENSE)]
 
 
+@example(acts=[Act.TAKE, Act.FEW_AFTER, Act.FEW_AFTER], sends=[0] * 4, together=False)
 @settings(max_examples=300)
 @given(
     acts=st.lists(st.sampled_from(PASSING), max_size=40),
@@ -531,6 +535,30 @@ def test_sets_when_the_program_does_not_want_to_wait_then_fail_at_once() -> None
         dispatcher.send(ends.delivery(partition))
     dispatcher.flush()
     assert sorted(ends.errors) == [0, 1]
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_sets_when_a_broker_does_not_answer_then_the_program_is_asked(
+    monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    monkeypatch.setattr("broker.producer.dispatcher._SILENT_S", 0.0)
+    world, ends = World(), Ends()
+    dispatcher = make_dispatcher(world)
+    world.is_silent = True
+    waits: list[Waiting] = []
+
+    def on_wait(waiting: Waiting) -> bool:
+        waits.append(waiting)
+        world.is_silent = not goes_on
+        return goes_on
+
+    dispatcher.on_wait = on_wait
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert isinstance(waits[0].error, RequestTimeoutError)
+    assert list(waits[0].partitions) == [PARTITIONS[0]]
+    assert list(ends.errors) == ([] if goes_on else [0])
+    assert ends.order[PARTITIONS[0]] == [0]
 
 
 def test_sets_when_answers_make_no_sense_then_fail_and_later_ones_are_sent() -> None:
