@@ -1,8 +1,8 @@
-"""The brokers, topics and partitions of a cluster, whether ZooKeeper or brokers tell of them.
+"""The brokers, topics and partitions of a cluster, read from ZooKeeper or from brokers.
 
-A cluster knows which broker leads a partition: its home broker, unless a broker says otherwise. A
-client tells it what it learns on the way: that a broker refuses as it does not lead, or that a
-broker answers at the address of another, as behind a load balancer.
+A cluster knows which broker leads a partition: its home broker, unless a broker says otherwise.
+Clients report to it: that a broker refused a request as it does not lead, or that another broker
+answers at an address, as behind a load balancer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ Connect = Callable[[BrokerAddress], Connection]
 
 
 class Cluster(Protocol):
-    """The metadata of a cluster that clients need; a cluster that stays as it is may inherit."""
+    """The metadata of a cluster that clients need; the defaults fit a cluster that never changes.
+
+    Methods that send requests raise `BrokerUnreachableError` or `RegistryUnreachableError` without
+    a response; `leader` and `address` raise the first if the broker is unknown or not live.
+    """
 
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""
@@ -35,90 +39,46 @@ class Cluster(Protocol):
         """Return a topic's partitions by home and index; none for an unknown topic."""
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those that no broker leads now.
-
-        Raises:
-            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
-        """
+        """Return the partitions of a topic with replicas, also those without a leader now."""
         return []
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the brokers that have each topic and are not live, as far as they are known.
-
-        Returns:
-            By topic; one without any entry is not known to be on a broker that is away.
-
-        Raises:
-            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
-        """
+        """Return the brokers that have each topic and are not live, where they are known."""
         return {}
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition.
-
-        Raises:
-            BrokerUnreachableError: the broker is unknown or not live.
-        """
+        """Return the broker that serves a partition."""
 
     def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition as far as is known, without asking."""
+        """Return the id of the last known leader of a partition, without a request."""
         return partition.home
 
     def address(self, broker_id: int) -> BrokerAddress:
-        """Return the address of a broker.
-
-        Raises:
-            BrokerUnreachableError: the broker is unknown or not live.
-        """
+        """Return the address of a broker."""
         for broker in self.brokers():
             if broker.id == broker_id:
                 return broker
         raise BrokerUnreachableError(f"there is no live broker {broker_id}")
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Ask anew who leads the partitions of topics, as a broker called the leader is lost.
-
-        Returns:
-            The ids of the leaders that are known; a partition can be missing if it has no replicas
-            or no leader.
-
-        Raises:
-            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
-        """
+        """Request the leaders of the partitions of topics again, after a leader was lost."""
+        # partitions without a known leader, or without replicas, can be missing
         return {}
 
     def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Ask for the in-sync replicas of the partitions of topics, as far as they have replicas.
-
-        Raises:
-            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
-        """
+        """Request the in-sync replicas of those partitions of topics that have replicas."""
         return InSyncReplicas({}, {})
 
     def has_replicas(self, partition: TopicPartition) -> bool:
-        """Return whether another broker can come to lead a partition.
-
-        Raises:
-            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
-        """
+        """Return whether another broker can become the leader of a partition."""
         return False
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the broker called the leader until now is not.
-
-        Args:
-            partition: which one.
-            broker_id: of the leader, as the broker says; -1 if it does not know.
-        """
+        """Note that the supposed leader is not; `broker_id` is the leader that it named, or -1."""
         return
 
     def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
-        """Note that another broker than expected answers at an address.
-
-        Args:
-            address: with the id of the broker that was expected there.
-            broker_id: of the one that answers; -1 if none does.
-        """
+        """Note that `broker_id` (-1: none) answers at an address, not the broker expected there."""
         return
 
 
@@ -145,7 +105,7 @@ class LockedCluster:
             return self._cluster.partitions(topic)
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those that no broker leads now."""
+        """Return the partitions of a topic with replicas, also those without a leader now."""
         with self._lock:
             return self._cluster.assigned(topic)
 
@@ -160,7 +120,7 @@ class LockedCluster:
             return self._cluster.leader(partition)
 
     def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition as far as is known."""
+        """Return the id of the last known leader of a partition."""
         with self._lock:
             return self._cluster.leader_id(partition)
 
@@ -170,33 +130,33 @@ class LockedCluster:
             return self._cluster.address(broker_id)
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Ask anew who leads the partitions of topics."""
+        """Request the leaders of the partitions of topics again."""
         with self._lock:
             return self._cluster.find_leaders(topics)
 
     def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Ask for the in-sync replicas of the partitions of topics."""
+        """Request the in-sync replicas of the partitions of topics."""
         with self._lock:
             return self._cluster.in_sync_replicas(topics)
 
     def has_replicas(self, partition: TopicPartition) -> bool:
-        """Return whether another broker can come to lead a partition."""
+        """Return whether another broker can become the leader of a partition."""
         with self._lock:
             return self._cluster.has_replicas(partition)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the broker called the leader until now is not."""
+        """Note that the supposed leader of a partition is not."""
         with self._lock:
             self._cluster.note_leader(partition, broker_id)
 
     def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
-        """Note that another broker than expected answers at an address."""
+        """Note that not the broker expected at an address answers there."""
         with self._lock:
             self._cluster.note_answer(address, broker_id)
 
 
 class LearnedLeaders:
-    """Which broker leads each partition: its home broker, unless another is known to."""
+    """The leader of each partition: its home broker, unless another is known."""
 
     def __init__(self) -> None:
         self._leaders: dict[TopicPartition, int] = {}
@@ -206,7 +166,7 @@ class LearnedLeaders:
         return self._leaders.get(partition, partition.home)
 
     def note(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note a leader; -1 if that is unknown, and the home broker is to be asked again."""
+        """Note a leader; with -1 (unknown), the home broker is to be asked again."""
         if broker_id in (NO_LEADER, partition.home):
             self._leaders.pop(partition, None)
         else:
@@ -214,11 +174,7 @@ class LearnedLeaders:
 
 
 def absence_of(cluster: Cluster, topic: str) -> str:
-    """Return which brokers are away that have a topic without any live one, for an error.
-
-    Returns:
-        Empty if the topic does not exist, or nobody knows of brokers that are away.
-    """
+    """Return, for an error, which brokers with a topic are not live; empty if none is known."""
     absent = cluster.absent_homes([topic]).get(topic)
     if absent is None and topic in cluster.topics():
         return f"topic '{topic}' is registered, but no live broker has it"
@@ -231,20 +187,13 @@ def absence_of(cluster: Cluster, topic: str) -> str:
 def with_assigned(
     cluster: Cluster, topic: str, partitions: list[TopicPartition]
 ) -> list[TopicPartition]:
-    """Return the partitions that a topic has now and those that wait for a leader, in order.
-
-    So a key, or a place among the partitions, means the same one whichever brokers are away.
-    """
+    """Return the partitions that a topic has now and those that wait for a leader, in order."""
+    # So a key, or an index into the partitions, means the same one whichever brokers are away.
     return sorted({*partitions, *cluster.assigned(topic)})
 
 
 def find_partitions(cluster: Cluster, topic: str) -> list[TopicPartition]:
-    """Return a topic's partitions.
-
-    Raises:
-        TopicNotFoundError: there is no such topic.
-        BrokerUnreachableError: it is registered, and no live broker has it.
-    """
+    """Return a topic's partitions; `BrokerUnreachableError` if all brokers with it are away."""
     partitions = cluster.partitions(topic)
     if not partitions and (absence := absence_of(cluster, topic)):
         raise BrokerUnreachableError(absence)

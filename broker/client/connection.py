@@ -1,7 +1,4 @@
-"""A connection to one broker: sends requests and receives responses, with timeouts.
-
-For one thread at a time. Retries of a publish and the choice of a broker are left to the callers.
-"""
+"""A connection to one broker: sends requests and receives responses, with timeouts."""
 
 from __future__ import annotations
 
@@ -37,24 +34,25 @@ from broker.protocol.responses import (
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
 MAX_RESPONSE_BYTES = 1 << 29
-"""Less than any four printable characters read as a size: a banner is never taken for a frame."""
+"""Less than any four printable characters read as a size, so that a banner is no frame."""
+# more than any response to a hello; the first bytes of other servers read as a larger size
 _MAX_HELLO_BYTES = 1 << 16
-"""More than any response to a hello: other servers begin with bytes that read as a larger size."""
+# after it the sending half is closed, so that servers of other protocols respond
 _SILENCE_S = 5.0
-"""After it the end of the connection's sending half has servers of other protocols respond."""
+# room for a hundred acknowledgements, which arrive together when many requests are in flight
 _READ_AHEAD_BYTES = 8 << 10
-"""Room for a hundred acknowledgements, which arrive together when many sets are in flight."""
 _NOTHING = memoryview(b"")
+# up to this size, copying the parts into one buffer is cheaper than a gathering `sendmsg`
 _JOINED_BYTES = 32 << 10
-"""Up to this size, copying the parts into one buffer is cheaper than a gathering `sendmsg`."""
-_MAX_PARTS = 1000
-"""Below the limit of `sendmsg` (IOV_MAX)."""
+_MAX_PARTS = 1000  # below the limit of `sendmsg` (IOV_MAX)
 _T = TypeVar("_T")
 _CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
 
 
 class Connection:
-    """A connection to a broker, opened by the first request.
+    """A connection to a broker, opened by the first request; for one thread at a time.
+
+    Callers retry a publish and choose the broker themselves.
 
     Args:
         address: of the broker; the id is only shown in messages, -1 if unknown.
@@ -64,6 +62,11 @@ class Connection:
         send_bytes: SO_SNDBUF; 0 for the system's default.
         receive_bytes: SO_RCVBUF; 0 for the system's default.
         retries_refused: connect again, until the connect timeout, while connections are refused.
+
+    Raises:
+        BrokerUnreachableError: by any request: the connection cannot be opened, or is lost.
+        RequestTimeoutError: the broker did not read, or its response did not arrive, in time.
+        ProtocolError: the bytes received are not the response; the connection is closed.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class Connection:
         self._receive_bytes = receive_bytes
         self._socket: socket.socket | None = None
         self._poll = select.poll()
-        self._ahead = _NOTHING  # received, not returned by `receive` yet
+        self._ahead = _NOTHING  # bytes received that `receive` has not returned yet
         self._correlation_id = 0
         self._hello: HelloResponse | None = None
         self._has_said_hello = False
@@ -178,15 +181,10 @@ class Connection:
 
         The request is sent once for each `Connection` object. A 0.7 broker closes the connection
         on a request it does not know; the connection is then opened again.
-
-        Raises:
-            BrokerUnreachableError: it cannot be connected to, or closes every connection.
-            ProtocolError: the other end does not speak this protocol.
-            RequestTimeoutError: the broker did not respond.
         """
         if not self._has_said_hello:
-            # A broker that shuts down closes the connection too. Taken for a 0.7 broker, it would
-            # get publishes that nothing acknowledges: hence the second attempt.
+            # A broker that shuts down closes the connection too. Mistaken for a 0.7 broker, it
+            # would get publishes without acknowledgement: hence the second attempt.
             self._hello = self._say_hello() or self._say_hello()
             if self._hello is None:
                 self.ask(FetchRequest("hello", 0, 0, 0))  # a 0.7 broker responds with an error
@@ -194,11 +192,7 @@ class Connection:
         return self._hello
 
     def understands(self, kind: type[ExtensionRequest]) -> bool:
-        """Return whether the broker supports a request in the version used here.
-
-        Raises:
-            BrokerUnreachableError, ProtocolError, RequestTimeoutError: see `hello`.
-        """
+        """Return whether the broker supports a request in the version used here; see `hello`."""
         hello = self.hello()
         if hello is None or kind.TYPE not in hello.versions:
             return False
@@ -206,7 +200,7 @@ class Connection:
         return least <= kind.VERSION <= greatest
 
     def _say_hello(self) -> HelloResponse | None:
-        """Return the response to a hello; None if the broker closed the connection."""
+        # None if the broker closed the connection
         self.connect()
         has_ended = False
         try:
@@ -215,7 +209,7 @@ class Connection:
             frame = self.receive(_MAX_HELLO_BYTES)
             found = HELLO.decode(self.open_extension(frame, correlation_id))
         except BrokerUnreachableError as error:
-            if has_ended:  # which closes the connection to a broker, whatever it knows
+            if has_ended:  # any broker closes the connection then, so it need not be a 0.7 one
                 raise self._timed_out(self._silence_s, "while waiting for a response") from error
             return None
         if has_ended:
@@ -227,15 +221,13 @@ class Connection:
         return min(_SILENCE_S, self.timeout_s / 2)
 
     def _end_if_silent(self) -> bool:
-        """Send no more if nothing comes; a server that waits for a line responds then.
-
-        A broker responds too, once it can.
-        """
+        """Close the sending half if no response comes; return whether it was closed."""
+        # a server that waits for a line responds then; so does a broker, once it can
         sock = self._socket
         assert sock is not None
         if self._poll.poll(1000 * self._silence_s):
             return False
-        with suppress(OSError):  # lost meanwhile, as the next receive tells
+        with suppress(OSError):  # lost meanwhile; the next receive fails
             sock.shutdown(socket.SHUT_WR)
         return True
 
@@ -246,9 +238,6 @@ class Connection:
 
         Args:
             exchange: sends requests on this connection that may reach the broker twice.
-
-        Raises:
-            BrokerUnreachableError: a newly opened connection was lost.
         """
         was_open = self.is_open
         try:
@@ -263,7 +252,6 @@ class Connection:
 
         Raises:
             ServerError: the response carries an error code.
-            BrokerUnreachableError, RequestTimeoutError, ProtocolError: see `receive`.
         """
         correlation_id = self.send_extension(request)
         return self.receive_extension(correlation_id)
@@ -289,7 +277,7 @@ class Connection:
 
         Raises:
             ServerError: the request was refused as a whole.
-            BrokerStoppedError: instead of the response the broker has ended the connection.
+            BrokerStoppedError: the broker ended the connection instead of a response.
             ProtocolError: it is the response to another request; the connection is closed.
         """
         try:
@@ -308,12 +296,7 @@ class Connection:
             raise BrokerStoppedError(f"{self.name} was stopped") from error
 
     def await_end(self) -> NoReturn:
-        """Drop responses until the broker ends the connection, as it is shutting down.
-
-        Raises:
-            BrokerUnreachableError: it has ended the connection.
-            RequestTimeoutError: it has not, within the timeout for a response.
-        """
+        """Drop responses until the broker, which is shutting down, closes the connection."""
         while True:
             with suppress(ServerError):
                 self._decode(self.receive())
@@ -330,9 +313,7 @@ class Connection:
     def send(self, frame: Buffer) -> None:
         """Send a frame, connecting first if necessary.
 
-        Raises:
-            BrokerUnreachableError: no connection, or it was lost; how much arrived is unknown.
-            RequestTimeoutError: the broker reads nothing.
+        After `BrokerUnreachableError` it is unknown how much of the frame arrived.
         """
         self.send_parts([frame])
 
@@ -352,7 +333,7 @@ class Connection:
             raise lost from error
 
     def _take_received(self, sock: socket.socket) -> memoryview:
-        """Return what has come and was not returned by `receive`, without waiting for more."""
+        """Return all bytes that have arrived and `receive` has not returned, without waiting."""
         parts: list[Buffer] = [self._ahead]
         with suppress(OSError):
             sock.setblocking(False)
@@ -366,22 +347,13 @@ class Connection:
         return self._socket.fileno()
 
     def has_received(self, within_s: float = 0.0) -> bool:
-        """Return whether bytes of a response have come, or the end of the connection."""
+        """Return whether bytes of a response, or the connection's end, come within `within_s`."""
         if self._ahead:
             return True
         return self._socket is not None and bool(self._poll.poll(1000 * within_s))
 
     def receive(self, max_bytes: int = MAX_RESPONSE_BYTES) -> memoryview:
-        """Return the next frame without its size field.
-
-        Args:
-            max_bytes: a larger size is no frame of a broker.
-
-        Raises:
-            BrokerUnreachableError: the connection was closed or lost.
-            RequestTimeoutError: the frame did not arrive completely in time.
-            ProtocolError: the bytes received are no frame of a broker.
-        """
+        """Return the next frame without its size field; one larger than `max_bytes` is no frame."""
         head = self._receive_exactly(INT32.size)
         (size,) = INT32.unpack(head)
         if not 2 <= size <= max_bytes:
@@ -405,7 +377,7 @@ class Connection:
         return found
 
     def _receive_more(self, sock: socket.socket, size: int) -> None:
-        """Receive until `_ahead` holds `size` bytes, or more of responses that follow."""
+        """Receive until `_ahead` holds at least `size` bytes; more are those of later responses."""
         view = memoryview(bytearray(max(size, _READ_AHEAD_BYTES)))
         filled = len(self._ahead)
         view[:filled] = self._ahead
@@ -448,9 +420,7 @@ def parse_broker_list(text: str) -> list[BrokerAddress]:
     """Return the brokers of a static list: `HOST:PORT` or 0.7's `ID:HOST:PORT`, comma-separated.
 
     A broker without an id gets -1; `Connection.hello` returns its id.
-
-    Raises:
-        ProtocolError: an item is malformed.
+    A malformed item is a `ProtocolError`.
     """
     return [_parse_broker(item.strip()) for item in text.split(",") if item.strip()]
 

@@ -1,4 +1,4 @@
-"""Requests to the controller of a cluster, which any broker names."""
+"""Requests to the controller of a cluster, whose address any broker knows."""
 
 from __future__ import annotations
 
@@ -27,22 +27,10 @@ def ask_controller(
     *,
     timeout_s: float,
 ) -> Reader:
-    """Send a request to the controller, and to its successor while it is not known or not there.
+    """Send a request to the controller, once it is found, and return the body of its response.
 
-    Args:
-        brokers: of the cluster; one that responds is enough.
-        connect: makes connections to them.
-        request: for the controller.
-        timeout_s: how long to look for a controller, such as during an election.
-
-    Returns:
-        The body of the response.
-
-    Raises:
-        NotControllerError: no controller was found in time.
-        BrokerUnreachableError: no broker responds, or the controller was lost after the request
-            was sent: whether it has acted is not known.
-        ServerError: the controller refuses the request.
+    `NotControllerError` if no controller is found within `timeout_s`, as during an election. After
+    `BrokerUnreachableError` it is unknown whether the controller carried the request out.
     """
     deadline_s = time.monotonic() + timeout_s
     while True:
@@ -65,12 +53,7 @@ def ask_controller(
 
 
 def find_controller(brokers: Sequence[BrokerAddress], connect: Connect) -> BrokerAddress:
-    """Return the address of the controller.
-
-    Raises:
-        NotControllerError: the broker that responds knows of none.
-        BrokerUnreachableError: none responds.
-    """
+    """Return the address of the controller; `NotControllerError` if the broker asked knows none."""
     metadata = cluster_metadata(brokers, connect, ())
     for one in metadata.brokers:
         if one.id == metadata.controller_id != NO_CONTROLLER:
@@ -84,17 +67,7 @@ def find_controller(brokers: Sequence[BrokerAddress], connect: Connect) -> Broke
 def cluster_metadata(
     brokers: Sequence[BrokerAddress], connect: Connect, topics: tuple[str, ...] | None
 ) -> ClusterMetadataResponse:
-    """Return what the first broker that responds knows of the whole cluster.
-
-    Args:
-        brokers: asked one after the other.
-        connect: makes connections to them.
-        topics: those to tell of, None for all.
-
-    Raises:
-        UnsupportedVersionError: a broker knows no such request.
-        BrokerUnreachableError: none responds.
-    """
+    """Return the response of the first broker that responds; `topics` None means all."""
     last: BrokerError = BrokerUnreachableError("there is no broker to ask")
     for broker in brokers:
         connection = connect(broker)

@@ -50,41 +50,34 @@ from broker.topic import TopicPartition
 
 _T = TypeVar("_T")
 
+# longer than the session of a killed broker and the election that follows
 DEFAULT_LEADER_WAIT_S = 15.0
-"""Longer than the session of a broker lasts that was killed, and the election behind it."""
 _ASK_AGAIN_S = 0.2
 _ALL_SEGMENTS = 1 << 20
+# before the request is sent again, after a broker refused it as it does not lead the partition
 _WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
-"""Before a broker is asked again, as the one asked does not lead the partition."""
 
 
 class Watermarks(NamedTuple):
-    """The three offsets that bound a partition's log.
+    """The three offsets that bound a partition's log."""
 
-    Attributes:
-        log_start: offset of the first message.
-        high_watermark: offset after the last message that can be read.
-        log_end: offset after the last message written; None for a 0.7 broker.
-    """
-
-    log_start: int
-    high_watermark: int
-    log_end: int | None
+    log_start: int  # of the first message
+    high_watermark: int  # after the last message that can be read
+    log_end: int | None  # after the last message written; None for a 0.7 broker
 
 
 class OffsetLister:
     """Lists offsets; keeps a connection to each broker until it is closed.
 
-    A query goes to the leader, if the broker asked does not lead the partition or is lost.
+    A query moves to the new leader if the broker asked is lost or does not lead the partition.
 
     Args:
         cluster: knows the leaders.
         connect: makes connections.
-        leader_wait_s: how long to wait for the next leader of a partition with replicas, if the
-            last one is lost.
-        latest_wait_s: how long to wait, in a row for all partitions together, for new leaders that
-            do not know yet what is committed.
-        damaged_reads: those that were met before, by other objects too.
+        leader_wait_s: for a new leader of a partition with replicas, after the former one was lost.
+        latest_wait_s: for new leaders that do not know yet what is committed, in a row for all
+            partitions together.
+        damaged_reads: shared with other readers of the same partitions.
     """
 
     def __init__(
@@ -100,8 +93,7 @@ class OffsetLister:
         self._connect = connect
         self._leader_wait_s = leader_wait_s
         self._latest_wait_s = latest_wait_s
-        self._give_up_s: float | None = None
-        """When new leaders have had their time; None while none is waited for."""
+        self._give_up_s: float | None = None  # end of the wait for new leaders; None without one
         self._damaged_reads = damaged_reads or DamagedReads(DEFAULT_LEADER_WAIT_S)
         self._connections: dict[int, Connection] = {}
 
@@ -132,12 +124,8 @@ class OffsetLister:
         return self.query(partition, OffsetKind.LOG_END).offset
 
     def watermarks(self, partition: TopicPartition) -> Watermarks:
-        """Return the log start, high watermark and log end, all of the same moment.
-
-        Raises:
-            ServerError: the broker refuses that for this partition; a 0.7 broker closes the
-                connection.
-        """
+        """Return the log start, high watermark and log end, all of the same moment."""
+        # an error of a 0.7 broker is a lost connection: it closes it
         if not self.finds_boundaries(partition):
             return Watermarks(self.earliest(partition), self.latest(partition), None)
         found = self.query(partition, OffsetKind.LOG_END)
@@ -152,16 +140,9 @@ class OffsetLister:
         return self._offsets(partition, LATEST_TIME, _ALL_SEGMENTS)[::-1]
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Return the start offset of a segment by its time of writing.
+        """Return the start of the last segment written before `time_ms` (milliseconds since 1970).
 
-        Args:
-            partition: to list.
-            time_ms: milliseconds since 1970.
-            rounded_up: return the start of the segment after the last one written before the
-                time, instead of the start of that one.
-
-        Returns:
-            None if every segment was written later, or, rounded up, none follows.
+        If `rounded_up`, that of the segment after it. None if there is no such segment.
         """
         found = self._offsets(partition, time_ms, 1)
         if not rounded_up:
@@ -173,8 +154,8 @@ class OffsetLister:
     def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
         """Return the offset of the next good message behind a corrupt one; None on a 0.7 broker.
 
-        The broker is told of the damage. If it has another replica serve the message, or has
-        mended it, the offset of the message itself is returned: it is to be read again.
+        Reports the damage to the broker. If another replica now serves the message, or the broker
+        has mended it, the result is its own offset: it is to be read again.
         """
         if not self.finds_boundaries(partition):
             return None
@@ -183,12 +164,10 @@ class OffsetLister:
         return self.query(partition, OffsetKind.BOUNDARY_AFTER, offset + 1).offset
 
     def creation_ids(self, partitions: Iterable[TopicPartition]) -> dict[tuple[str, int], str]:
-        """Return the creation ids of the topics that the offsets of partitions are of.
+        """Return the creation ids of the topics of partitions, by topic and home broker.
 
-        The broker that lists the offsets of a partition also tells which topic it has.
-
-        Returns:
-            By topic and home broker; nothing of brokers of Kafka 0.7, which have none.
+        They come from the broker that lists the partition's offsets, so that both belong together;
+        Kafka 0.7 brokers have none.
         """
         by_leader: dict[int, list[TopicPartition]] = {}
         for one in partitions:
@@ -213,7 +192,7 @@ class OffsetLister:
         except BrokerError as error:
             if not error.is_retriable:
                 return False
-            state = DamageState.MENDABLE  # a leader that goes may be the reason of the failure
+            state = DamageState.MENDABLE  # the failure may be due to a change of leader
         return self._damaged_reads.is_read_again(partition, offset, state)
 
     def query(self, partition: TopicPartition, kind: OffsetKind, argument: int = 0) -> ListedOffset:
@@ -235,15 +214,9 @@ class OffsetLister:
         request: ExtensionRequest,
         decode: Callable[[Reader], _T],
     ) -> _T:
-        """Send a request to the leader; again, if the broker asked does not lead any more.
-
-        A new leader that does not know yet what is committed is asked again until it does.
-
-        Args:
-            partition: of which it is.
-            request: that may be sent twice.
-            decode: returns the result in a response, or raises the error there.
-        """
+        """Send a request, twice if need be, to the leader; to its successor if it does not lead."""
+        # `decode` raises the error in a response; a new leader that does not know yet what is
+        # committed is asked again until it does
         waits_s = iter(_WAITS_FOR_LEADER_S)
         while True:
             try:
@@ -254,7 +227,7 @@ class OffsetLister:
                     raise
                 self._cluster.note_leader(partition, error.leader)
                 time.sleep(wait_s)
-                self._cluster.leader(partition)  # asks who it is, if the broker did not say
+                self._cluster.leader(partition)  # requests it, if the broker named none
             except OffsetNotAvailableError:
                 now_s = time.monotonic()
                 self._give_up_s = self._give_up_s or now_s + self._latest_wait_s
@@ -276,10 +249,8 @@ class OffsetLister:
             return 0
 
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> list[int]:
-        """List segment starts; 0.7's request knows partitions of the broker asked only.
-
-        A broker of 0.7 that refuses it closes the connection without a word.
-        """
+        """List segment starts; 0.7's request knows partitions of the broker asked only."""
+        # a 0.7 broker that refuses it closes the connection without a response
         if self.finds_boundaries(partition):
             segments = ListSegmentsRequest(partition, time_ms, max_offsets)
             return self._call_leader(partition, segments, SEGMENT_STARTS.decode)

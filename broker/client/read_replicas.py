@@ -1,7 +1,7 @@
 """Which replica of each partition a consumer reads from: its leader, or an in-sync follower.
 
-What is known of in-sync replicas is read anew every few seconds. In between a partition that its
-follower does not serve is read at its leader.
+The in-sync replicas are read again every few seconds. A partition that its follower does not
+serve is read at its leader until then.
 """
 
 from __future__ import annotations
@@ -32,41 +32,31 @@ _REFRESH_S = 10.0
 
 
 class InSyncReplicas(NamedTuple):
-    """The in-sync replicas of partitions, and the racks of brokers.
+    """The in-sync replicas of partitions, and the racks of brokers."""
 
-    Attributes:
-        replicas: broker ids, the leader's among them, of partitions that have replicas.
-        racks: of the brokers that have one, by id.
-    """
-
+    # broker ids, the leader's among them, of partitions that have replicas
     replicas: Mapping[TopicPartition, tuple[int, ...]]
-    racks: Mapping[int, str]
+    racks: Mapping[int, str]  # of the brokers that have one, by id
 
 
 class ReplicatedCluster(Protocol):
-    """What is needed of a cluster."""
+    """The part of a `Cluster` that is needed here."""
 
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""
 
     def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition as far as is known."""
+        """Return the id of the last known leader of a partition."""
 
     def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
         """Return the in-sync replicas of the partitions of topics."""
 
 
 class ReadReplicas:
-    """Chooses a replica of each partition to read from, for any number of threads.
+    """Chooses a replica of each partition to read from; for several threads.
 
-    Args:
-        cluster: knows the leaders and the in-sync replicas.
-        read_from: `leader`; `any` in-sync replica, so that readers spread over all of them; or the
-            rack where a replica is preferred, the leader if it is there.
-        clock_s: a monotonic clock.
-
-    Raises:
-        ConfigError: `read_from` is empty.
+    `read_from` is `leader`; `any` in-sync replica, so that readers spread over all of them; or the
+    rack where a replica is preferred, the leader if it is there.
     """
 
     def __init__(
@@ -81,21 +71,20 @@ class ReadReplicas:
         self._cluster = cluster
         self._read_from = read_from
         self._clock_s = clock_s
-        self._draw = random.getrandbits(31)  # another one in each reader: they spread
+        self._draw = random.getrandbits(31)  # differs between readers, so that they spread
         self._lock = threading.Lock()
         self._topics: set[str] = set()
         self._chosen: dict[TopicPartition, int] = {}  # replaced, never changed in place
         self._refresh_at_s = 0.0
-        self.version = 0
-        """Higher after each refresh, after which other replicas may be chosen."""
+        self.version = 0  # counts refreshes; after each, other replicas may be chosen
 
     @property
     def uses_followers(self) -> bool:
-        """Return whether anything but the leader is ever chosen."""
+        """Return whether a follower may be chosen."""
         return self._read_from != LEADER
 
     def broker_of(self, partition: TopicPartition) -> int:
-        """Return the id of the broker to read a partition from, without asking."""
+        """Return the id of the broker to read a partition from, without a request."""
         chosen = self._chosen.get(partition)
         return self._cluster.leader_id(partition) if chosen is None else chosen
 
@@ -106,7 +95,8 @@ class ReadReplicas:
             self._chosen = {one: id for one, id in self._chosen.items() if one not in gone}
 
     def refresh_if_due(self, topics: Iterable[str]) -> None:
-        """Read anew which replicas are in sync, now and then; without an answer all stays."""
+        """Read which replicas are in sync, if due or for a new topic."""
+        # without a response the former ones are kept
         if not self.uses_followers:
             return
         with self._lock:
@@ -127,7 +117,7 @@ class ReadReplicas:
     def _choose(
         self, partition: TopicPartition, found: InSyncReplicas, live: set[int]
     ) -> int | None:
-        """Return the replica to read from, None for the leader, wherever that is."""
+        """Return the replica to read from; None for the leader, whichever broker that is then."""
         wanted = [
             one
             for one in sorted(found.replicas[partition])

@@ -16,27 +16,25 @@ if TYPE_CHECKING:
 
 
 class RegisteredLeaders:
-    """Who leads partitions, as registered in ZooKeeper; `registry` must be started."""
+    """The leaders of partitions, as registered in ZooKeeper; `registry` must be started."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._leaders = LearnedLeaders()
 
     def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition as far as is known."""
+        """Return the id of the last known leader of a partition."""
         return self._leaders.of(partition)
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those that no broker leads now."""
+        """Return the partitions of a topic with replicas, also those without a leader now."""
         from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
 
         return ReplicatedTopics(self._registry.session).assigned(topic)
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the brokers that have each topic and are not live; see `Registry`.
-
-        Of a topic with replicas these are the homes of partitions that have no leader.
-        """
+        """Return the brokers that have each topic and are not live."""
+        # for a topic with replicas, the homes of partitions that have no leader
         from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
 
         names = list(topics)
@@ -44,19 +42,19 @@ class RegisteredLeaders:
         return self._registry.absent_homes(names) | replicated.homes_without_leader(names)
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Read anew who leads the partitions of topics that have replicas."""
+        """Read the leaders of the partitions of topics that have replicas again."""
         return read_leaders(self._registry, topics, self._leaders)
 
     def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Read the in-sync replicas of the partitions of topics, and learn who leads them."""
+        """Read the in-sync replicas of the partitions of topics, and note their leaders."""
         return read_in_sync(self._registry, topics, self._leaders)
 
     def has_replicas(self, partition: TopicPartition) -> bool:
-        """Return whether another broker can come to lead a partition."""
+        """Return whether another broker can become the leader of a partition."""
         return read_has_replicas(self._registry, partition)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the broker called the leader until now is not."""
+        """Note that the supposed leader of a partition is not; `broker_id` is the one it named."""
         self._leaders.note(partition, broker_id)
 
     def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
@@ -66,7 +64,11 @@ class RegisteredLeaders:
 class RegistryCluster(RegisteredLeaders):
     """The cluster as registered in ZooKeeper; `registry` must be started.
 
-    While ZooKeeper is away brokers and leaders are those that were found last, without a wait.
+    While ZooKeeper is away, brokers and leaders are the last known ones, without a wait.
+
+    Raises:
+        RegistryUnreachableError: by methods that read ZooKeeper, if it did not respond in time.
+        BrokerUnreachableError: by `leader` and `address`, if the broker is not registered.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -78,7 +80,7 @@ class RegistryCluster(RegisteredLeaders):
         return bool(self._former_brokers) and self._registry.session.state != "connected"
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Read anew who leads the partitions of topics that have replicas."""
+        """Read the leaders of the partitions of topics that have replicas again."""
         return {} if self._lacks_zookeeper else super().find_leaders(topics)
 
     def brokers(self) -> list[BrokerAddress]:
@@ -97,7 +99,7 @@ class RegistryCluster(RegisteredLeaders):
         return self.partitions_of([topic])
 
     def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Return the partitions of several topics on live brokers, read at once."""
+        """Return the partitions of several topics on live brokers, read in one go."""
         names = list(topics)
         found = [
             TopicPartition(topic, home, index)
@@ -126,18 +128,8 @@ def leader_among(
     leaders: LearnedLeaders,
     registry: Registry,
 ) -> BrokerAddress:
-    """Return the leader of a partition.
-
-    Args:
-        brokers: that are registered.
-        partition: which one.
-        leaders: of the partitions whose leader is known not to be their home broker.
-        registry: says which broker leads a partition with replicas, if that one is not live.
-
-    Raises:
-        BrokerUnreachableError: no broker that is registered leads it.
-        RegistryUnreachableError: ZooKeeper did not respond in time.
-    """
+    """Return the broker, among those registered, that leads a partition; else its home broker."""
+    # if the leader in `leaders` is not registered, they are read again
     found = brokers.get(leaders.of(partition))
     if found is None:
         read_leaders(registry, [partition.topic], leaders)
@@ -152,13 +144,9 @@ def leader_among(
 def with_replicated(
     found: list[TopicPartition], registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
 ) -> list[TopicPartition]:
-    """Return partitions of live homes and those that other brokers lead, by topic, home and index.
+    """Add the partitions that brokers other than the home lead to `found`, those of live homes.
 
-    Args:
-        found: those of live homes.
-        registry: has the leaders of partitions with replicas.
-        topics: all or some of which have replicas.
-        leaders: learns them.
+    Sorted by topic, home and index; `leaders` learns the leaders.
     """
     led = read_leaders(registry, topics, leaders)
     return sorted({*found, *led}) if led else found
@@ -167,7 +155,7 @@ def with_replicated(
 def read_leaders(
     registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
 ) -> dict[TopicPartition, int]:
-    """Return the leaders of the partitions with replicas that have one, which `leaders` learns."""
+    """Return the leaders of the partitions with replicas that have one; `leaders` learns them."""
     from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
 
     led = ReplicatedTopics(registry.session).leaders(topics)
@@ -179,7 +167,7 @@ def read_leaders(
 def read_in_sync(
     registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
 ) -> InSyncReplicas:
-    """Return the in-sync replicas of partitions that have a leader, which `leaders` learns."""
+    """Return the in-sync replicas of partitions with a leader; `leaders` learns the leaders."""
     from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
 
     replicated = ReplicatedTopics(registry.session)

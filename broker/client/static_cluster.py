@@ -1,4 +1,4 @@
-"""The brokers, topics and partitions of a cluster, as listed brokers tell them."""
+"""The brokers, topics and partitions of a cluster, read from listed brokers."""
 
 from __future__ import annotations
 
@@ -46,52 +46,35 @@ def log_absent(error: BrokerError) -> None:
 
 
 class _Answer(NamedTuple):
-    """What a broker says of the cluster.
+    """What a broker knows of the cluster."""
 
-    Attributes:
-        broker_id: its own.
-        is_whole: whether it knows of all brokers, not of itself alone.
-        brokers: their addresses, if it is whole.
-        topics: those asked for.
-        racks: of the brokers that have one, by id.
-    """
-
-    broker_id: int
-    is_whole: bool
-    brokers: tuple[BrokerAddress, ...]
-    topics: tuple[TopicMetadata, ...]
-    racks: Mapping[int, str] = {}  # never changed
+    broker_id: int  # its own
+    is_whole: bool  # it knows all brokers, not only itself
+    brokers: tuple[BrokerAddress, ...]  # all of them, if `is_whole`
+    topics: tuple[TopicMetadata, ...]  # those requested
+    racks: Mapping[int, str] = {}  # of the brokers that have one, by id; never changed
 
 
 class _Listed:
-    """An address where a broker answers: a connection for metadata requests.
-
-    Args:
-        connection: to the address.
-        index: in the list of addresses.
-    """
+    """An address with a connection for metadata requests; `index` is its position in the list."""
 
     def __init__(self, connection: Connection, index: int) -> None:
         self.connection = connection
         self.address = connection.address
         self.index = index
-        self.id: int | None = None  # of the broker that answered last
+        self.id: int | None = None  # of the broker that responded last
         self.is_absent = False
         self.retry_at_s = 0.0
         self._waits = connection.retries_refused
 
     @property
     def can_wait(self) -> bool:
-        """Return whether the owner wants a broker that refuses connections to be waited for."""
+        """Return whether the owner wants to wait for a broker that refuses connections."""
         return self._waits
 
     def ask(self, topics: tuple[str, ...] | None, *, waits: bool) -> _Answer:
-        """Ask the broker for topics; all it knows where `topics` is None.
-
-        Args:
-            topics: their names.
-            waits: wait for a broker that refuses connections, if the owner of the connection wants.
-        """
+        """Request the metadata of topics; of all topics the broker has if `topics` is None."""
+        # `waits`: wait for a broker that refuses connections, if `can_wait`
         connection = self.connection
         connection.retries_refused = waits and self._waits
         if self.is_absent:
@@ -118,20 +101,25 @@ class _Listed:
 
 
 class StaticCluster:
-    """The cluster that listed brokers lead to, without ZooKeeper.
+    """The cluster that a list of brokers leads to, without ZooKeeper.
 
-    A broker with a registry tells of the whole cluster: the first that answers does. Other brokers
-    tell of themselves, so each of the list is asked; one that does not respond is left out, with
-    its partitions, until a later request to it succeeds.
+    A broker with a registry knows the whole cluster: one response of such a broker is enough. Other
+    brokers know only themselves, so each in the list is asked; one that does not respond is left
+    out, with its partitions, until a later request to it succeeds.
 
-    A broker is connected to at its own address, as that in the list can be a load balancer's; or
-    at the one in the list, if it is the broker that answers there and its own leads nowhere.
+    Connections go to a broker's own address, as the listed one can be a load balancer's; or to the
+    listed one, if that broker responds there and its own address does not lead to it.
 
     Args:
         addresses: at least one broker; duplicates are ignored.
         connect: makes the connections for metadata requests, which stay open until `close`.
         on_absent: called for a broker that does not respond, if its partitions are unknown then.
         retry_after_s: how long a broker that did not respond is left out, if others respond.
+
+    Raises:
+        BrokerUnreachableError: by methods that send requests, if no broker responds (the text
+            names each); by `leader` and `address` also if that broker is none of those.
+        ConfigError: by methods that return addresses, if two brokers have the same id.
     """
 
     def __init__(
@@ -150,14 +138,14 @@ class StaticCluster:
         self._on_absent = on_absent
         self._retry_after_s = retry_after_s
         self._connect_timeout_s: float | None = None
-        self._last: _Listed | None = None  # that told of the whole cluster
+        self._last: _Listed | None = None  # whose response was of the whole cluster
         self._learned: dict[BrokerAddress, _Listed] = {}  # brokers that are not in the list
-        self._own_addresses: dict[int, BrokerAddress] = {}  # as the whole cluster has them
+        self._own_addresses: dict[int, BrokerAddress] = {}  # in the response of `_last`
         self._leaders: dict[str, dict[TopicPartition, int]] = {}
         self._has_answer = False
         self._is_stale = False
+        # where another broker than the one with that id has answered, or none
         self._wrong: set[BrokerAddress] = set()
-        """Where another broker, or none, has answered than the one with that id."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -168,8 +156,7 @@ class StaticCluster:
         """Ask all brokers in each call from now on, for callers that wait for one of them.
 
         Args:
-            connect_timeout_s: how long a broker may take to accept a connection; none is waited
-                for as one that starts.
+            connect_timeout_s: how long a broker may take to accept a connection.
         """
         self._retry_after_s = 0.0
         self._connect_timeout_s = connect_timeout_s
@@ -180,26 +167,21 @@ class StaticCluster:
     def _answers(
         self, topics: tuple[str, ...] | None, *, include_absent: bool = False
     ) -> list[_Answer]:
-        """Ask for topics; return the answer of a broker that knows all, else of each that responds.
-
-        Brokers that did not respond in the last `retry_after_s` are asked only if no other broker
-        responds, or if `include_absent`. If none responds, they are asked again with the time that
-        their connections take for brokers that start.
-
-        Raises:
-            BrokerUnreachableError: no broker responds.
-        """
+        """Request topics; return the response of one broker that knows all, else those of each."""
+        # Brokers that did not respond in the last `retry_after_s` are asked only if no other broker
+        # responds, or if `include_absent`. If none responds, they are asked again, with the connect
+        # timeout as the time that brokers may take to start.
         now_s = time.monotonic()
         due = [one for one in self._listed if now_s >= one.retry_at_s]
         postponed = [one for one in self._listed if now_s < one.retry_at_s]
         if self._last is not None:
             due = [self._last, *(one for one in due if one is not self._last)]
         learned = [one for one in self._learned.values() if one is not self._last]
-        may_start = not self._has_answer  # later on the callers wait for brokers themselves
+        may_start = not self._has_answer  # after a first response, callers wait themselves
         is_only = may_start and len(due) + len(postponed) + len(learned) == 1
         answers: list[_Answer] = []
         failures: dict[_Listed, BrokerError] = {}
-        # those that refuse may start: they get their time when no other responds
+        # brokers that refuse connections may be starting: waited for if no other responds
         patient = [one for one in due if one.can_wait and may_start and not is_only]
         rounds = ((due, is_only), (postponed, is_only), (learned, False), (patient, True))
         for some, waits in rounds:
@@ -234,7 +216,6 @@ class StaticCluster:
         return answers
 
     def _postpone(self, failures: Mapping[_Listed, BrokerError], *, tells: bool) -> None:
-        """Leave brokers out for a while that did not respond."""
         for one, failure in failures.items():
             was_absent, one.is_absent = one.is_absent, True
             one.retry_at_s = time.monotonic() + self._retry_after_s
@@ -242,7 +223,6 @@ class StaticCluster:
                 self._on_absent(failure)
 
     def _learn(self, answer: _Answer) -> None:
-        """Keep what a broker says of the whole cluster."""
         self._own_addresses = {one.id: one for one in answer.brokers}
         listed = {(one.address.host, one.address.port) for one in self._listed}
         own = [one for one in answer.brokers if (one.host, one.port) not in listed]
@@ -269,10 +249,6 @@ class StaticCluster:
         """Return the live brokers of the cluster, or the listed ones that respond, by id.
 
         A 0.7 broker does not send its id: it gets the one in the list, or else its index there.
-
-        Raises:
-            BrokerUnreachableError: no broker can be reached; the text names each.
-            ConfigError: two brokers have the same id.
         """
         return self._brokers(include_absent=False)
 
@@ -294,11 +270,7 @@ class StaticCluster:
         return [address._replace(id=broker_id) for broker_id, address in sorted(found.items())]
 
     def topics(self) -> list[str]:
-        """Return the topics; 0.7 brokers do not list theirs.
-
-        Raises:
-            BrokerUnreachableError: no broker can be reached; the text names each.
-        """
+        """Return the topics, by name; 0.7 brokers do not list theirs."""
         return sorted({topic.topic for answer in self._answers(None) for topic in answer.topics})
 
     def partitions(self, topic: str) -> list[TopicPartition]:
@@ -306,12 +278,11 @@ class StaticCluster:
 
         Raises:
             InvalidTopicError: the name is not valid.
-            BrokerUnreachableError: no broker can be reached; the text names each.
         """
         return [one.partition for one in self._partitions(topic) if one.leader != NO_LEADER]
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those that no broker leads now."""
+        """Return the partitions of a topic with replicas, also those without a leader now."""
         return [one.partition for one in self._partitions(topic) if one.is_replicated]
 
     def _partitions(self, topic: str) -> list[PartitionMetadata]:
@@ -331,12 +302,7 @@ class StaticCluster:
         }
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition.
-
-        Raises:
-            BrokerUnreachableError: there is none among the brokers that respond.
-            ConfigError: two brokers have the same id.
-        """
+        """Return the broker that serves a partition."""
         leader = self._leader_id(partition)
         if self._is_stale or leader in (None, NO_LEADER):
             self._answers((partition.topic,))
@@ -356,17 +322,12 @@ class StaticCluster:
         return self._leaders.get(partition.topic, {}).get(partition)
 
     def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition as far as is known."""
+        """Return the id of the last known leader of a partition."""
         leader = self._leader_id(partition)
         return partition.home if leader in (None, NO_LEADER) else leader
 
     def address(self, broker_id: int) -> BrokerAddress:
-        """Return the address of a broker.
-
-        Raises:
-            BrokerUnreachableError: it is not among the brokers that respond.
-            ConfigError: two brokers have the same id.
-        """
+        """Return the address of a broker."""
         if (found := self._find(broker_id)) is not None:
             return found
         raise BrokerUnreachableError(f"there is no broker {broker_id}, {self._which_is_missing()}")
@@ -380,13 +341,13 @@ class StaticCluster:
         return found[0] if found else None
 
     def _usable_addresses(self, broker_id: int) -> list[BrokerAddress]:
-        """Return where a broker can be, the likeliest first; nothing if it is not known."""
+        """Return the addresses a broker may have, the most likely first; none if it is unknown."""
         own = self._own_addresses.get(broker_id)
         if own is None and self._last is not None:
-            return []  # of the whole cluster it is no live member
+            return []  # the whole cluster is known, and it is no live member
         found = [one.address._replace(id=broker_id) for one in self._listed if one.id == broker_id]
         if own is not None and own not in found:
-            # the address in the list can be a balancer's; its own can be of another network
+            # the listed address can be a load balancer's; its own can be of another network
             if found and own not in self._wrong and not self._answers_at(own):
                 self._wrong.add(own)
             found.insert(0, own)
@@ -396,7 +357,7 @@ class StaticCluster:
         return usable or found
 
     def _answers_at(self, own: BrokerAddress) -> bool:
-        """Return whether a broker answers at its own address; it is asked once."""
+        """Return whether a broker answers at its own address; one request per address."""
         learned = self._learned.get(own)
         if learned is None:
             return True
@@ -417,7 +378,7 @@ class StaticCluster:
         return text + f"; there is no answer from {absent}" * bool(absent)
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Ask anew who leads the partitions of topics."""
+        """Request the leaders of the partitions of topics again."""
         return {
             one.partition: one.leader
             for answer in self._answers(tuple(topics))
@@ -427,7 +388,7 @@ class StaticCluster:
         }
 
     def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Ask for the in-sync replicas of the partitions of topics, and learn who leads them."""
+        """Request the in-sync replicas of the partitions of topics, and note their leaders."""
         replicas: dict[TopicPartition, tuple[int, ...]] = {}
         racks: dict[int, str] = {}
         for answer in self._answers(tuple(topics)):
@@ -437,12 +398,12 @@ class StaticCluster:
         return InSyncReplicas(replicas, racks)
 
     def has_replicas(self, partition: TopicPartition) -> bool:
-        """Return whether another broker can come to lead a partition."""
+        """Return whether another broker can become the leader of a partition."""
         found = self._partitions(partition.topic)
         return any(one.partition == partition and len(one.replicas) > 1 for one in found)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the broker called the leader until now is not."""
+        """Note that the supposed leader of a partition is not; `broker_id` is the one it named."""
         leaders = self._leaders.setdefault(partition.topic, {})
         if broker_id == NO_LEADER:
             leaders.pop(partition, None)
@@ -450,13 +411,13 @@ class StaticCluster:
             leaders[partition] = broker_id
 
     def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
-        """Note that another broker than expected, or none, answers at an address."""
+        """Note that not the broker expected at an address answers there."""
         self._wrong.add(address)
         self._is_stale = True
 
 
 def _probed_topic(connection: Connection, topic: str, home: int) -> TopicMetadata:
-    """Find a 0.7 broker's partitions of a topic: fetch from each index until one is wrong."""
+    """Find a 0.7 broker's partitions of a topic: fetch from index 0, 1, ... up to a wrong one."""
     found: list[PartitionMetadata] = []
     for index in range(_MAX_PROBED_PARTITIONS):
         request = FetchRequest(topic, index, 0, 0)

@@ -21,19 +21,17 @@ class _Replicated(NamedTuple):
 
 
 class WatchedCluster(RegisteredLeaders):
-    """The cluster as registered in ZooKeeper, for any number of threads.
+    """The cluster as registered in ZooKeeper, for several threads.
 
     The first call for a topic reads it from ZooKeeper and sets watches; later calls use memory.
 
     Args:
         registry: not started; this object starts and stops it.
-
-    Attributes:
-        on_change: called after each change, in a thread of this object; must not block.
     """
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
+        # called after each change, in the thread of `_watched`; must not block
         self.on_change: Callable[[], None] | None = None
         self._replicated: dict[str, _Replicated] = {}
         self._former_replicated: dict[str, _Replicated] = {}  # while ZooKeeper is away
@@ -42,11 +40,7 @@ class WatchedCluster(RegisteredLeaders):
         )
 
     def start(self, timeout_s: float) -> None:
-        """Connect to ZooKeeper, read the brokers, and start the thread that follows changes.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time.
-        """
+        """Connect to ZooKeeper, read the brokers, and start the thread that follows changes."""
         self._registry.start(timeout_s)
         try:
             self._watched.read_brokers()
@@ -74,20 +68,11 @@ class WatchedCluster(RegisteredLeaders):
         ]
 
     def topics(self) -> list[str]:
-        """Return the topics, by name; read from ZooKeeper each time.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond in time.
-        """
+        """Return the topics, by name; read from ZooKeeper each time."""
         return sorted(self._registry.topics())
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic on live brokers, by home and index.
-
-        Raises:
-            InvalidTopicError: the name is not valid.
-            RegistryUnreachableError: ZooKeeper did not respond to the first read of the topic.
-        """
+        """Return the partitions of a topic on live brokers, by home and index."""
         validate_topic_name(topic)
         counts, live = self._watched.counts(topic), self._watched.brokers()
         found = [
@@ -100,15 +85,11 @@ class WatchedCluster(RegisteredLeaders):
         return sorted({*found, *led}) if led else found
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those that no broker leads now.
-
-        Raises:
-            RegistryUnreachableError: ZooKeeper did not respond to the first read of the topic.
-        """
+        """Return the partitions of a topic with replicas, also those without a leader now."""
         return self._find_replicated(topic).assigned
 
     def _find_replicated(self, topic: str) -> _Replicated:
-        """Return the partitions with replicas; they are read after each change of the brokers."""
+        """Return the partitions with replicas, read after each change of the brokers."""
         found = self._replicated.get(topic)
         if found is None:
             try:
@@ -122,20 +103,12 @@ class WatchedCluster(RegisteredLeaders):
         return found
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition.
-
-        Raises:
-            BrokerUnreachableError: the broker is not registered now.
-        """
+        """Return the broker that serves a partition."""
         brokers = {one.id: one for one in self.brokers()}
         return leader_among(brokers, partition, self._leaders, self._registry)
 
     def address(self, broker_id: int) -> BrokerAddress:
-        """Return the address of a broker.
-
-        Raises:
-            BrokerUnreachableError: the broker is not registered now.
-        """
+        """Return the address of a broker."""
         found = self._watched.brokers().get(broker_id)
         if found is None:
             raise BrokerUnreachableError(f"broker {broker_id} is not in the registry")
