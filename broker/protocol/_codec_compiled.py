@@ -1,6 +1,6 @@
 """The codec engine in C, with the functions that `_codec_python` documents.
 
-`_codec` calls back to decompress a wrapper, and decodes its content too.
+`_codec` calls `_open` to decompress a wrapper, and decodes its content too.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ def encode_delimited(
     batch_count: int,
     batch_bytes: int | None = None,
 ) -> EncodedText:
-    """Encode each line of delimited text as a message; see `_codec_python`."""
+    """Encode each line of delimited text as a message."""
     most_bytes = sys.maxsize if batch_bytes is None else batch_bytes
     return _codec.encode_delimited(buffer, delimiter, max_payload_bytes, batch_count, most_bytes)
 
 
 def decode(buffer: Buffer, base_offset: int) -> Decoded:
-    """Return the messages of a message set; see `_codec_python`."""
+    """Return the messages of a message set."""
     return _codec.decode(buffer, base_offset, _open)
 
 
 def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:
-    """Write the payloads of a message set as delimited text; see `_codec_python`."""
+    """Write the payloads of a message set as delimited text."""
     return _codec.decode_delimited(buffer, delimiter, limit, _open)
 
 
@@ -67,26 +67,26 @@ def decode_columns(
     crc_check: CrcCheck = CrcCheck.STOP,
     max_value_bytes: int = MAX_VALUE_BYTES,
 ) -> Columns:
-    """Return the messages of a message set as columns for Arrow; see `_codec_python`."""
+    """Return the messages of a message set as columns for Arrow."""
     return _codec.decode_columns(buffer, base_offset, crc_check, max_value_bytes, _open)
 
 
 def count_delimiters(text: Buffer, delimiter: bytes) -> int:
-    """Count the occurrences of a delimiter in a text; see `_codec_python`."""
+    """Count the occurrences of a delimiter in a text."""
     if len(delimiter) == 1:
         return _codec.count_byte(text, delimiter[0])
     return bytes(text).count(delimiter)
 
 
 def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
-    """Return the payloads inside a wrapper; see `_codec_python`."""
+    """Return the payloads inside a wrapper."""
     return unfold_with(_codec.payloads, codec, payload)
 
 
 def count_unfolded(
     codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> tuple[int, int]:
-    """Return how many messages `unfold` would return, and their size; see `_codec_python`."""
+    """Return how many messages `unfold` would return, and their size."""
     return count_with(scan, codec, payload, max_bytes)
 
 

@@ -1,7 +1,11 @@
 """The codec engine in plain Python, which runs where the compiled one is not built.
 
-Documents each function for both engines. It shares only the result types and the unfolding of
+Documents each function for both engines. Shares only the result types and the unfolding of
 wrappers with the other one, so that tests can compare the two.
+
+If not said otherwise, a `buffer` is a message set that starts on an entry; a partial entry at its
+end is not decoded. `base_offset` is the log offset of its first byte: `OverflowError` if the offset
+after the buffer exceeds 64 bits.
 """
 
 from __future__ import annotations
@@ -76,8 +80,8 @@ class _Rows:
         self._nexts: list[int] = []
         self._crcs: list[int] = []
         self._values: list[bytes] = []
+        # row, index in the wrapper, attributes and validity of each message that is not plain
         self._others: list[tuple[int, int, int, bool]] = []
-        """Row, index in the wrapper, attributes and validity of each message that is not plain."""
 
     def add_plain(self, data: bytes, position: int) -> int:
         """Add good entries without attributes up to the first other one; return its position."""
@@ -142,7 +146,6 @@ class _Rows:
         )
 
     def _marks(self) -> bytes:
-        """Return the bitmap of the good rows."""
         count = len(self._starts)
         bits = (1 << count) - 1
         for row, _, _, is_good in self._others:
@@ -156,15 +159,13 @@ _COPY_MAX_BYTES = 4 << 20
 
 _MAGIC1 = struct.Struct(">iBBI")
 _KIND = struct.Struct(">iHI")
-_PLAIN = 0x0100
-"""Magic 1 and attributes 0 as one uint16, as nearly all entries have them."""
+_PLAIN = 0x0100  # magic 1 and attributes 0 as one uint16, as in nearly all entries
 
 
 def encode(payloads: Iterable[Buffer]) -> bytes:
     """Return the message set, magic 1 and uncompressed, of these payloads.
 
-    Raises:
-        MessageSizeTooLargeError: a payload exceeds `MAX_PAYLOAD_BYTES`.
+    `MessageSizeTooLargeError` if a payload exceeds `MAX_PAYLOAD_BYTES`.
     """
     payloads = list(payloads)
     largest = max(map(len, payloads), default=0)
@@ -195,14 +196,10 @@ def encode_delimited(
     Args:
         buffer: text; an incomplete last line is left for the next call.
         delimiter: at least one byte; it is not part of a message.
-        max_payload_bytes: the largest payload allowed.
+        max_payload_bytes: the largest payload allowed; `OversizePieceError` for a larger line.
         batch_count: the most messages of one batch, at least 1.
         batch_bytes: the most bytes of the set in one batch, at least 0; a larger message is a
             batch of its own.
-
-    Raises:
-        OversizePieceError: a line is too large.
-        ValueError: the delimiter is empty, or a limit is out of range.
     """
     if not delimiter or batch_count < 1 or min(max_payload_bytes, batch_bytes or 0) < 0:
         raise ValueError("a delimiter or a limit is out of range")
@@ -241,11 +238,7 @@ def _cut(ends: list[int], batch_count: int, batch_bytes: int | None) -> tuple[li
 
 
 def scan(buffer: Buffer) -> Scan:
-    """Validate sizes, magic bytes, codecs and CRCs of the outer entries of a message set.
-
-    Args:
-        buffer: starts on an entry; may end inside one. Never raises for any bytes.
-    """
+    """Validate sizes, magic bytes, codecs and CRCs of the outer entries of any bytes."""
     view = memoryview(buffer)
     data = _to_slice(buffer)
     size = len(view)
@@ -282,10 +275,8 @@ def scan(buffer: Buffer) -> Scan:
 
 
 def _to_slice(buffer: Buffer) -> bytes | memoryview:
-    """Return a buffer in the form whose slices cost least, judging by the size of its first entry.
-
-    Short slices of `bytes` cost less than views, so another buffer is copied up to a limit.
-    """
+    """Return a buffer in the form whose slices cost least, by the size of its first entry."""
+    # short slices of `bytes` cost less than views, so another buffer is copied up to a limit
     view = memoryview(buffer)
     is_short = len(view) < LENGTH_BYTES or INT32.unpack_from(view)[0] <= _SHORT_BYTES
     if not is_short or len(view) > _COPY_MAX_BYTES:
@@ -294,14 +285,9 @@ def _to_slice(buffer: Buffer) -> bytes | memoryview:
 
 
 def boundaries(buffer: Buffer) -> list[int]:
-    """Return the starts of the entries of a message set, by their lengths alone.
+    """Return the starts of all whole entries, by length alone, and the end of the last one.
 
-    Args:
-        buffer: starts on an entry; may end inside one.
-
-    Returns:
-        The starts of all whole entries and the end of the last one: at least `[0]`. The walk ends
-        early at a length that is too small for a header.
+    At least `[0]`. The walk ends early at a length that is too small for a header.
     """
     unpack = INT32.unpack_from
     position = 0
@@ -319,19 +305,10 @@ def boundaries(buffer: Buffer) -> list[int]:
 
 
 def decode(buffer: Buffer, base_offset: int) -> Decoded:
-    """Return the messages of a message set, compressed ones unfolded.
+    """Return the messages of a message set up to the first fault, wrappers unfolded.
 
-    Args:
-        buffer: starts on an entry; a partial entry at its end is ignored.
-        base_offset: the log offset of its first byte.
-
-    Returns:
-        Messages up to the first fault. Inside a wrapper all messages have the wrapper's start as
-        their offset, and all but the last have it as their next offset too, as in Kafka 0.7's
-        `ByteBufferMessageSet`.
-
-    Raises:
-        OverflowError: the offset after the buffer exceeds 64 bits.
+    Inside a wrapper all messages have the wrapper's start as their offset, and all but the last
+    have it as their next offset too, as in Kafka 0.7's `ByteBufferMessageSet`.
     """
     view = memoryview(buffer)
     data = buffer if isinstance(buffer, bytes) else bytes(buffer)
@@ -371,13 +348,7 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
 
 
 def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:
-    """Write the payloads of a message set as delimited text.
-
-    Args:
-        buffer: starts on an entry; a partial entry at its end is ignored.
-        delimiter: written after each payload; may be empty.
-        limit: the most payloads to write, or -1 for all.
-    """
+    """Write at most `limit` (-1: all) payloads, each followed by the delimiter, or by none."""
     view = memoryview(buffer)
     data = _to_slice(buffer)
     size = len(view)
@@ -428,7 +399,6 @@ def _unfold_entry(view: memoryview, position: int, open_: Opener) -> tuple[Fault
 
 
 def _payloads(buffer: Buffer, open_: Opener) -> tuple[list[bytes], int, Fault]:
-    """Return the payloads of a message set, the end of its good part, and the fault there."""
     data = bytes(buffer)
     view = memoryview(data)
     size = len(data)
@@ -456,37 +426,21 @@ def _payloads(buffer: Buffer, open_: Opener) -> tuple[list[bytes], int, Fault]:
 
 
 def count_delimiters(text: Buffer, delimiter: bytes) -> int:
-    """Count the occurrences of a delimiter in a text, those that overlap counted once."""
+    """Count the occurrences of a delimiter in a text, without overlaps."""
     return bytes(text).count(delimiter)
 
 
 def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
-    """Return the payloads inside a wrapper, those of wrappers nested in it included.
-
-    Args:
-        codec: how the wrapper is compressed, not `NONE`.
-        payload: the wrapper's payload.
-
-    Raises:
-        InvalidMessageError: it cannot be read, or exceeds a bound (`message.unfold_with`).
-    """
+    """Return the payloads inside a wrapper, those of nested wrappers included."""
+    # `InvalidMessageError`: see `message.unfold_with`
     return unfold_with(_payloads, codec, payload)
 
 
 def count_unfolded(
     codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> tuple[int, int]:
-    """Return how many messages `unfold` would return, and their size decompressed.
-
-    Args:
-        codec: how the wrapper is compressed, not `NONE`.
-        payload: the wrapper's payload.
-        max_bytes: the most to decompress.
-
-    Raises:
-        InvalidMessageError: as `unfold`.
-        UnfoldsTooFarError: there are more than `max_bytes` in it.
-    """
+    """Return how many messages `unfold` would return, and their size decompressed."""
+    # raises as `message.count_with`
     return count_with(scan, codec, payload, max_bytes)
 
 
@@ -504,19 +458,13 @@ def decode_columns(
     crc_check: CrcCheck = CrcCheck.STOP,
     max_value_bytes: int = MAX_VALUE_BYTES,
 ) -> Columns:
-    """Return the messages of a message set as columns for Arrow, compressed ones unfolded.
+    """Return the messages of a message set as columns for Arrow, wrappers unfolded.
 
     Args:
-        buffer: starts on an entry; a partial entry at its end is ignored.
-        base_offset: the log offset of its first byte.
-        crc_check: how to treat entries whose CRC is wrong or that cannot be opened. An impossible
+        crc_check: how to treat entries with a wrong CRC or an unreadable content. An impossible
             length or an unknown magic byte ends the walk in any case.
         max_value_bytes: the most bytes of payload, at least 0; the walk ends before the entry that
             would exceed it, but takes at least one.
-
-    Raises:
-        OverflowError: the offset after the buffer exceeds 64 bits.
-        ValueError: `max_value_bytes` is negative.
     """
     if max_value_bytes < 0:
         raise ValueError("max_value_bytes is at least 0")

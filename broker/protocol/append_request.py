@@ -1,10 +1,10 @@
 """Every request that appends message sets, in one form.
 
-Produce and multiproduce of 0.7 and our publish differ in layout, in acknowledgement and in what a
-bad one costs; the broker appends the sets of all three in the same way. `append_request` converts
-a decoded request. `decode_single_appends` reads requests of one set, which most are, straight
-from their frames: those of one client for one partition differ in correlation id and set only, so
-everything else is decoded once and recognised by its bytes.
+Produce and multiproduce of 0.7 and our publish differ in layout, in acknowledgement and in the
+effect of a bad request; the broker appends the sets of all three in the same way. `append_request`
+converts a decoded request. `decode_single_appends` reads requests of one set, which most are,
+straight from their frames: those of one client for one partition differ in correlation id and set
+only, so all other bytes are decoded once and recognised after that.
 """
 
 from __future__ import annotations
@@ -31,46 +31,37 @@ _PUBLISH_START = PUBLISH_TYPE + INT16.pack(PublishRequest.VERSION)
 _START_AND_ID_BYTES = 8
 _ACKS_TIMEOUT_COUNT_BYTES = 10
 _HOME_AND_INDEX_BYTES = 8
+# longer heads are not decoded here: a cache full of them would take too much memory
 _MAX_HEAD_BYTES = 4096
-"""Longer heads are not decoded here: a cache full of them would take too much memory."""
 _ASKED_BROKER = -1
 
 
+# acks, timeout in milliseconds and partition, which requests of one client share
 _Head = tuple[Acks, int, TopicPartition]
-"""Acks, timeout in milliseconds and partition: what requests of one client share."""
 
 
 class PartitionSets(NamedTuple):
-    """Message sets for one partition, in order; its home may be -1, the broker asked."""
+    """Message sets for one partition, in order; home -1 is the broker asked."""
 
     partition: TopicPartition
     sets: list[Buffer]
 
 
 class AppendRequest(NamedTuple):
-    """Message sets to append, in order.
+    """Message sets to append, in order: of one request, or of several of one set each."""
 
-    It stands for one request, or for several of one set each that arrived together.
-    `correlation_ids` has one for a request, which is answered with the results of all sets, or
-    one for each set. It is None for 0.7's requests: they are never answered, and an error closes
-    the connection. `timeout_ms` limits the wait for `Acks.COMMITTED`.
-    """
-
+    # One for a request, whose response has the results of all sets, or one for each set. None for
+    # 0.7's requests: they have no response, and an error closes the connection.
     correlation_ids: Sequence[int] | None
     acks: Acks
-    timeout_ms: int
+    timeout_ms: int  # limits the wait for `Acks.COMMITTED`
     parts: list[PartitionSets]
 
 
 def append_request(
     request: ProduceRequest | MultiProduceRequest | PublishRequest, correlation_id: int
 ) -> AppendRequest:
-    """Return the general form of a decoded request.
-
-    Args:
-        request: as it was decoded.
-        correlation_id: of a publish; 0.7's requests have none.
-    """
+    """Return the general form of a decoded request; 0.7's have no correlation id."""
     if isinstance(request, PublishRequest):
         parts = [PartitionSets(one.partition, [one.message_set]) for one in request.sets]
         return AppendRequest((correlation_id,), request.acks, request.timeout_ms, parts)
@@ -85,12 +76,8 @@ def append_request(
 def decode_single_appends(frames: Sequence[memoryview]) -> AppendRequest | None:
     """Decode requests of one message set each that have the same acks and timeout.
 
-    Args:
-        frames: of one type, `PRODUCE_TYPE` or `PUBLISH_TYPE`, without size fields.
-
-    Returns:
-        One request for all; None if any of them is something else, or malformed: the general
-        decoder must read each.
+    All frames, without size fields, are of one type, `PRODUCE_TYPE` or `PUBLISH_TYPE`. None if one
+    is something else, or malformed: the general decoder must read each.
     """
     is_publish = frames[0][: INT16.size] == PUBLISH_TYPE
     layout = _layout(is_publish, 0)
@@ -129,11 +116,9 @@ def decode_single_appends(frames: Sequence[memoryview]) -> AppendRequest | None:
 
 @lru_cache(maxsize=1024)
 def _layout(is_publish: bool, head_bytes: int) -> struct.Struct:
-    """Return how a request starts: head and size of the set.
-
-    The head of a produce request begins with its type; a publish has type, version and
-    correlation id before the head.
-    """
+    """Return how a request starts: head and size of the set."""
+    # the head of a produce request begins with its type; that of a publish follows type, version
+    # and correlation id
     start = "4si" if is_publish else ""
     return struct.Struct(f">{start}{head_bytes}si")
 
@@ -154,7 +139,6 @@ def _head_bytes(frame: memoryview, is_publish: bool) -> int:
 
 @lru_cache(maxsize=1024)
 def _decode_produce_head(head: bytes) -> _Head | None:
-    """Return acks, timeout and partition; None if the head is malformed."""
     reader = Reader(head)
     try:
         if reader.int16() != RequestType.PRODUCE:

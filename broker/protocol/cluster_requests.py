@@ -18,12 +18,11 @@ from broker.protocol.requests import RequestType
 from broker.replica_records import ReplicaRecord
 from broker.topic import TopicPartition, validate_topic_name
 
-THROTTLE_STAYS = -1
-"""The throttle of a `ReassignRequest` that does not change it."""
+THROTTLE_STAYS = -1  # the throttle of a `ReassignRequest` that does not change it
 
 
 class PartitionOutcome(NamedTuple):
-    """What became of a request for one partition; `error` is 0 if it was carried out."""
+    """The result of a request for one partition; `error` is 0 if it was carried out."""
 
     partition: TopicPartition
     error: int
@@ -46,14 +45,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CreateReplicatedTopicRequest(ControllerRequest):
-    """Ask the controller to create a topic, spread over the brokers.
-
-    Attributes:
-        topic: its name.
-        partition_count: of all brokers together, 1 or more.
-        replication_factor: copies of each partition, 1 or more.
-        settings: those that differ from the brokers'.
-    """
+    """Create a topic, spread over the brokers."""
 
     TYPE = RequestType.CREATE_TOPIC
     VERSION = 1
@@ -66,19 +58,14 @@ class CreateReplicatedTopicRequest(ControllerRequest):
     RESPONSE = PARTITIONS
 
     topic: str
-    partition_count: int
-    replication_factor: int
-    settings: tuple[Setting, ...]
+    partition_count: int  # of all brokers together, 1 or more
+    replication_factor: int  # copies of each partition, 1 or more
+    settings: tuple[Setting, ...]  # those that differ from the brokers'
 
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionsRequest(ControllerRequest):
-    """Ask the controller to add partitions to a topic with replicas.
-
-    Attributes:
-        topic: its name.
-        partition_count: how many to add, 1 or more.
-    """
+    """Add `partition_count` partitions, 1 or more, to a topic with replicas."""
 
     TYPE = RequestType.ADD_PARTITIONS
     BODY = Fields(topic=layouts.TOPIC, partition_count=layouts.INT32)
@@ -90,12 +77,7 @@ class AddPartitionsRequest(ControllerRequest):
 
 @dataclass(frozen=True, slots=True)
 class ReplicateTopicRequest(ControllerRequest):
-    """Ask the controller to give replicas to a topic that has none.
-
-    Attributes:
-        topic: its name.
-        replication_factor: copies of each partition, 1 or more.
-    """
+    """Give a topic without replicas `replication_factor` copies of each partition, 1 or more."""
 
     TYPE = RequestType.REPLICATE_TOPIC
     BODY = Fields(topic=layouts.TOPIC, replication_factor=layouts.INT32)
@@ -107,7 +89,7 @@ class ReplicateTopicRequest(ControllerRequest):
 
 @dataclass(frozen=True, slots=True)
 class DeleteReplicatedTopicRequest(ControllerRequest):
-    """Ask the controller to delete a topic with replicas, on all brokers."""
+    """Delete a topic with replicas, on all brokers."""
 
     TYPE = RequestType.DELETE_TOPIC
     VERSION = 1
@@ -118,17 +100,15 @@ class DeleteReplicatedTopicRequest(ControllerRequest):
 
 
 class ElectionKind(IntEnum):
-    """Which replica is to lead."""
+    """Which replica becomes the leader."""
 
-    PREFERRED = 0
-    """The first of the replicas, if it is in sync."""
-    UNCLEAN = 1
-    """Any live one, of a partition without a leader; committed messages may be lost."""
+    PREFERRED = 0  # the first of the replicas, if it is in sync
+    UNCLEAN = 1  # any live one, if there is no leader; committed messages may be lost
 
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersRequest(ControllerRequest):
-    """Ask the controller to elect leaders of partitions."""
+    """Elect leaders of partitions."""
 
     TYPE = RequestType.ELECT_LEADERS
     BODY = Fields(
@@ -142,10 +122,7 @@ class ElectLeadersRequest(ControllerRequest):
 
 
 class ReplicaTarget(NamedTuple):
-    """The replicas a partition is to have, the preferred leader first.
-
-    Without any, a change of its replicas that is under way is cancelled.
-    """
+    """The replicas a partition is to have, the preferred leader first; none: cancel a change."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -153,13 +130,7 @@ class ReplicaTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReassignRequest(ControllerRequest):
-    """Ask the controller to move partitions to other replicas, or to cancel that.
-
-    Attributes:
-        targets: one for each partition.
-        throttle_bytes_per_s: how much each broker may copy to replicas that are being added, by
-            all changes that are under way; 0 for no limit, `THROTTLE_STAYS` to leave it as it is.
-    """
+    """Move partitions to other replicas, or cancel that."""
 
     TYPE = RequestType.REASSIGN
     BODY = Fields(
@@ -172,7 +143,9 @@ class ReassignRequest(ControllerRequest):
     )
     RESPONSE = OUTCOMES
 
-    targets: tuple[ReplicaTarget, ...]
+    targets: tuple[ReplicaTarget, ...]  # one for each partition
+    # the most that each broker may copy to added replicas, for all changes under way; 0 for no
+    # limit
     throttle_bytes_per_s: int = THROTTLE_STAYS
 
 
@@ -208,7 +181,7 @@ REASSIGNMENTS = layouts.record(
 
 @dataclass(frozen=True, slots=True)
 class ListReassignmentsRequest(ControllerRequest):
-    """Ask the controller which changes of replicas are under way."""
+    """List the changes of replicas that are under way."""
 
     TYPE = RequestType.LIST_REASSIGNMENTS
     RESPONSE = REASSIGNMENTS
@@ -216,7 +189,7 @@ class ListReassignmentsRequest(ControllerRequest):
 
 @dataclass(frozen=True, slots=True)
 class ListUnknownReplicasRequest(ControlRequest):
-    """Ask a broker for the replicas that it has logs of, and that the registry does not know."""
+    """List the replicas that a broker has logs of and the registry does not know."""
 
     TYPE = RequestType.LIST_UNKNOWN_REPLICAS
     RESPONSE = UNKNOWN_REPLICAS
@@ -229,11 +202,7 @@ def _with_valid_topic(record: ReplicaRecord) -> ReplicaRecord:
 
 @dataclass(frozen=True, slots=True)
 class RestorePartitionsRequest(ControllerRequest):
-    """Ask the controller to put partitions that the registry has lost into it again.
-
-    Attributes:
-        records: of partitions of one topic; what their states are to be.
-    """
+    """Add partitions of one topic, which the registry has lost, to it in the recorded states."""
 
     TYPE = RequestType.RESTORE_PARTITIONS
     BODY = Fields(

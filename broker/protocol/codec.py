@@ -2,7 +2,7 @@
 
 Each works on a whole buffer and returns plain values. Two engines implement them: `_codec_python`,
 which documents each function and runs everywhere, and the one in C (`native/`), which runs where it
-is built. `PYLOGCTL_CODEC` forces one of them. No hot path walks messages one by one outside of it.
+is built. `PYLOGCTL_CODEC` forces one of them. No hot path loops over messages elsewhere.
 """
 
 from __future__ import annotations
@@ -25,16 +25,12 @@ from broker.protocol.message import (
 
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
+# the compiled engine must have the same number: an older build may be in this folder
 _INTERFACE = 2
-"""What the compiled engine must name as its interface: an older build may be in this folder."""
 
 
 def _is_compiled() -> bool:
-    """Return whether the compiled engine runs.
-
-    Raises:
-        ConfigError: the variable asks for an engine that is missing.
-    """
+    """Return whether the compiled engine runs; `ConfigError` if it is forced and missing."""
     wanted = os.environ.get(VARIABLE, "")
     if wanted not in ("", "python", "compiled"):
         raise ConfigError(f"{VARIABLE} is {wanted!r}; set it to python or compiled, or unset it")

@@ -1,9 +1,9 @@
 """Compression codecs of wrapper messages, in 0.7's containers.
 
-0.7 keeps the codec in the low two bits of a message's attributes: 0 none, 1 gzip, 2 snappy, 3
-invalid. Our extension codecs set those bits to 3, so that a 0.7 client refuses a wrapper it could
-not open, and use the bits above as their number. gzip is in the standard library, all others are
-in cramjam.
+0.7 has the codec in the low two bits of a message's attributes: 0 none, 1 gzip, 2 snappy, 3
+invalid. Our extension codecs set those bits to 3, so that a 0.7 client refuses a wrapper it cannot
+open, and have their number in the bits above. gzip is in the standard library, all others are in
+cramjam.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from broker.errors import InvalidMessageError
 from broker.protocol.primitives import INT32, Buffer
 
+# the most one wrapper may decompress to; 0.7 has no limit, but kilobytes can become gigabytes
 MAX_DECOMPRESSED_BYTES = 64 << 20
-"""The most one wrapper may decompress to. 0.7 has no limit; kilobytes can become gigabytes."""
 _GZIP_CHUNK_BYTES = 4096
 _SNAPPY_BLOCK_BYTES = 32768
 _SNAPPY_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
@@ -40,10 +40,8 @@ class Codec(IntEnum):
 
 
 def codec_of(attributes: int) -> Codec | None:
-    """Return the codec that a message's attributes name, None if there is no such codec.
-
-    Source: Kafka 0.7 `Message.compressionCodec`: the high bits mean nothing for codecs 0 to 2.
-    """
+    """Return the codec that a message's attributes name, None if there is no such codec."""
+    # source: Kafka 0.7 `Message.compressionCodec`; the high bits mean nothing for codecs 0 to 2
     low = attributes & 3
     if low < 3:
         return Codec(low)
@@ -59,10 +57,9 @@ def compress(codec: Codec, data: Buffer) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
-    """Return the content of a whole container.
+    """Return the content of a whole container; raise `InvalidMessageError` if it is damaged.
 
     Raises:
-        InvalidMessageError: the container is damaged.
         UnfoldsTooFarError: it decompresses to more than `max_bytes`.
     """
     try:
@@ -92,11 +89,9 @@ def _gzip_compress(data: Buffer) -> bytes:
 
 
 def _gzip_decompress(data: Buffer, max_bytes: int) -> bytes:
-    """Read one or more gzip members, as the JDK's stream does.
-
-    zlib copies the input behind a member's end, so input is given in small chunks: a container of
-    many tiny members would otherwise take quadratic time.
-    """
+    """Read one or more gzip members, as the JDK's stream does."""
+    # zlib copies the input behind a member's end, so input is given in small parts: a container of
+    # many tiny members would otherwise take quadratic time
     view = memoryview(data)
     parts: list[bytes] = []
     position = 0

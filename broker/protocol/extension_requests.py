@@ -1,8 +1,8 @@
-"""Our own requests by type and version, and how they become frames (field tables: REQUESTS.md).
+"""Our own requests by type and version, and their frames (field tables: REQUESTS.md).
 
-Most publishes are of one set. `SinglePublish` and `SinglePublishResponse` encode these faster: the
-requests of a client for one partition differ in correlation id and set only, the responses in
-correlation id and offset; everything else is encoded once.
+Most publishes are of one set. `SinglePublish` and `SinglePublishResponse` encode these faster: a
+client's requests for one partition differ in correlation id and set only, the responses in
+correlation id and offset; all other bytes are encoded once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from broker.topic import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class HelloRequest(ControlRequest):
-    """Ask a broker who it is and what it understands."""
+    """Request a broker's identity and the requests it understands."""
 
     TYPE = RequestType.HELLO
     RESPONSE = HELLO
@@ -63,7 +63,7 @@ class HelloRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
-    """Ask for the topics that a broker leads: those named, or all where `topics` is None."""
+    """Request the topics that a broker leads: those named, or all if `topics` is None."""
 
     TYPE: ClassVar[RequestType] = RequestType.METADATA
     VERSION: ClassVar[int] = 0
@@ -88,14 +88,14 @@ class MetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadataRequest(MetadataRequest):
-    """Ask for the topics of the whole cluster, and its brokers."""
+    """Request the topics and brokers of the whole cluster."""
 
     VERSION: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest(ControlRequest):
-    """Ask for a broker's state and counters."""
+    """Request a broker's state and counters."""
 
     TYPE = RequestType.STATUS
     RESPONSE = DATA
@@ -103,7 +103,7 @@ class StatusRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRequest(ControlRequest):
-    """Ask a broker to shut down; `force` skips the wait for clients to move on."""
+    """Request a broker's shutdown; `force` skips the wait for clients to move on."""
 
     TYPE = RequestType.SHUTDOWN
     BODY = Fields(force=layouts.BOOL)
@@ -131,7 +131,7 @@ def _without_nul(directory: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MoveLogRequest(ControlRequest):
-    """Have a log moved to a data directory of the broker asked; empty: ask how far the move is."""
+    """Move a log to a data directory of the broker asked; if empty, return the progress."""
 
     TYPE = RequestType.MOVE_LOG
     BODY = Fields(
@@ -157,12 +157,9 @@ class ReadChangesRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class DigestLogRequest(ControlRequest):
-    """Ask for the digest of a range of the log that the broker asked has of a partition.
+    """Request the digest of a range of a log: of `length` bytes (0 or more) from `offset`.
 
-    Attributes:
-        partition: of which it leads or follows; or one without replicas.
-        offset: the first byte.
-        length: how many bytes, from 0.
+    The broker asked leads or follows the partition, or it is one without replicas.
     """
 
     TYPE = RequestType.DIGEST_LOG
@@ -199,7 +196,7 @@ class Acks(IntEnum):
 
 
 class PartitionSet(NamedTuple):
-    """A message set for one partition; its home may be -1, the broker asked, its index -1, any."""
+    """A message set for one partition; home -1 is the broker asked, index -1 any partition."""
 
     partition: TopicPartition
     message_set: Buffer
@@ -207,7 +204,7 @@ class PartitionSet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PublishRequest:
-    """Append message sets and say when they are safe.
+    """Append message sets and acknowledge them as `acks` says.
 
     An empty set with `Acks.COMMITTED` waits for all that was written to the partition before it.
     """
@@ -251,7 +248,7 @@ class PublishRequest:
 
 
 class PartitionPosition(NamedTuple):
-    """Where to read a partition from, and at most how much."""
+    """The offset to read a partition from, and the most bytes to return."""
 
     partition: TopicPartition
     offset: int
@@ -292,13 +289,13 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class AnyReplicaReadRequest(ReadRequest):
-    """A read that an in-sync follower may answer, too."""
+    """A read that an in-sync follower may serve, too."""
 
     VERSION: ClassVar[int] = 3
 
 
 def position_count(body: Buffer) -> int:
-    """Return how many positions the body of a read names, without decoding them; 0 if cut off."""
+    """Return how many positions the body of a read has, without decoding them; 0 if cut off."""
     if len(body) < _WAIT_AND_BYTES.size + INT32.size:
         return 0
     count: int = INT32.unpack_from(body, _WAIT_AND_BYTES.size)[0]
@@ -326,24 +323,19 @@ class FilteredReadRequest:
 
 
 class OffsetKind(IntEnum):
-    """Which offset of a partition is asked for."""
+    """The kind of a requested offset."""
 
     EARLIEST = 0
     LATEST = 1
-    BEFORE_TIME = 2
-    """The start of the last segment not written after the given time, in milliseconds."""
-    BOUNDARY_BEFORE = 3
-    """The message boundary at or before the given offset."""
-    BOUNDARY_AFTER = 4
-    """The message boundary at or after the given offset."""
-    LOG_END = 5
-    """The end of what is written, flushed or not."""
-    TERM_END = 6
-    """The end of what was written in the given term; -1 if the log has nothing of it."""
+    BEFORE_TIME = 2  # start of the last segment not written after the given time (ms)
+    BOUNDARY_BEFORE = 3  # message boundary at or before the given offset
+    BOUNDARY_AFTER = 4  # message boundary at or after the given offset
+    LOG_END = 5  # end of all written messages, flushed or not
+    TERM_END = 6  # end of the messages written in the given term; -1 if the log has none
 
 
 class OffsetQuery(NamedTuple):
-    """One offset asked for; `argument` is a time, an offset or a term, or 0."""
+    """A query for one offset; `argument` is a time, an offset or a term, or 0."""
 
     partition: TopicPartition
     kind: OffsetKind
@@ -372,13 +364,7 @@ class ListOffsetsRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class ListSegmentsRequest(ControlRequest):
-    """0.7's offsets request for a partition of any home.
-
-    Attributes:
-        partition: which one.
-        time_ms: milliseconds since 1970, `LATEST_TIME` or `EARLIEST_TIME`.
-        max_offsets: how many offsets to return at most.
-    """
+    """0.7's offsets request for a partition of any home."""
 
     TYPE = RequestType.LIST_OFFSETS
     VERSION = 1
@@ -388,7 +374,7 @@ class ListSegmentsRequest(ControlRequest):
     RESPONSE = SEGMENT_STARTS
 
     partition: TopicPartition
-    time_ms: int
+    time_ms: int  # since 1970, `LATEST_TIME` or `EARLIEST_TIME`
     max_offsets: int
 
 
@@ -423,10 +409,10 @@ ExtensionRequest = (
     | ListUnknownReplicasRequest
     | RestorePartitionsRequest
 )
+# by type and version
 EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (kind.TYPE, kind.VERSION): kind for kind in get_args(ExtensionRequest)
 }
-"""By type and version."""
 
 
 def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> list[Buffer]:
@@ -438,14 +424,7 @@ def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> 
 
 
 class SinglePublish:
-    """Encodes a client's publishes of one set for one partition.
-
-    Args:
-        client_id: who sends them.
-        acks: when they are acknowledged.
-        timeout_ms: how long the broker may take to commit them.
-        partition: where the sets go.
-    """
+    """Encodes a client's publishes of one set for one partition."""
 
     __slots__ = ("_layout", "_middle")
 
@@ -478,11 +457,9 @@ class SinglePublish:
 
 
 class SinglePublishResponse:
-    """The responses to publishes of one set that succeeded.
+    """Encodes and decodes responses to successful publishes of one set for one partition."""
 
-    Args:
-        partition: where the sets went, as the broker calls it.
-    """
+    # `partition` is as the broker names it
 
     __slots__ = ("_layout", "_middle", "_size")
 
@@ -498,12 +475,7 @@ class SinglePublishResponse:
         )
 
     def decode(self, frame: Buffer, correlation_id: int) -> tuple[int, int] | None:
-        """Return base offset and term of the set; None if the general decoder must read it.
-
-        Args:
-            frame: a response without its size field.
-            correlation_id: of the request.
-        """
+        """Return base offset and term of the set; None if the general decoder must read it."""
         if len(frame) != self._layout.size:
             return None
         error, found_id, middle, base_offset, term, text_bytes = self._layout.unpack(frame)

@@ -19,21 +19,17 @@ def encode_frame(*parts: Buffer) -> bytes:
 def cut_frames(
     buffer: Buffer, *, max_frame_bytes: int, max_count: int = sys.maxsize
 ) -> tuple[list[memoryview], int, int]:
-    """Cut complete frames off the front of a buffer.
+    """Cut complete frames off the front of a buffer; raise `FrameSizeError` for a bad size field.
 
     Args:
         buffer: bytes as they came from the peer.
         max_frame_bytes: the largest size field allowed, inclusive.
-        max_count: how many to cut at most: each takes ten times the memory of a small frame.
+        max_count: of frames to cut, as a view takes ten times the memory of a small frame.
 
     Returns:
         Views of the frames without their size fields; how many bytes they take with them; and the
         length, size field included, of the next frame, which is incomplete; 0 if that is unknown,
         or if there are more frames than `max_count`.
-
-    Raises:
-        FrameSizeError: a size is below 1 or above the limit. The frames before `error.position`
-            are good.
     """
     view = memoryview(buffer)
     size_at = INT32.unpack_from
@@ -53,13 +49,7 @@ def cut_frames(
 
 
 class FrameSizeError(ProtocolError):
-    """A frame's size field is out of range.
-
-    Args:
-        size: its value.
-        max_frame_bytes: the limit.
-        position: of the size field in the buffer.
-    """
+    """The size field at `position` of the buffer is out of range; frames before it are good."""
 
     def __init__(self, size: int, max_frame_bytes: int, position: int) -> None:
         super().__init__(f"frame size {size} is not within 1..{max_frame_bytes}")
@@ -67,10 +57,9 @@ class FrameSizeError(ProtocolError):
 
 
 class FrameDecoder:
-    """Decodes the frames of a stream that arrives in chunks of any size.
+    """Decodes the frames of a stream that arrives in parts of any size.
 
-    Args:
-        max_frame_bytes: the largest size field allowed, inclusive.
+    `max_frame_bytes` is the largest size field allowed, inclusive.
     """
 
     def __init__(self, *, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
@@ -84,8 +73,7 @@ class FrameDecoder:
     def next_frame(self) -> bytes | None:
         """Return the next frame without its size field, or None until more data has come.
 
-        Raises:
-            ProtocolError: the size field is out of range; the stream is then of no further use.
+        After `FrameSizeError` the stream cannot be used any more.
         """
         if len(self._buffer) < SIZE_BYTES:
             return None

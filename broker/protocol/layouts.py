@@ -1,7 +1,7 @@
 """Layouts: the wire form of a value, declared once for both ways.
 
-Requests of the control plane and their responses are put together from them. What is sent for each
-message set (publishes, reads, fetches of followers) and what names all partitions of a cluster is
+Requests of the control plane and their responses are composed of them. Messages sent for each
+message set (publishes, reads, fetches of followers) and lists of all partitions of a cluster are
 encoded by hand, as that is faster.
 """
 
@@ -29,19 +29,12 @@ E = TypeVar("E", bound=IntEnum)
 
 
 class Layout(NamedTuple, Generic[T]):
-    """The wire form of one kind of value.
-
-    Attributes:
-        encode: returns it.
-        decode: reads it; raises `ProtocolError` if it is cut off, or none.
-        least_bytes: its least length, by which the counts of arrays are validated.
-        number: the `struct` format of a plain number, which is read together with its neighbours.
-    """
+    """The wire form of one kind of value; `decode` raises `ProtocolError` if it is invalid."""
 
     encode: Callable[[T], bytes]
     decode: Callable[[Reader], T]
-    least_bytes: int
-    number: str = ""
+    least_bytes: int  # the counts of arrays are validated with it
+    number: str = ""  # `struct` format of a plain number, which is read with its neighbours
 
 
 def _number(number: str) -> Layout[Any]:
@@ -55,21 +48,19 @@ INT16: Layout[int] = _number("h")
 INT32: Layout[int] = _number("i")
 INT64: Layout[int] = _number("q")
 STRING = Layout(encode_short_string, Reader.short_string, 2)
-TOPIC = Layout(encode_short_string, decode_valid_topic, 2)
-"""A name that a topic can have, as whoever decodes it looks it up."""
+TOPIC = Layout(encode_short_string, decode_valid_topic, 2)  # validated, as it is used as a key
 PARTITION = Layout(encode_partition, decode_partition, 10)
-VALID_PARTITION = Layout(encode_partition, decode_valid_partition, 10)
-"""A partition of a topic that can be; see `TOPIC`."""
+VALID_PARTITION = Layout(encode_partition, decode_valid_partition, 10)  # its topic is validated
+# a sentence for people, cut if it is too long
 TEXT = Layout(lambda text: encode_short_string(clip(text)), Reader.short_string, 2)
-"""A sentence for people, cut if it is too long."""
 
 
 def mapped(
     wire: Layout[Any], to_wire: Callable[[T], object], from_wire: Callable[[Any], T]
 ) -> Layout[T]:
-    """Return the layout of values that are another value on the wire.
+    """Return the layout of values that have another form on the wire.
 
-    `from_wire` raises `ValueError` for values that mean nothing.
+    `from_wire` raises `ValueError` for an invalid value.
     """
 
     def decode(reader: Reader) -> T:
@@ -82,7 +73,7 @@ def mapped(
 
 
 def enum(kind: type[E], wire: Layout[int], name: str) -> Layout[E]:
-    """Return the layout of an enumeration; `name` says in errors what a number is not."""
+    """Return the layout of an enumeration; `name` is the noun for an invalid number in errors."""
 
     def from_wire(number: int) -> E:
         try:
@@ -97,18 +88,16 @@ def _decode_data(reader: Reader) -> bytes:
     return bytes(reader.data(reader.int32()))
 
 
+# bytes, preceded by their number
 DATA: Layout[bytes] = Layout(lambda data: INT32.encode(len(data)) + data, _decode_data, 4)
-"""Bytes, their number before them."""
 
 
 def array(
     item: Layout[T], count: Callable[[Reader, int], int] = read_item_count
 ) -> Layout[tuple[T, ...]]:
-    """Return the layout of items, their number before them.
+    """Return the layout of items, preceded by their number.
 
-    Args:
-        item: of each.
-        count: reads the number, given the least length of an item.
+    `count` reads the number, given the least length of an item.
     """
     encode_item, decode_item, least_bytes, _ = item
 
@@ -123,14 +112,14 @@ def array(
 
 
 def any_count(reader: Reader, item_bytes: int) -> int:
-    """Read the number of items in a response, which may be any; a request has `MAX_ITEMS`."""
+    """Read the number of items in a response, not limited to `MAX_ITEMS` as in requests."""
     count = reader.int32()
     reader.check_count(count, item_bytes)
     return count
 
 
 def response_list(item: Layout[T]) -> Layout[list[T]]:
-    """Return the layout of the items that a response consists of."""
+    """Return the layout of a response that is a list of items."""
     items = array(item, any_count)
     return mapped(items, tuple, list)
 
@@ -148,11 +137,7 @@ def optional(item: Layout[T]) -> Layout[T | None]:
 
 
 class Fields:
-    """Fields one after another.
-
-    Args:
-        fields: the layout of each, by the name of the attribute that has its value.
-    """
+    """Fields one after another; `fields` has the layout of each by the name of its attribute."""
 
     __slots__ = ("_steps", "least_bytes", "names")
 
@@ -194,16 +179,12 @@ class Fields:
         return values
 
     def decode(self, reader: Reader) -> dict[str, Any]:
-        """Read the values, by name.
-
-        Raises:
-            ProtocolError: they are cut off, or one means nothing.
-        """
+        """Read the values, by name."""
         return dict(zip(self.names, self.values(reader), strict=True))
 
 
 def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
-    """Return the layout of a value with fields, which `kind` makes of keyword arguments."""
+    """Return the layout of a value with fields, which `kind` makes from keyword arguments."""
     laid_out = Fields(**fields)
     if getattr(kind, "_fields", ()) == laid_out.names:  # by position is faster
         return Layout(
@@ -215,21 +196,14 @@ def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
 
 
 class ControlRequest:
-    """A request whose body is laid out field by field: a dataclass with `TYPE` and `BODY`.
-
-    Attributes:
-        TYPE: starts the frame.
-        VERSION: of the body's layout.
-        BODY: the fields, by the names of the attributes.
-        RESPONSE: the layout of the response's body.
-    """
+    """A request whose body is laid out field by field: a dataclass with `TYPE` and `BODY`."""
 
     __slots__ = ()
 
     TYPE: ClassVar[RequestType]
     VERSION: ClassVar[int] = 0
     BODY: ClassVar[Fields] = Fields()
-    RESPONSE: ClassVar[Layout[Any]]
+    RESPONSE: ClassVar[Layout[Any]]  # of the response's body
 
     def encode(self) -> bytes:
         """Return the body."""
@@ -237,11 +211,7 @@ class ControlRequest:
 
     @classmethod
     def decode(cls, reader: Reader) -> Self:
-        """Read the body.
-
-        Raises:
-            ProtocolError: it is cut off, or a field means nothing.
-        """
+        """Read the body."""
         return cls(**cls.BODY.decode(reader))
 
 
@@ -251,6 +221,5 @@ class ControllerRequest(ControlRequest):
     __slots__ = ()
 
 
-NOTHING: Layout[None] = Layout(lambda _: b"", lambda _: None, 0)
-"""The body of a response that says no more than that the request was carried out."""
+NOTHING: Layout[None] = Layout(lambda _: b"", lambda _: None, 0)  # success is all there is to say
 BROKER_IDS: Layout[tuple[int, ...]] = array(INT32)

@@ -2,12 +2,11 @@
 
     | length int32 | magic int8 | attributes int8 (magic 1 only) | crc uint32 | payload |
 
-`length` counts what follows it; the CRC covers the payload alone. No other module outside the
-codec knows these fields: it asks the functions here, or `message_set`.
+`length` counts the bytes that follow it; the CRC covers the payload alone. Other modules outside
+the codec do not know these fields: they call the functions here, or `message_set`.
 
-Besides the layout: the faults a walk can end with, the results of the codec's functions, and the
-unfolding of compressed wrappers with its bounds. Either engine makes these values, so nothing here
-depends on which one runs.
+Also here: the faults that can end a walk over a set, the results of the codec's functions, and the
+unfolding of wrappers with its bounds. Nothing depends on which engine runs.
 """
 
 from __future__ import annotations
@@ -26,26 +25,22 @@ from broker.protocol.primitives import INT32, Buffer
 
 LENGTH_BYTES = 4
 CRC_BYTES = 4
+# bytes of an entry before its payload, without the length field, for magic 0 and 1
 MAGIC0_HEADER_BYTES = 5
-"""Bytes of a magic 0 entry before its payload, without the length field."""
 MAGIC1_HEADER_BYTES = 6
-"""Bytes of a magic 1 entry before its payload, without the length field."""
 MIN_ENTRY_BYTES = LENGTH_BYTES + MAGIC0_HEADER_BYTES
+# bytes a message takes on the wire and on disk besides its payload
 ENTRY_OVERHEAD_BYTES = LENGTH_BYTES + MAGIC1_HEADER_BYTES
-"""Bytes a message takes on the wire and on disk besides its payload."""
-MAX_PAYLOAD_BYTES = 2**31 - 1 - MAGIC1_HEADER_BYTES
-"""The largest payload whose length field is still an int32."""
-MAX_VALUE_BYTES = 2**31 - 1
-"""The largest total the int32 value offsets of `Columns` can reach."""
-MAX_NESTING = 8
-"""How deep wrappers may nest. 0.7 has no limit, but some data unfolds to itself."""
+MAX_PAYLOAD_BYTES = 2**31 - 1 - MAGIC1_HEADER_BYTES  # the length field is an int32
+MAX_VALUE_BYTES = 2**31 - 1  # so that the value offsets of `Columns` are int32
+MAX_NESTING = 8  # of wrappers; 0.7 has no limit, but some data unfolds to itself
 
-# Matches before a length from 5 to 2^24-1 that a magic byte of 0 or 1 follows. Larger lengths are
-# left out: every zero byte of text would be a candidate, and a smaller entry follows soon.
+# Matches, without consuming, where an entry may start: before a length from 5 to 2^24-1 that a
+# magic byte of 0 or 1 follows (`ENTRY_CANDIDATE_BYTES` decide). Larger lengths are left out: every
+# zero byte of text would be a candidate, and a smaller entry follows soon.
 ENTRY_CANDIDATE = re.compile(
     rb"(?=\x00(?:[^\x00]..|\x00[^\x00].|\x00\x00[\x05-\xff])[\x00\x01])", re.DOTALL
 )
-"""Matches, without consuming, where an entry may start; `ENTRY_CANDIDATE_BYTES` decide."""
 ENTRY_CANDIDATE_BYTES = LENGTH_BYTES + 1
 
 _CRC = struct.Struct(">I")
@@ -55,81 +50,58 @@ class Fault(IntEnum):
     """Why a walk over a message set ended; `NONE` is the end of the buffer."""
 
     NONE = 0
-    PARTIAL = 1
-    """The last entry is longer than the bytes that are left."""
-    SIZE = 2
-    """A length is negative, or too small for a header."""
-    MAGIC = 3
-    """A magic byte is neither 0 nor 1."""
-    CODEC = 4
-    """The attributes name no codec."""
-    CRC = 5
-    """A payload does not have the CRC stored with it."""
-    COMPRESSED = 6
-    """A wrapper does not decompress, or its content is not a whole message set."""
+    PARTIAL = 1  # the last entry is longer than the bytes that are left
+    SIZE = 2  # a length is negative, or too small for a header
+    MAGIC = 3  # a magic byte is neither 0 nor 1
+    CODEC = 4  # the attributes name no codec
+    CRC = 5  # a payload does not have the CRC stored with it
+    COMPRESSED = 6  # a wrapper does not decompress, or its content is not a whole message set
 
 
 class CrcCheck(IntEnum):
     """How `decode_columns` treats entries that do not match their header."""
 
-    STOP = 0
-    """End at the first one, with its fault."""
+    STOP = 0  # end at the first one, with its fault
+    # return an entry with a fault of `CRC`, `CODEC` or `COMPRESSED` as one row: its payload as
+    # stored, and a 0 in `crc_ok`
     MARK = 1
-    """Return an entry with a fault of `CRC`, `CODEC` or `COMPRESSED` as one row: its payload as
-    stored, and a 0 in `crc_ok`."""
-    OFF = 2
-    """Compute no CRC of outer entries; messages inside wrappers are checked all the same."""
+    OFF = 2  # compute no CRC of outer entries, only those of messages inside wrappers
 
 
 class Scan(NamedTuple):
-    """Result of `scan`.
+    """Result of `scan`."""
 
-    `valid_bytes` is the position of the first fault, or the end; `entry_count` counts the outer
-    entries before it, `wrappers` are the positions of the compressed ones among them, and
-    `max_payload_bytes` is the largest outer payload (0 without entries).
-    """
-
-    valid_bytes: int
-    entry_count: int
+    valid_bytes: int  # the position of the first fault, or the end
+    entry_count: int  # outer entries before it
     fault: Fault
-    wrappers: list[int]
-    max_payload_bytes: int
+    wrappers: list[int]  # positions of the wrappers among those entries
+    max_payload_bytes: int  # of an outer entry; 0 without entries
 
 
 class EncodedText(NamedTuple):
-    """Result of `encode_delimited`.
-
-    `message_set` holds `message_count` messages out of the first `consumed` bytes of the input;
-    `cuts` are the ends of its batches, the last one the end of the set, and `counts` the number of
-    messages in each batch.
-    """
+    """Result of `encode_delimited`."""
 
     message_set: bytes
-    consumed: int
+    consumed: int  # bytes of the input that are encoded
     message_count: int
-    cuts: list[int]
-    counts: list[int]
+    cuts: list[int]  # the end of each batch in the set; the last is the end of the set
+    counts: list[int]  # messages in each batch
 
 
 class Decoded(NamedTuple):
-    """Result of `decode`: messages as (offset, next offset, payload) before the first fault.
-
-    `valid_bytes` is the end of the last good outer entry.
-    """
+    """Result of `decode`: messages as (offset, next offset, payload) before the first fault."""
 
     messages: list[tuple[int, int, bytes]]
-    valid_bytes: int
+    valid_bytes: int  # the end of the last good outer entry
     fault: Fault
 
 
 class DecodedText(NamedTuple):
-    """Result of `decode_delimited`: `message_count` payloads, each followed by the delimiter.
-
-    `valid_bytes` is the end of the last outer entry that was written out. A wrapper in which a
-    limit ended is not counted, as a reader can only resume at its start.
-    """
+    """Result of `decode_delimited`: `message_count` payloads, each followed by the delimiter."""
 
     text: bytes
+    # The end of the last outer entry written out. A wrapper in which a limit ended is not counted,
+    # as a reader can only resume at its start.
     valid_bytes: int
     message_count: int
     fault: Fault
@@ -140,44 +112,28 @@ class Columns(NamedTuple):
 
     Numbers are in the byte order of the machine, so that `pyarrow.py_buffer` takes each buffer
     without a copy.
-
-    Attributes:
-        message_count: the number of rows.
-        valid_bytes: the end of the last outer entry taken.
-        fault: why the walk ended there; `NONE` also where the limit on value bytes ended it.
-        offsets: int64, the start of a message's outer entry.
-        next_offsets: int64, where to resume after it; all messages of a wrapper but the last have
-            the wrapper's start.
-        inners: int32, the index inside the wrapper, 0 for a plain message.
-        attributes: uint8, those of the outer entry; 0 for magic 0.
-        crcs: uint32, the CRC stored with the message itself.
-        value_offsets: int32, one more than rows: where each payload starts in `values`.
-        values: the payloads, back to back.
-        crc_ok: one bit a row, the lowest of a byte first, set where the message is good; empty
-            unless asked for with `CrcCheck.MARK`.
     """
 
-    message_count: int
-    valid_bytes: int
-    fault: Fault
-    offsets: bytes
+    message_count: int  # rows
+    valid_bytes: int  # the end of the last outer entry taken
+    fault: Fault  # why the walk ended there; `NONE` also at the limit on value bytes
+    offsets: bytes  # int64, the start of a message's outer entry
+    # int64, where to resume after it; the wrapper's start for all its messages but the last
     next_offsets: bytes
-    inners: bytes
-    attributes: bytes
-    crcs: bytes
-    value_offsets: bytes
-    values: bytes
+    inners: bytes  # int32, the index inside the wrapper, 0 for a plain message
+    attributes: bytes  # uint8, those of the outer entry; 0 for magic 0
+    crcs: bytes  # uint32, the CRC stored with the message itself
+    value_offsets: bytes  # int32, one more than rows: where each payload starts in `values`
+    values: bytes  # the payloads, back to back
+    # one bit a row, the lowest of a byte first, set where the message is good; empty unless
+    # requested with `CrcCheck.MARK`
     crc_ok: bytes
 
 
 class OversizePieceError(MessageSizeTooLargeError):
     """A line of delimited text is too large for a message.
 
-    Args:
-        index: its number in the buffer, from 0.
-        position: where in the buffer it starts, in bytes.
-        size: its length in bytes.
-        limit: the largest length allowed.
+    `index` is its number in the buffer, from 0; `position` its start, `size` its length in bytes.
     """
 
     def __init__(self, index: int, position: int, size: int, limit: int) -> None:
@@ -207,12 +163,9 @@ class EntryHeader(NamedTuple):
 
 
 def parse_header(data: bytes, position: int) -> EntryHeader | None:
-    """Return the header of an entry; None if the data ends inside it.
-
-    Args:
-        data: the entry's first `ENTRY_OVERHEAD_BYTES`, or fewer at the end of a file.
-        position: where the entry starts; added to the positions in the header.
-    """
+    """Return the header of an entry; None if the data ends inside it."""
+    # `data` is the entry's first `ENTRY_OVERHEAD_BYTES`, or fewer at the end of a file; `position`,
+    # where the entry starts, is added to the positions in the header
     if len(data) < MIN_ENTRY_BYTES:
         return None
     (length,) = INT32.unpack_from(data)
@@ -229,10 +182,8 @@ def parse_header(data: bytes, position: int) -> EntryHeader | None:
 
 
 def entry_bytes(buffer: Buffer, position: int = 0) -> int:
-    """Return the size of an entry by its length field alone, which the buffer must hold.
-
-    A damaged length gives any number below 2**31 + 4, negative ones included.
-    """
+    """Return the size of an entry by its length field alone, which the buffer must hold."""
+    # a damaged length gives any number below 2**31 + 4, negative ones included
     return LENGTH_BYTES + int(INT32.unpack_from(buffer, position)[0])
 
 
@@ -267,7 +218,7 @@ def are_single_entries(buffers: Iterable[Buffer]) -> bool:
 
 
 def fault_of_header(view: memoryview, position: int) -> Fault:
-    """Return what is wrong with an entry's length or magic byte; NONE for a whole entry."""
+    """Return the fault in an entry's length or magic byte; NONE for a whole entry."""
     rest = len(view) - position
     if rest < LENGTH_BYTES:
         return Fault.PARTIAL
@@ -284,7 +235,7 @@ def fault_of_header(view: memoryview, position: int) -> Fault:
 
 
 def fault_of_content(view: memoryview, position: int) -> Fault:
-    """Return what is wrong with codec or CRC of an entry whose header is good."""
+    """Return the fault in the codec or CRC of an entry whose header is good."""
     if codec_at(view, position) is None:
         return Fault.CODEC
     matches = crc32(payload_at(view, position)) == crc_at(view, position)
@@ -292,7 +243,7 @@ def fault_of_content(view: memoryview, position: int) -> Fault:
 
 
 def fault_at(view: memoryview, position: int) -> Fault:
-    """Return what is wrong with an entry; NONE for a good one."""
+    """Return the fault of an entry; NONE for a good one."""
     return fault_of_header(view, position) or fault_of_content(view, position)
 
 
@@ -320,20 +271,15 @@ def _payload_start(view: memoryview, position: int) -> int:
     return position + MIN_ENTRY_BYTES + view[position + LENGTH_BYTES]
 
 
+# returns the payloads in a wrapper, given its codec and payload; None if it cannot be read
 Opener = Callable[[int, Buffer], list[bytes] | None]
-"""Returns the payloads in a wrapper, given its codec and payload; None if it cannot be read."""
 
+# an engine's loop: the payloads of a message set, the end of its good part, and the fault there
 _PayloadsOf = Callable[[Buffer, Opener], tuple[list[bytes], int, Fault]]
-"""Returns the payloads of a message set, the end of its good part, and the fault there."""
 
 
 def unfold_with(payloads_of: _PayloadsOf, codec: int, payload: Buffer) -> list[bytes]:
     """Return the payloads inside a wrapper, those of wrappers nested in it included.
-
-    Args:
-        payloads_of: the engine's loop over a message set.
-        codec: how the wrapper is compressed, not `NONE`.
-        payload: the wrapper's payload.
 
     Raises:
         InvalidMessageError: it does not decompress, an inner message is invalid, the first inner
@@ -360,15 +306,7 @@ def count_with(
 ) -> tuple[int, int]:
     """Return how many messages `unfold_with` would return, and their size decompressed.
 
-    Args:
-        scan: the engine's scan.
-        codec: how the wrapper is compressed, not `NONE`.
-        payload: the wrapper's payload.
-        max_bytes: the most to decompress.
-
-    Raises:
-        InvalidMessageError: as `unfold_with`.
-        UnfoldsTooFarError: there are more than `max_bytes` in it.
+    `UnfoldsTooFarError` if that exceeds `max_bytes`; else as `unfold_with`.
     """
     budget = _UnfoldingBudget(max_bytes)
 

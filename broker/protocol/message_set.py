@@ -49,20 +49,16 @@ _FAULT_TEXT = {
 
 
 class Entry(NamedTuple):
-    """One outer entry as stored.
+    """One outer entry as stored."""
 
-    `offset` is its start, `next_offset` its end; `length` is its length field; `payload` is a view
-    on the buffer; `codec` is None where the attributes name none.
-    """
-
-    offset: int
-    next_offset: int
-    length: int
+    offset: int  # its start
+    next_offset: int  # its end
+    length: int  # its length field
     magic: int
     attributes: int
-    codec: Codec | None
+    codec: Codec | None  # None if the attributes name none
     crc: int
-    payload: memoryview
+    payload: memoryview  # a view on the buffer
 
     @property
     def is_valid(self) -> bool:
@@ -71,19 +67,14 @@ class Entry(NamedTuple):
 
 
 class Message(NamedTuple):
-    """One message as an application sees it.
+    """One message as an application sees it."""
 
-    `offset` is the start of its outer entry and `next_offset` where to resume after it, so all
-    messages of one wrapper share the former; `inner` is the index inside the wrapper, 0 for a
-    plain message. `codec` is the outer entry's, `crc` that of the payload.
-    """
-
-    offset: int
-    next_offset: int
-    inner: int
+    offset: int  # start of its outer entry, which all messages of a wrapper share
+    next_offset: int  # where to resume after it
+    inner: int  # index inside the wrapper, 0 for a plain message
     magic: int
-    codec: Codec
-    crc: int
+    codec: Codec  # of the outer entry
+    crc: int  # of the payload
     payload: bytes
 
 
@@ -93,12 +84,8 @@ def describe_fault(fault: Fault, position: int) -> str:
 
 
 def raise_fault(fault: Fault, offset: int) -> None:
-    """Raise the error for a fault at an offset; nothing for `NONE`.
-
-    Raises:
-        InvalidFetchSizeError: the entry is incomplete (0.7 code 4).
-        InvalidMessageError: any other fault (0.7 code 2).
-    """
+    """Raise the error for a fault at an offset; nothing for `NONE`."""
+    # an incomplete entry is 0.7's error code 4, any other fault code 2
     if fault is Fault.PARTIAL:
         raise InvalidFetchSizeError(
             f"the message at {offset} is larger than the fetch, or its length is corrupt"
@@ -110,9 +97,8 @@ def raise_fault(fault: Fault, offset: int) -> None:
 def iter_entries(buffer: Buffer, base_offset: int) -> Iterator[Entry]:
     """Yield the outer entries of a message set, valid or not, up to an impossible length.
 
-    Args:
-        buffer: starts on an entry; a partial entry at its end is left out.
-        base_offset: the log offset of its first byte.
+    Here and below, a buffer starts on an entry, at log offset `base_offset`; a partial entry at its
+    end is left out.
     """
     view = memoryview(buffer)
     position = 0
@@ -140,16 +126,10 @@ def iter_entries(buffer: Buffer, base_offset: int) -> Iterator[Entry]:
 
 
 def iter_messages(buffer: Buffer, base_offset: int) -> Iterator[Message]:
-    """Yield the messages of a message set, compressed ones unfolded.
+    """Yield the messages of a message set, wrappers unfolded.
 
-    Args:
-        buffer: starts on an entry; a partial entry at its end ends the iteration, unless it is
-            the first.
-        base_offset: the log offset of its first byte.
-
-    Raises:
-        InvalidMessageError: at the first bad entry, after all messages before it.
-        InvalidFetchSizeError: the very first entry is incomplete.
+    Raises `InvalidMessageError` at the first bad entry, after all messages before it;
+    `InvalidFetchSizeError` if the very first entry is incomplete.
     """
     end_offset = base_offset
     for entry in iter_entries(buffer, base_offset):
@@ -162,11 +142,7 @@ def iter_messages(buffer: Buffer, base_offset: int) -> Iterator[Message]:
 
 
 def messages_of(entry: Entry) -> Iterator[Message]:
-    """Yield the messages of one entry: itself, or those inside a wrapper.
-
-    Raises:
-        InvalidMessageError: its CRC is wrong, its codec unknown, or its content unreadable.
-    """
+    """Yield the messages of one entry, itself or those inside a wrapper; raise if it is invalid."""
     if entry.codec is None:
         raise_fault(Fault.CODEC, entry.offset)
     if crc32(entry.payload) != entry.crc:
@@ -190,14 +166,7 @@ _MAGIC1_PLAIN = b"\x01\x00"
 
 
 def iter_payload_crcs(buffer: Buffer) -> Iterator[tuple[int, int]]:
-    """Yield CRC and size of the payload of every message, wrappers unfolded, to compare sets.
-
-    Args:
-        buffer: whole, valid entries.
-
-    Raises:
-        InvalidMessageError: a wrapper cannot be read.
-    """
+    """Yield CRC and size of each payload of a valid set, wrappers unfolded, to compare sets."""
     view = memoryview(buffer)
     unpack = _UINT32.unpack_from
     for start, end in pairwise(boundaries(view)):
@@ -226,16 +195,8 @@ def count_messages(
 ) -> MessageCount:
     """Count the messages in the good part of a scanned set, wrappers unfolded.
 
-    Args:
-        buffer: the message set.
-        found: its `codec.scan`.
-        base_offset: the log offset of its first byte, for errors.
-        max_bytes: the most to unfold of all wrappers together; None for only each wrapper's own
-            limit, `MAX_DECOMPRESSED_BYTES`.
-
-    Raises:
-        InvalidMessageError: a wrapper's content cannot be read.
-        UnfoldsTooFarError: a limit was reached.
+    `max_bytes` limits the bytes unfolded from all wrappers together (`UnfoldsTooFarError`); None
+    for only each wrapper's own limit, `MAX_DECOMPRESSED_BYTES`. `base_offset` is for errors.
     """
     count = found.entry_count - len(found.wrappers)
     unfolded_bytes = 0
@@ -273,10 +234,8 @@ def _payloads_of(entry: Entry) -> list[bytes]:
 
 
 def build_set(payloads: Iterable[Buffer], codec: Codec = Codec.NONE) -> bytes:
-    """Return the message set of these payloads, in one wrapper if a codec is given.
-
-    An empty list gives an empty set, not an empty wrapper, as in 0.7.
-    """
+    """Return the message set of these payloads, in one wrapper if a codec is given."""
+    # an empty list gives an empty set, not an empty wrapper, as in 0.7
     return wrap(encode(payloads), codec)
 
 
@@ -291,17 +250,12 @@ def wrap(message_set: Buffer, codec: Codec) -> bytes:
 
 
 class FilteredEntries(NamedTuple):
-    """Result of `filter_entries`.
+    """Result of `filter_entries`."""
 
-    `spans` are the ranges to keep, as start and end, adjoining ones merged; none of the
-    `left_out_count` messages is in them. `end` is the end of the part that was filtered, and
-    `fault` why it ends there; `NONE` for the end of the buffer, or the limit on kept bytes.
-    """
-
-    spans: list[tuple[int, int]]
-    end: int
-    left_out_count: int
-    fault: Fault
+    spans: list[tuple[int, int]]  # start and end of each range to keep, adjacent ones merged
+    end: int  # of the part that was filtered
+    left_out_count: int  # messages that are in no span
+    fault: Fault  # why it ends there; `NONE` at the end of the buffer, or at the limit on bytes
 
 
 def filter_entries(
@@ -310,16 +264,9 @@ def filter_entries(
     """Find the entries of a message set to return to a filtering reader.
 
     A good entry without a wanted message is left out. All others are kept: wrappers as a whole,
-    and damaged entries too, as a filter must not hide damage.
-
-    Args:
-        buffer: starts on an entry; a partial entry at its end is ignored.
-        is_wanted: returns a true value for a wanted payload.
-        max_kept_bytes: at least 1; the entry that reaches it is the last one kept.
-
-    Returns:
-        Ranges of whole entries. Only where no further entry can be found, because a length or
-        magic byte is impossible, the bytes that follow are kept up to `max_kept_bytes`.
+    and damaged entries too, as a filter must not hide damage. Only where a length or magic byte is
+    impossible, so that no further entry can be found, the bytes that follow are kept up to
+    `max_kept_bytes` (at least 1). The entry that reaches this limit is the last one kept.
     """
     view = memoryview(buffer)
     spans = _Spans(max_kept_bytes)
@@ -363,21 +310,18 @@ class _Spans:
 def _count_left_out(
     end: int, messages: Sequence[tuple[int, int, bytes]], wanted: dict[int, None]
 ) -> int:
-    """Count the messages before `end` that are in no wanted entry."""
     if not wanted:
         return len(messages)
     return sum(offset < end and offset not in wanted for offset, _, _ in messages)
 
 
 class MessageSlice(NamedTuple):
-    """A range of the messages of a set, as a set again.
-
-    `taken_bytes` is where the next slice may start: after the last entry whose wanted messages are
-    all in the slice, and so before one that a limit has cut in two.
-    """
+    """A range of the messages of a set, as a set again."""
 
     message_set: Buffer
     message_count: int
+    # where the next slice may start: after the last entry whose wanted messages are all in the
+    # slice, so before one that a limit has cut in two
     taken_bytes: int
 
 
@@ -390,21 +334,18 @@ def slice_messages(
     end: tuple[int, int] | None = None,
     limit: int | None = None,
 ) -> MessageSlice:
-    """Return a range of the messages of a set as a set.
+    """Return a range of the messages of a set as a set; damage ends it.
 
-    Whole entries are taken as they are. Only a wrapper that is cut in two is decoded, and its part
+    Whole entries stay as stored. Only a wrapper that is cut in two is decoded, and its part
     compressed again with the same codec.
 
     Args:
-        buffer: the set; may end inside an entry or be damaged, which ends the slice.
+        buffer: the set; may end inside an entry.
         found: its `codec.scan`.
         base_offset: the log offset of its first byte.
         skip: how many messages of the first entry to leave out.
         end: offset of the last entry, and how many of its messages to take.
         limit: the most messages to take; None for all.
-
-    Raises:
-        InvalidMessageError: the content of a compressed set cannot be read.
     """
     good = memoryview(buffer)[: found.valid_bytes]
     ends_later = end is None or end[0] >= base_offset + found.valid_bytes
@@ -416,19 +357,14 @@ def slice_messages(
 
 
 class Damage(NamedTuple):
-    """The first entry of a message set that cannot be read: its position, and why."""
+    """The position of the first entry of a message set that cannot be read, and why."""
 
     position: int
     text: str
 
 
 def find_damage(buffer: Buffer, base_offset: int) -> Damage | None:
-    """Return the first whole entry that cannot be read, its compressed content included.
-
-    Args:
-        buffer: starts on an entry.
-        base_offset: the log offset of its first byte, for the text.
-    """
+    """Return the first whole entry that cannot be read, its compressed content included."""
     for entry in iter_entries(buffer, base_offset):
         try:
             for _ in messages_of(entry):

@@ -21,18 +21,9 @@ MAX_SHORT_STRING_BYTES = 32767
 
 
 def encode_short_string(text: str) -> bytes:
-    """Return a short string's wire form.
-
-    Args:
-        text: at most 32767 bytes in UTF-8.
-
-    Returns:
-        The int16 byte count followed by the bytes. (0.7's own writer counts UTF-16 units, which
-        is why it cannot send a name outside ASCII; its reader counts bytes as this does.)
-
-    Raises:
-        ProtocolError: the text is too long for the length field, or is no valid Unicode.
-    """
+    """Return a short string's wire form; `ProtocolError` if over 32767 bytes or not Unicode."""
+    # 0.7's own writer counts UTF-16 units, so that it cannot send a name outside ASCII; its reader
+    # counts bytes as this does
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
@@ -43,19 +34,16 @@ def encode_short_string(text: str) -> bytes:
 
 
 def clip(text: str) -> str:
-    """Return the text, cut to what a short string can hold.
-
-    A file name that is no valid Unicode has lone surrogates in Python; they are escaped.
-    """
+    """Return the text, cut to the length of a short string."""
+    # a file name that is no valid Unicode has lone surrogates in Python; they are escaped
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) * 4 <= MAX_SHORT_STRING_BYTES else text[: MAX_SHORT_STRING_BYTES // 4]
 
 
 class Reader:
-    """Reads fields one after another from a buffer.
+    """Reads fields one after another from a buffer; slices handed out are views on it.
 
-    Args:
-        buffer: the bytes to read; slices handed out are views on it.
+    Raises `ProtocolError` if the bytes for a field are missing or invalid.
     """
 
     __slots__ = ("_position", "_view")
@@ -75,14 +63,7 @@ class Reader:
         return self._view[self._position :]
 
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Read several numbers at once.
-
-        Args:
-            layout: of what follows.
-
-        Raises:
-            ProtocolError: it does not follow whole.
-        """
+        """Read several numbers at once."""
         try:
             values = layout.unpack_from(self._view, self._position)
         except struct.error as error:
@@ -113,37 +94,19 @@ class Reader:
         return value
 
     def count(self, layout: struct.Struct, item_bytes: int) -> int:
-        """Read the length of an array.
-
-        Args:
-            layout: the integer that holds it, `INT16` or `INT32`.
-            item_bytes: the least number of bytes one item takes, at least 1.
-
-        Returns:
-            A count that the bytes left can hold.
-
-        Raises:
-            ProtocolError: the count is negative, or promises more than is there.
-        """
+        """Read the length of an array, an `INT16` or `INT32`, that the bytes left can hold."""
+        # `item_bytes` is the least number of bytes of one item, at least 1
         count: int = self.fields(layout)[0]
         self.check_count(count, item_bytes)
         return count
 
     def check_count(self, count: int, item_bytes: int) -> None:
-        """Validate that so many items can follow, before any of them is read.
-
-        Raises:
-            ProtocolError: the count is negative, or promises more than is there.
-        """
+        """Validate that `count` items can follow, before any of them is read."""
         if count < 0 or count * item_bytes > len(self._view) - self._position:
             raise ProtocolError(f"{count} items cannot follow in {self.remaining} bytes")
 
     def data(self, size: int) -> memoryview:
-        """Return the next `size` bytes as a view.
-
-        Raises:
-            ProtocolError: `size` is negative or more than is left.
-        """
+        """Return the next `size` bytes as a view."""
         start = self._position
         end = start + size
         if not start <= end <= len(self._view):
@@ -152,13 +115,9 @@ class Reader:
         return self._view[start:end]
 
     def short_string(self) -> str:
-        """Read a short string.
-
-        Raises:
-            ProtocolError: it is null (0.7 writes a negative length), cut off or no UTF-8.
-        """
+        """Read a short string."""
         (size,) = self.fields(INT16)
-        if size < 0:
+        if size < 0:  # as 0.7 writes null
             raise ProtocolError("a short string is null")
         try:
             return str(self.data(size), "utf-8")

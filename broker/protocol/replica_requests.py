@@ -1,8 +1,8 @@
 """Requests between the brokers of a cluster (field tables: REQUESTS.md).
 
-A follower reads its leader's log with a `ReplicaFetchRequest`; the controller tells brokers who
-leads what with a `PushStatesRequest`; leaders ask the controller to change the in-sync replicas
-with a `ChangeIsrRequest`, and a broker that stops asks it to move its leaderships away with a
+A follower reads its leader's log with a `ReplicaFetchRequest`; the controller tells brokers the
+leaders with a `PushStatesRequest`; leaders ask the controller to change the in-sync replicas with a
+`ChangeIsrRequest`, and a broker that stops asks it to move its leaderships away with a
 `ControlledShutdownRequest`.
 """
 
@@ -45,60 +45,41 @@ from broker.protocol.requests import (
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
 
+# id and epoch of the broker that fetches; longest wait, least bytes, most bytes
 _FETCHER = struct.Struct(">iqiii")
-"""Id and epoch of the broker that fetches; longest wait, least bytes, most bytes."""
 _POSITION = struct.Struct(">iqiqii")
+# error, high watermark, log start offset, epoch and offset of a divergence, epoch count
 _FETCHED = struct.Struct(">hqqiqi")
-"""Error, high watermark, log start offset, epoch and offset of a divergence, epoch count."""
 _EPOCH_START = struct.Struct(">iq")
+# id and epoch of the controller, epoch of the broker's registration
 _CONTROLLER = struct.Struct(">iiq")
-"""Id and epoch of the controller, epoch of the broker's registration."""
+# fewest in-sync replicas, leader, leader epoch, controller epoch, version of the node
 _STATE = struct.Struct(">iiiii")
-"""Fewest in-sync replicas, leader, leader epoch, controller epoch, version of the node."""
 
 
 class ReplicaPosition(NamedTuple):
-    """Where a follower continues in one partition.
-
-    Attributes:
-        partition: which one.
-        leader_epoch: the present one, as the follower knows it.
-        offset: the follower's log end offset; it has all before it.
-        last_epoch: the leader epoch in which the follower's log ends.
-        flushed_offset: the follower has flushed all before it.
-        creation: which creation of the topic the follower means.
-        max_bytes: the most wanted of this partition.
-    """
+    """The position from which a follower fetches one partition."""
 
     partition: TopicPartition
-    leader_epoch: int
-    offset: int
-    last_epoch: int
-    flushed_offset: int
-    creation: int
+    leader_epoch: int  # the present one, as the follower knows it
+    offset: int  # the follower's log end offset
+    last_epoch: int  # the leader epoch of the last messages in the follower's log
+    flushed_offset: int  # the follower has flushed all before it
+    creation: int  # which creation of the topic the follower means
     max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFetchRequest:
-    """Read many partitions up to their log end, as a follower; wait as a read does.
-
-    Attributes:
-        replica_id: id of the broker that fetches.
-        broker_epoch: of its registration.
-        max_wait_ms: how long to wait for `min_bytes`.
-        min_bytes: answer as soon as the partitions have so much together.
-        max_bytes: the most of all partitions together.
-        positions: where to continue in each partition.
-    """
+    """Read many partitions up to their log end, as a follower; wait as a read does."""
 
     TYPE: ClassVar[RequestType] = RequestType.READ
     VERSION: ClassVar[int] = 2
 
-    replica_id: int
-    broker_epoch: int
+    replica_id: int  # of the broker that fetches
+    broker_epoch: int  # of its registration
     max_wait_ms: int
-    min_bytes: int
+    min_bytes: int  # of all partitions together, as `max_bytes`
     max_bytes: int
     positions: tuple[ReplicaPosition, ...]
 
@@ -131,30 +112,21 @@ class ReplicaFetchRequest:
 
 
 class ReplicaPart(NamedTuple):
-    """One partition of the response to a replica fetch.
-
-    Attributes:
-        partition: which one.
-        error: 0, or why there is nothing.
-        high_watermark: the leader's.
-        log_start_offset: the leader's.
-        diverging: where the follower's log parts from the leader's; with an epoch, there is no
-            data, and the follower truncates.
-        epoch_starts: of the epochs that the data is of, in order.
-        data: whole entries, but the last may be cut.
-    """
+    """One partition of the response to a replica fetch."""
 
     partition: TopicPartition
-    error: int
-    high_watermark: int
-    log_start_offset: int
+    error: int  # 0, or why there is no data
+    high_watermark: int  # the leader's; with an error, the id of the leader or -1
+    log_start_offset: int  # the leader's
+    # where the follower's log diverges from the leader's; if it has an epoch, there is no data,
+    # and the follower truncates
     diverging: EpochEnd
-    epoch_starts: tuple[EpochStart, ...]
-    data: Buffer
+    epoch_starts: tuple[EpochStart, ...]  # of the epochs of the data, in order
+    data: Buffer  # whole entries, but the last may be cut
 
 
 def encode_replica_part_header(part: ReplicaPart, data_bytes: int) -> bytes:
-    """Return what precedes a partition's data in the response to a replica fetch."""
+    """Return the bytes before a partition's data in the response to a replica fetch."""
     return b"".join(
         (
             encode_partition(part.partition),
@@ -247,7 +219,7 @@ UNKNOWN_REPLICAS = layouts.response_list(
 
 
 class PushEpochs(NamedTuple):
-    """Of the controller that pushes, and of the registration that it means."""
+    """The epochs of the controller that pushes, and of the registration that the push is for."""
 
     controller_epoch: int
     broker_epoch: int
@@ -255,20 +227,7 @@ class PushEpochs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PushStatesRequest(ControlRequest):
-    """Tell a broker who leads what; the response has the replicas that the registry has lost.
-
-    Attributes:
-        controller_id: id of the broker that is the controller.
-        controller_epoch: its term; one lower than the broker has seen is refused.
-        broker_epoch: of the registration of the broker that this is for; refused if that has
-            another one.
-        is_full: `partitions` has all there are; those not named are no more.
-        throttle_bytes_per_s: how much the broker may copy to replicas that are being added; 0 for
-            no limit.
-        brokers: all that are registered.
-        partitions: those that have changed; the replicas among the brokers act on them.
-        stopped: replicas of this broker that are to stop.
-    """
+    """Send a broker the states of partitions; it responds with replicas the registry has lost."""
 
     TYPE = RequestType.PUSH_STATES
     BODY = Fields(
@@ -302,22 +261,21 @@ class PushStatesRequest(ControlRequest):
     )
     RESPONSE = UNKNOWN_REPLICAS
 
-    controller_id: int
-    controller_epoch: int
+    controller_id: int  # id of the broker that is the controller
+    controller_epoch: int  # its term; one lower than the broker has seen is refused
+    # of the registration of the broker that this is for; refused if that has another one
     broker_epoch: int
-    is_full: bool
-    brokers: tuple[LiveBroker, ...]
+    is_full: bool  # `partitions` has all there are; those not listed exist no more
+    brokers: tuple[LiveBroker, ...]  # all that are registered
+    # those that have changed; the brokers that are their replicas act on them
     partitions: tuple[ReplicatedPartition, ...]
-    stopped: tuple[StoppedReplica, ...]
+    stopped: tuple[StoppedReplica, ...]  # replicas of this broker that are to stop
+    # the most the broker may copy to added replicas; 0 for no limit
     throttle_bytes_per_s: int = 0
 
 
 def decode_push_epochs(body: Buffer) -> PushEpochs:
-    """Return what tells whether the body of a `PushStatesRequest` is worth decoding.
-
-    Raises:
-        ProtocolError: it is cut off.
-    """
+    """Return the epochs of a `PushStatesRequest`; a stale one is refused without decoding it."""
     _, controller_epoch, broker_epoch = Reader(body).fields(_CONTROLLER)
     return PushEpochs(controller_epoch, broker_epoch)
 
@@ -335,13 +293,7 @@ ISR_DECISIONS = layouts.response_list(
 
 @dataclass(frozen=True, slots=True)
 class ChangeIsrRequest(ControllerRequest):
-    """Ask the controller to change the in-sync replicas of partitions.
-
-    Attributes:
-        broker_id: of the leader that asks.
-        broker_epoch: of its registration.
-        changes: one for each partition.
-    """
+    """Change the in-sync replicas of partitions."""
 
     TYPE = RequestType.CHANGE_ISR
     BODY = Fields(
@@ -362,9 +314,9 @@ class ChangeIsrRequest(ControllerRequest):
     )
     RESPONSE = ISR_DECISIONS
 
-    broker_id: int
-    broker_epoch: int
-    changes: tuple[IsrChange, ...]
+    broker_id: int  # of the leader that asks
+    broker_epoch: int  # of its registration
+    changes: tuple[IsrChange, ...]  # one for each partition
 
 
 SHUTDOWN_PROGRESS = layouts.record(
@@ -380,12 +332,7 @@ SHUTDOWN_PROGRESS = layouts.record(
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequest(ControllerRequest):
-    """Ask the controller to move leaderships away from a broker that is about to stop.
-
-    Attributes:
-        broker_id: which one.
-        broker_epoch: of its registration.
-    """
+    """Move leaderships away from a broker, registered with `broker_epoch`, that will stop."""
 
     TYPE = RequestType.CONTROLLED_SHUTDOWN
     BODY = Fields(broker_id=layouts.INT32, broker_epoch=layouts.INT64)
@@ -395,17 +342,10 @@ class ControlledShutdownRequest(ControllerRequest):
     broker_epoch: int
 
 
-NOTHING_DIVERGES = EpochEnd(-1, -1)
-"""The `diverging` of a part whose follower is on the leader's log."""
+NOTHING_DIVERGES = EpochEnd(-1, -1)  # the follower's log is a part of the leader's
 
 
 def refused_replica_part(partition: TopicPartition, error: int, leader: int) -> ReplicaPart:
-    """Return the part of a response that says why there is nothing.
-
-    Args:
-        partition: which one.
-        error: its code, not 0.
-        leader: id of the broker that leads the partition, -1 if unknown.
-    """
+    """Return a part with an error and the id of the partition's leader, -1 if unknown."""
     assert error != NO_ERROR
     return ReplicaPart(partition, error, leader, 0, NOTHING_DIVERGES, (), b"")

@@ -1,4 +1,4 @@
-"""0.7's five requests, byte for byte, and what all requests share: types, header, partitions."""
+"""0.7's five requests, byte for byte, and the types, header and partitions all requests share."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class RequestType(IntEnum):
 _VERSION_AND_ID = struct.Struct(">hi")
 _HOME_AND_INDEX = struct.Struct(">ii")
 FIRST_EXTENSION_TYPE = 64
+# partitions or topics in one of our requests, as many as 0.7's multi-requests can name
 MAX_ITEMS = 32767
-"""Partitions or topics in one of our requests; 0.7's own multi-requests can name as many."""
 
 
 class RequestHeader(NamedTuple):
-    """What starts the body of every extension request."""
+    """The header that starts the body of every extension request."""
 
     version: int
     correlation_id: int
@@ -84,20 +84,17 @@ def read_item_count(reader: Reader, item_bytes: int) -> int:
 
 
 def check_item_count(count: int, reader: Reader, item_bytes: int) -> None:
-    """Validate the length of an array of items of at least `item_bytes` each.
-
-    Raises:
-        ProtocolError: too many items for one request, or for what is left of it.
-    """
+    """Validate the length of an array of items of at least `item_bytes` each."""
+    # before the items are read
     if count > MAX_ITEMS:
         raise ProtocolError(f"{count} items are too many for one request; the most is {MAX_ITEMS}")
     reader.check_count(count, item_bytes)
 
 
 def encode_partition(partition: TopicPartition) -> bytes:
-    """Return a partition as extension requests and responses name it."""
+    """Return the wire form of a partition in extension requests and responses."""
     if len(partition.topic) > MAX_TOPIC_NAME_LENGTH:
-        # No topic has this name, and a client could fill the cache with such names.
+        # no topic has this name, and a client could fill the cache with such names
         return _encode_partition(partition)
     return _encode_or_recall(partition)
 
@@ -115,31 +112,26 @@ _encode_or_recall = lru_cache(maxsize=4096)(_encode_partition)
 
 def decode_partition(reader: Reader) -> TopicPartition:
     """Read a partition's topic, home and index."""
-    topic = intern(reader.short_string())  # kept of many partitions by brokers
+    topic = intern(reader.short_string())  # brokers keep it for many partitions
     home, index = reader.fields(_HOME_AND_INDEX)
     return TopicPartition(topic, home, index)
 
 
 def decode_valid_topic(reader: Reader) -> str:
-    """Read a topic's name, before anything is looked up by it.
-
-    Raises:
-        InvalidTopicError: no topic can have it.
-    """
+    """Read a topic's name; `InvalidTopicError`, before it is used as a key, if it is invalid."""
     topic = reader.short_string()
     validate_topic_name(topic)
     return topic
 
 
 def decode_valid_partition(reader: Reader) -> TopicPartition:
-    """Read a partition, before anything is looked up by it; see `decode_valid_topic`."""
+    """Read a partition with a valid topic; see `decode_valid_topic`."""
     return TopicPartition(decode_valid_topic(reader), *reader.fields(_HOME_AND_INDEX))
 
 
 LATEST_TIME = -1
 EARLIEST_TIME = -2
-ANY_PARTITION = -1
-"""The partition index of a produce that lets the broker choose."""
+ANY_PARTITION = -1  # the partition index of a produce that lets the broker choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +229,7 @@ class MultiFetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsRequest:
-    """Ask for segment starts before a time (milliseconds, or `LATEST_TIME`, `EARLIEST_TIME`)."""
+    """Request segment starts before a time (milliseconds, or `LATEST_TIME`, `EARLIEST_TIME`)."""
 
     TYPE: ClassVar[RequestType] = RequestType.OFFSETS
 
@@ -282,14 +274,8 @@ def encode_request(request: BaseRequest) -> bytes:
 
 
 def decode_request(frame: Buffer) -> BaseRequest:
-    """Read one of 0.7's requests.
-
-    Args:
-        frame: without its size field; bytes behind the last field are ignored, as 0.7 does.
-
-    Raises:
-        ProtocolError: the type is none of the five, or the body is too short for its fields.
-    """
+    """Read one of 0.7's requests from a frame without its size field."""
+    # bytes behind the last field are ignored, as 0.7 does
     reader = Reader(frame)
     request_type = reader.int16()
     if request_type not in BASE_REQUESTS:

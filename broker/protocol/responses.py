@@ -32,25 +32,21 @@ from broker.protocol.requests import decode_partition, encode_partition
 from broker.topic import TopicPartition
 
 ERROR_BYTES = 2
-LAST_RESPONSE_ID = -1
-"""The correlation id of the response that ends a connection; no request has it."""
+LAST_RESPONSE_ID = -1  # of the response that ends a connection; no request has it
 _HEADER = struct.Struct(">ihi")
 _ERROR_AND_ID = struct.Struct(">hi")
+# error, high watermark and log start offset of a partition, and the size of its set
 _PART = struct.Struct(">hqqi")
-"""Error, high watermark and log start offset of a partition, and the size of its set."""
 
 
 def encode_fetch_header(error: int, set_bytes: int) -> bytes:
-    """Return what precedes the message set in a fetch response, or in a part of a multifetch."""
+    """Return the bytes before the message set in a fetch response, or in a part of a multifetch."""
     return INT32.pack(ERROR_BYTES + set_bytes) + INT16.pack(error)
 
 
 def encode_multifetch_header(part_bytes: int) -> bytes:
-    """Return what precedes the parts of a multifetch response.
-
-    Args:
-        part_bytes: length of all parts, their headers included.
-    """
+    """Return the bytes before the parts of a multifetch response."""
+    # `part_bytes` is the length of all parts, their headers included
     return encode_fetch_header(NO_ERROR, part_bytes)
 
 
@@ -68,11 +64,7 @@ def decode_fetch_response(frame: Buffer) -> tuple[int, memoryview]:
 
 
 def decode_multifetch_response(frame: Buffer) -> list[tuple[int, memoryview]]:
-    """Return error code and message set of each part of a multifetch response.
-
-    Raises:
-        ProtocolError: the parts do not fill the response.
-    """
+    """Return error code and message set of each part; `ProtocolError` if parts are cut off."""
     reader = Reader(frame)
     reader.int16()
     parts = []
@@ -83,11 +75,7 @@ def decode_multifetch_response(frame: Buffer) -> list[tuple[int, memoryview]]:
 
 
 def decode_offsets_response(frame: Buffer) -> list[int]:
-    """Return the offsets of an offsets response.
-
-    Raises:
-        ServerError: the response carries an error code.
-    """
+    """Return the offsets of an offsets response; raise its error if it carries one."""
     reader = Reader(frame)
     code = reader.int16()
     if code != NO_ERROR:
@@ -112,18 +100,15 @@ def encode_extension_error(correlation_id: int, error: int, text: str) -> bytes:
 
 
 def encode_last_response(text: str) -> bytes:
-    """Return the frame by which a broker that stops ends a connection, after all responses.
+    """Return the frame with which a broker that stops ends a connection, after all responses.
 
-    All that the broker acknowledged is flushed; what it has not answered it has not stored.
+    All acknowledged messages are flushed; those of requests without a response are not stored.
     """
     return encode_extension_error(LAST_RESPONSE_ID, ShuttingDownError.code, text)
 
 
 def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
-    """Return the correlation id and the body of a response to an extension request.
-
-    Args:
-        frame: without its size field.
+    """Return the correlation id and body of a response, given without its size field.
 
     Raises:
         ServerError: the request was refused as a whole.
@@ -141,7 +126,7 @@ def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
 
 @dataclass(frozen=True, slots=True)
 class HelloResponse:
-    """Who a broker is: `versions` maps a request type to the least and greatest version."""
+    """Identity and limits of a broker; `versions` has the least and greatest version by type."""
 
     broker_id: int
     cluster_id: str
@@ -178,27 +163,18 @@ HELLO = layouts.record(
     ),
 )
 
-NO_TERM = -1
-"""The term of a set that was not appended."""
+NO_TERM = -1  # the term of a set that was not appended
 _OFFSET_AND_TERM = struct.Struct(">qq")
 
 
 class Published(NamedTuple):
-    """The result of one message set of a publish.
-
-    Attributes:
-        partition: where it went.
-        error: 0 for none.
-        base_offset: where it starts in the log; where `error` is not 0, the leader or -1.
-        text: of the error.
-        term: in which it was appended, for `OffsetKind.TERM_END`; `NO_TERM` with an error.
-    """
+    """The result of one message set of a publish."""
 
     partition: TopicPartition
-    error: int
-    base_offset: int
-    text: str
-    term: int = NO_TERM
+    error: int  # 0 for none
+    base_offset: int  # of the set in the log; with an error, the id of the leader or -1
+    text: str  # of the error
+    term: int = NO_TERM  # in which the set was appended, for `OffsetKind.TERM_END`
 
 
 def encode_publish_response(results: list[Published]) -> bytes:
@@ -230,13 +206,13 @@ class ReadPart(NamedTuple):
 
     partition: TopicPartition
     error: int
-    high_watermark: int
+    high_watermark: int  # with `NotLeaderError`, the id of the leader
     log_start_offset: int
     message_set: Buffer
 
 
 def encode_read_part_header(part: ReadPart, set_bytes: int) -> bytes:
-    """Return what precedes a partition's message set in the response to a read."""
+    """Return the bytes before a partition's message set in the response to a read."""
     return encode_partition(part.partition) + _PART.pack(
         part.error, part.high_watermark, part.log_start_offset, set_bytes
     )
@@ -254,7 +230,7 @@ def decode_read_response(reader: Reader) -> list[ReadPart]:
 
 
 class Run(NamedTuple):
-    """Entries that follow each other in a log, from a log offset on."""
+    """Entries that are adjacent in a log, from an offset on."""
 
     offset: int
     entries: Buffer
@@ -263,8 +239,8 @@ class Run(NamedTuple):
 class FilteredPart(NamedTuple):
     """One partition of a filtered read.
 
-    `runs` hold the wanted entries before `next_offset`, where reading continues. An `error`, which
-    `text` explains, is about that offset.
+    `runs` hold the wanted entries before `next_offset`, where reading continues. An `error`, with
+    `text`, is about that offset.
     """
 
     partition: TopicPartition
@@ -277,7 +253,7 @@ class FilteredPart(NamedTuple):
 
 
 def encode_filtered_part_header(part: FilteredPart, run_count: int) -> bytes:
-    """Return what precedes a partition's runs in the response to a filtered read."""
+    """Return the bytes before a partition's runs in the response to a filtered read."""
     return b"".join(
         (
             encode_partition(part.partition),
@@ -316,7 +292,7 @@ def decode_filtered_read_response(reader: Reader) -> list[FilteredPart]:
 
 
 class BrokerAddress(NamedTuple):
-    """Where a broker listens."""
+    """The address a broker listens at."""
 
     id: int
     host: str
@@ -324,47 +300,31 @@ class BrokerAddress(NamedTuple):
 
 
 class PartitionMetadata(NamedTuple):
-    """A partition's leader, replicas and in-sync replicas, as broker ids.
-
-    Attributes:
-        partition: which one.
-        error: 0, or that there is no leader.
-        leader: -1 if there is none at present.
-        replicas: the preferred leader first.
-        isr: those of the replicas that have all that is committed.
-        leader_epoch: higher with each change of the leader; `NO_EPOCH` without replication.
-        min_isr: the fewest in-sync replicas with which messages are committed.
-    """
+    """A partition's leader, replicas and in-sync replicas, as broker ids."""
 
     partition: TopicPartition
-    error: int
-    leader: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader_epoch: int = NO_EPOCH
-    min_isr: int = 1
+    error: int  # 0, or that there is no leader
+    leader: int  # -1 if there is none at present
+    replicas: tuple[int, ...]  # the preferred leader first
+    isr: tuple[int, ...]  # those of the replicas that have all committed messages
+    leader_epoch: int = NO_EPOCH  # higher with each change of the leader
+    min_isr: int = 1  # the fewest in-sync replicas with which messages are committed
 
     @property
     def is_replicated(self) -> bool:
-        """Return whether the controller takes care of it, also with a single replica."""
+        """Return whether the controller manages it, even with a single replica."""
         return self.leader_epoch != NO_EPOCH
 
 
 class TopicMetadata(NamedTuple):
-    """A topic's partitions, or the error that there are none.
-
-    Attributes:
-        topic: its name.
-        error: 0, or why there are no partitions.
-        partitions: by home and index.
-        creation_ids: of the topic by home broker, as far as the broker that responds gives them or
-            has them from the controller.
-    """
+    """A topic's partitions, or the error that there are none."""
 
     topic: str
-    error: int
-    partitions: tuple[PartitionMetadata, ...]
-    creation_ids: Mapping[int, str] = {}  # never changed
+    error: int  # 0, or why there are no partitions
+    partitions: tuple[PartitionMetadata, ...]  # by home and index
+    # by home broker, where the broker that responds, or the controller, has told them; never
+    # changed
+    creation_ids: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,13 +347,13 @@ class MetadataResponse:
         return cls(cluster_id, brokers, topics)
 
 
+# home, index, error and leader of a partition; a list of one replica; a list of one in sync
 _LED_PARTITION = struct.Struct(">iihiiiii")
-"""Home, index, error and leader of a partition; a list of one replica; a list of one in sync."""
 LED_PARTITION_BYTES = _LED_PARTITION.size
 
 
 def encode_metadata_header(cluster_id: str, broker: BrokerAddress, topic_count: int) -> bytes:
-    """Return what precedes the topics in the response to a metadata request."""
+    """Return the bytes before the topics in the response to a metadata request."""
     return b"".join(
         (
             encode_short_string(cluster_id),
@@ -407,7 +367,7 @@ def encode_metadata_header(cluster_id: str, broker: BrokerAddress, topic_count: 
 
 
 def encode_topic_metadata_header(topic: str, error: int, partition_count: int) -> bytes:
-    """Return what precedes the partitions of a topic in the response to a metadata request."""
+    """Return the bytes before the partitions of a topic in the response to a metadata request."""
     return encode_short_string(topic) + INT16.pack(error) + INT32.pack(partition_count)
 
 
@@ -436,32 +396,23 @@ def _decode_ids(reader: Reader) -> tuple[int, ...]:
     return tuple(reader.int32() for _ in range(reader.count(INT32, 4)))
 
 
+# home, index, error, leader, leader epoch and fewest in-sync replicas of a partition
 _CLUSTER_PARTITION = struct.Struct(">iihiii")
-"""Home, index, error, leader, leader epoch and fewest in-sync replicas of a partition."""
+# the same, a list of one replica and a list of one in sync
 _HOME_PARTITION = struct.Struct(">iihiiiiiii")
-"""The same, a list of one replica and a list of one in sync."""
 HOME_PARTITION_BYTES = _HOME_PARTITION.size
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadataResponse:
-    """The brokers and topics of the whole cluster, as far as the broker that responds knows.
+    """The brokers and topics of the whole cluster that the responding broker knows."""
 
-    Attributes:
-        cluster_id: see `HelloResponse`; without one the broker knows of itself alone.
-        broker_id: of the broker that responds.
-        controller_id: of the controller, -1 if the broker knows none.
-        brokers: those that are live.
-        racks: of the brokers that have one, by id.
-        topics: those asked for.
-    """
-
-    cluster_id: str
-    broker_id: int
-    controller_id: int
-    brokers: tuple[BrokerAddress, ...]
-    racks: dict[int, str]
-    topics: tuple[TopicMetadata, ...]
+    cluster_id: str  # empty if the broker knows only itself
+    broker_id: int  # of the broker that responds
+    controller_id: int  # -1 if the broker knows none
+    brokers: tuple[BrokerAddress, ...]  # those that are live
+    racks: dict[int, str]  # of the brokers that have one, by id
+    topics: tuple[TopicMetadata, ...]  # those requested
 
     @classmethod
     def decode(cls, reader: Reader) -> ClusterMetadataResponse:
@@ -486,7 +437,7 @@ def encode_cluster_metadata_header(
     racks: Mapping[int, str],
     topic_count: int,
 ) -> bytes:
-    """Return what precedes the topics in the response to a cluster metadata request."""
+    """Return the bytes before the topics in the response to a cluster metadata request."""
     parts = [
         encode_short_string(cluster_id),
         INT32.pack(broker_id),
@@ -507,7 +458,7 @@ def encode_cluster_metadata_header(
 def encode_cluster_topic_header(
     topic: str, error: int, creation_ids: Mapping[int, str], partition_count: int
 ) -> bytes:
-    """Return what precedes the partitions of a topic in the response about the whole cluster."""
+    """Return the bytes before the partitions of a topic in a cluster metadata response."""
     parts = [encode_short_string(topic), INT16.pack(error), INT32.pack(len(creation_ids))]
     for home, creation_id in creation_ids.items():
         parts += INT32.pack(home), encode_short_string(creation_id)
@@ -516,13 +467,7 @@ def encode_cluster_topic_header(
 
 
 def encode_home_partitions(home: int, indexes: range, *, is_led: bool) -> bytes:
-    """Return partitions, of any topic, whose only replica is their home broker.
-
-    Args:
-        home: its id.
-        indexes: of the partitions.
-        is_led: whether the broker is live.
-    """
+    """Return partitions, of any topic, whose only replica is their home; live if `is_led`."""
     error, leader = (NO_ERROR, home) if is_led else (LeaderNotAvailableError.code, NO_LEADER)
     return b"".join(
         _HOME_PARTITION.pack(home, index, error, leader, NO_EPOCH, 1, 1, home, 1, home)
@@ -557,7 +502,7 @@ def _decode_cluster_partition(reader: Reader, topic: str) -> PartitionMetadata:
 
 
 class ListedOffset(NamedTuple):
-    """One offset; it is -1 where there is none for the time asked for."""
+    """The response to one `OffsetQuery`; `offset` is -1 if there is none for the given time."""
 
     partition: TopicPartition
     error: int
@@ -576,45 +521,33 @@ LISTED_OFFSETS = layouts.response_list(
         high_watermark=layouts.INT64,
     )
 )
-SEGMENT_STARTS = layouts.response_list(layouts.INT64)
-"""Base offsets of segments, the newest first."""
+SEGMENT_STARTS = layouts.response_list(layouts.INT64)  # the newest first
 
 
 class DamageState(IntEnum):
-    """What a broker knows of damaged messages in a range of its log."""
+    """The state of damaged messages in a range of a broker's log."""
 
     NONE = 0
-    MENDABLE = 1
-    """There is one; another replica is to serve it, and this broker to copy it from there."""
-    LASTING = 2
-    """There is one, and no other replica is known to have it in good order."""
+    MENDABLE = 1  # another replica is to serve it, and this broker to copy it from there
+    LASTING = 2  # no other replica is known to have an intact copy
 
 
 class LogDamage(NamedTuple):
-    """The first damaged message in a range of a log: where it starts, -1 if there is none."""
+    """The first damaged message in a range of a log; offset -1 if there is none."""
 
     state: DamageState = DamageState.NONE
     offset: int = -1
 
 
 class LogDigest(NamedTuple):
-    """The digest of a range of a log.
-
-    Attributes:
-        log_start_offset: first offset of the log.
-        high_watermark: end of what was looked at, whatever was asked for.
-        segment: base offset of the segment that has the first byte, -1 without any.
-        length: how many bytes it is of: fewer than asked for where the log has no more.
-        damage: whether messages in the range are damaged.
-        digest: SHA-256 of the bytes.
-    """
+    """The digest of a range of a log."""
 
     log_start_offset: int
-    high_watermark: int
-    segment: int
-    length: int
+    high_watermark: int  # the range ends here at the latest
+    segment: int  # base offset of the segment that has the first byte, -1 if none has
+    length: int  # bytes in the digest: fewer than requested at the end of the log
     damage: LogDamage
-    digest: bytes
+    digest: bytes  # SHA-256
 
 
 LOG_DIGEST = layouts.record(
@@ -633,7 +566,7 @@ LOG_DIGEST = layouts.record(
 
 
 class Changes(NamedTuple):
-    """Lines of a state-change log, and the position at which they begin."""
+    """Lines of a state-change log, and the position of the first."""
 
     position: int
     lines: bytes
@@ -643,10 +576,6 @@ CHANGES = layouts.record(Changes, position=layouts.INT64, lines=layouts.DATA)
 
 
 def check_correlation_id(expected: int, found: int) -> None:
-    """Check that a response belongs to the request that waits for one.
-
-    Raises:
-        ProtocolError: it does not; the connection is out of step.
-    """
+    """Raise `ProtocolError` if a response, out of step, belongs to another request."""
     if expected != found:
         raise ProtocolError(f"the response to request {found} came where {expected} was due")
