@@ -1,7 +1,7 @@
 """A commit-log broker that keeps Kafka 0.7's promises, and the clients to use it.
 
 The public names are those that the stub `__init__.pyi` imports. Each is imported when it is first
-used: a program that only produces does not wait for the modules of the server.
+used, so that a program that only produces does not wait for the modules of the server.
 """
 
 from __future__ import annotations

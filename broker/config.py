@@ -26,12 +26,10 @@ from broker.properties import (
 
 
 def _processor_count() -> int:
-    """Return the default number of processor threads for this machine.
-
-    0.7 has one for each core. Ours share the interpreter's lock, and the cores with the work done
-    outside of it (flushes, CRCs, compression): on two cores, a second processor thread adds latency
-    and no throughput.
-    """
+    """Return the default number of processor threads for this machine."""
+    # 0.7 has one for each core. Ours share the interpreter's lock, and the cores with the work
+    # done outside of it (flushes, CRCs, compression): on two cores, a second processor thread adds
+    # latency and no throughput.
     return max(1, (os.cpu_count() or 1) // 2)
 
 
@@ -463,8 +461,7 @@ class BrokerConfig(BaseConfig):
         """Return settings of a running broker under their names of 0.7; one for each field.
 
         Raises:
-            ConfigError: a name is unknown, its property needs a restart, or a text is malformed or
-                out of range.
+            ConfigError: a name is unknown, its property needs a restart, or a text is invalid.
         """
         normal: dict[str, tuple[str, str]] = {}
         for name, text in texts.items():

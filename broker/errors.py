@@ -1,9 +1,9 @@
-"""Every exception of the library, its wire code, and whether trying again may help.
+"""Every exception of the library, its wire code, and whether a retry may help.
 
-`BrokerError` is the root. Two class attributes say what the type means to a caller:
+`BrokerError` is the root. Two class attributes:
 
 - `is_retriable`: the same request may succeed later, on a new connection or once the broker has
-  recovered. Producers, mirrors and fetchers decide by it; nobody keeps a list of types.
+  recovered. Producers, mirrors and fetchers decide by it; there are no lists of types elsewhere.
 - `code` (`ServerError` only): the number on the wire. 0.7's five codes come from its
   `ErrorMapping`; the others are sent by extension requests only and use the number that later
   Kafka protocols give the same failure, or one from 128 up.
@@ -63,7 +63,7 @@ class RegistryConflictError(CoordinationError):
 
 
 class ControllerFencedError(CoordinationError):
-    """Another broker became the controller: what this one wanted to write was not written."""
+    """Another broker became the controller: the write of this one was not done."""
 
 
 class RegistryNodeNotFoundError(CoordinationError):
@@ -77,10 +77,10 @@ class BrokerUnreachableError(BrokerError):
 
 
 class BrokerStoppedError(BrokerUnreachableError):
-    """A broker that stops has ended the connection in good order.
+    """A broker that shuts down has ended the connection.
 
-    It has flushed all that it acknowledged. What it has not answered it has not stored, so that
-    it can be sent again, there or elsewhere, without a duplicate.
+    All messages that it acknowledged are flushed. Requests without a response have stored nothing,
+    so they can be sent again, to any broker, without a duplicate.
     """
 
 
@@ -103,7 +103,7 @@ class ProducerClosedError(BrokerError):
 
 
 class DeliveryFailedError(BrokerError):
-    """Messages given to a producer were not delivered, and the program did not ask about them."""
+    """Messages of a producer were not delivered, and the program did not ask for their result."""
 
 
 class AcknowledgedLossError(BrokerError):
@@ -153,14 +153,13 @@ class OffsetOutOfRangeError(ServerError):
 
 
 class DataLossError(OffsetOutOfRangeError):
-    """A log lacks messages that a Spark job is to read. Raised by clients, never sent."""
+    """A log lacks messages that a Spark job is to read; never sent."""
 
 
 class InvalidMessageError(ServerError):
-    """A message fails its CRC, or its header or compression cannot be understood.
+    """A message fails its CRC, or its header or compression is invalid.
 
-    Attributes:
-        partition: the `TopicPartition` it was read from, if the text names it.
+    `partition` is the `TopicPartition` it was read from, if the text names it.
     """
 
     code = 2
@@ -190,11 +189,7 @@ class NotLeaderError(ServerError):
     """The broker asked does not lead the partition; the same request goes to the leader.
 
     Nothing was read or appended; but a publish that waited for its commit can be in the log.
-
-    Args:
-        message: for people.
-        leader: id of the broker that leads the partition, as far as the one asked knows, -1 if it
-            does not know.
+    `leader` is the id of the leader, -1 if the broker does not know it.
     """
 
     code = 6
@@ -219,7 +214,7 @@ class MessageSizeTooLargeError(ServerError):
 
 
 class StaleControllerEpochError(ServerError):
-    """A request comes from a broker that is the controller no more."""
+    """A request comes from a broker that is no longer the controller."""
 
     code = 11
 
@@ -281,8 +276,7 @@ class InvalidRequestError(ServerError):
 class StorageError(ServerError):
     """The broker's disk refused a write: full, read-only or failing.
 
-    Attributes:
-        state: what that makes of the log, in one word, for status documents.
+    `state` is the resulting state of the log, in one word, for status documents.
     """
 
     code = 56
@@ -313,7 +307,7 @@ class OutOfDescriptorsError(StorageError):
 
 
 class FencedEpochError(ServerError):
-    """A request is of a leader epoch that is over; who sent it waits for new orders."""
+    """A request is of a leader epoch that is over; its sender waits for a new state."""
 
     code = 74
 
@@ -367,7 +361,7 @@ class PatternTooSlowError(ServerError):
 
 
 class ResponseTooLargeError(ServerError):
-    """The answer to a request would be larger than the broker gives; ask for less at a time."""
+    """The response would be larger than the broker allows; request less at a time."""
 
     code = 132
 
@@ -410,15 +404,9 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
 
 
 def error_for_code(code: int, message: str, leader: int = -1) -> ServerError:
-    """Return the exception a client raises for a wire code other than `NO_ERROR`.
+    """Return the exception for a wire code other than `NO_ERROR`; `UnknownServerError` if unknown.
 
-    A code that is not in the table becomes an `UnknownServerError`.
-
-    Args:
-        code: from the wire.
-        message: for people.
-        leader: what the response gives as the leader's broker id, for a `NotLeaderError`.
-
+    `leader` is the leader's broker id in the response, for a `NotLeaderError`.
     Source: Kafka 0.7 `ErrorMapping.exceptionFor`.
     """
     if code == NotLeaderError.code:

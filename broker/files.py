@@ -6,23 +6,18 @@ import errno
 import os
 from pathlib import Path
 
-TEMPORARY_SUFFIX = ".tmp"
-"""Suffix of a file under construction; a crash or a full disk can leave one behind."""
+TEMPORARY_SUFFIX = ".tmp"  # of a file being written; a crash or a full disk can leave one behind
 
 
 _AT_FDCWD = -100  # of the system call renameat2: paths start from the working directory
 _EXCHANGE = 2
 _FILE_MODE = 0o640
-DIRECTORY_MODE = 0o750
-"""Messages are for the broker's user and group."""
+DIRECTORY_MODE = 0o750  # messages are for the broker's user and group
 
 
 def open_file(path: Path, flags: int) -> int:
-    """Open a file of the broker, and return its descriptor.
-
-    Raises:
-        OSError: it is a symbolic link, whose target may be another's file; or see `os.open`.
-    """
+    """Open a file and return its descriptor; `OSError` for a symbolic link."""
+    # the target of a link may be another's file
     try:
         return os.open(path, flags | os.O_NOFOLLOW, _FILE_MODE)
     except OSError as error:
@@ -32,11 +27,7 @@ def open_file(path: Path, flags: int) -> int:
 
 
 def validate_no_link(path: Path) -> None:
-    """Validate that a path is no symbolic link.
-
-    Raises:
-        OSError: it is one.
-    """
+    """Raise an `OSError` if a path is a symbolic link."""
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a symbolic link, and none is followed", str(path))
 
@@ -53,13 +44,8 @@ def sync_directory(directory: Path) -> None:
 def write_atomically(path: Path, content: bytes, *, is_durable: bool = True) -> None:
     """Replace a file so that a crash leaves either the old or the new content.
 
-    Args:
-        path: of the file.
-        content: all of it.
-        is_durable: whether a power failure does so too; without it, nothing waits for the disk.
-
-    Raises:
-        OSError: the file cannot be written; the old content, if any, is unchanged.
+    If `is_durable`, so does a power failure; otherwise nothing waits for the disk. After an
+    `OSError` the old content, if any, is unchanged.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     temporary.unlink(missing_ok=True)
@@ -78,9 +64,7 @@ def write_atomically(path: Path, content: bytes, *, is_durable: bool = True) -> 
 def exchange(first: Path, second: Path) -> None:
     """Exchange two files or directories of one file system in one step.
 
-    Raises:
-        OSError: a path does not exist, or the system or the file system (NFS, for example) cannot
-            do it; nothing has changed.
+    `OSError`, and no change, if the system or the file system (such as NFS) cannot do it.
     """
     import ctypes  # late: only moves of logs need it
 

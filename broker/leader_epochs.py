@@ -1,7 +1,7 @@
-"""Which leader epoch each part of a log was written in.
+"""The leader epoch in which each part of a log was written.
 
-Where the logs of two replicas part is found by comparing these lists, never by high watermarks,
-which may be behind on either side.
+The offset at which the logs of two replicas diverge is found by comparing these lists, never by
+high watermarks, which may lag on either side.
 """
 
 from __future__ import annotations
@@ -16,24 +16,21 @@ _EPOCH = attrgetter("epoch")
 _START = attrgetter("start_offset")
 _EPOCH_BIT_COUNT = 32
 _EPOCH_BITS = (1 << _EPOCH_BIT_COUNT) - 1
+# incarnations of a broker are numbered from here, so that none is taken for a leader epoch
 FIRST_INCARNATION = 1 << 31
-"""Incarnations of a broker are numbered from here, so that none is taken for a leader epoch."""
 
 
 def term_of(creation: int, epoch: int) -> int:
-    """Return the number that stands for an epoch of one creation of a topic, in 63 bits.
+    """Return the number, of 63 bits, of an epoch of one creation of a topic.
 
-    With the end of its messages a producer can ask later whether they are still in the log.
-
-    Args:
-        creation: the `creation_key` of the topic.
-        epoch: the leader epoch; for a log without replicas, the incarnation of its broker.
+    With it and the end of its messages a producer can ask later whether they are still in the log.
+    `epoch` is the leader epoch; for a log without replicas, the incarnation of its broker.
     """
     return creation << _EPOCH_BIT_COUNT | epoch
 
 
 def is_of_replicas(term: int) -> bool:
-    """Return whether the log that a term is of had replicas."""
+    """Return whether the log of a term had replicas."""
     return not term & FIRST_INCARNATION
 
 
@@ -43,12 +40,6 @@ class LeaderEpochs:
     A log keeps the list in a side file. A new epoch is in the file before the first bytes of the
     epoch are in the log, and a cut of the log is durable before the shorter list is: so the list
     that a crash leaves is right once `recovered` has seen the end of the log.
-
-    Args:
-        entries: in order.
-
-    Raises:
-        ValueError: an epoch or a start is not above the one before it.
     """
 
     __slots__ = ("_entries",)
@@ -76,27 +67,25 @@ class LeaderEpochs:
 
     @property
     def last_epoch(self) -> int:
-        """Return the epoch in which the log ends, `NO_EPOCH` if none has begun."""
+        """Return the last epoch, `NO_EPOCH` if none has begun."""
         return self._entries[-1].epoch if self._entries else NO_EPOCH
 
     def begun(self, epoch: int, start_offset: int) -> LeaderEpochs:
-        """Return the list with one more epoch, which replaces what does not lie before it."""
+        """Return the list with one more epoch, without those not before it in both numbers."""
         kept = tuple(
             one for one in self._entries if one.epoch < epoch and one.start_offset < start_offset
         )
         return LeaderEpochs((*kept, EpochStart(epoch, start_offset)))
 
     def truncated(self, end_offset: int) -> LeaderEpochs:
-        """Return the list of the log cut at an offset, without epochs that have no bytes then.
-
-        To be applied also where the log needs no cut: epochs without data may lie at its end.
-        """
+        """Return the list of the log cut at an offset, without epochs that have no bytes then."""
+        # also applied if the log needs no cut: epochs without data may be at its end
         if not self._entries or self._entries[-1].start_offset < end_offset:
             return self
         return LeaderEpochs(one for one in self._entries if one.start_offset < end_offset)
 
     def recovered(self, log_start_offset: int, log_end_offset: int) -> LeaderEpochs:
-        """Return the list as it fits a log that was opened: the file may know more or less."""
+        """Return the list that fits a log that was opened: the file may have more or fewer."""
         return self.truncated(log_end_offset).trimmed(log_start_offset)
 
     def trimmed(self, log_start_offset: int) -> LeaderEpochs:
@@ -108,15 +97,10 @@ class LeaderEpochs:
         return LeaderEpochs((first, *self._entries[at + 1 :]))
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochEnd:
-        """Return the largest of the epochs not above a given one, and where it ends.
+        """Return the largest epoch not above a given one, which another replica sent, and its end.
 
-        Args:
-            epoch: which another replica asks for.
-            log_end_offset: where the last epoch ends for now.
-
-        Returns:
-            The epoch and its end. If all epochs here are above the given one, its own number and
-            the start of the first one; with no epochs at all, `NO_EPOCH` and the log's end.
+        If all epochs here are above it: its own number and the start of the first one. Without any
+        epoch: `NO_EPOCH` and the log's end.
         """
         if not self._entries:
             return EpochEnd(NO_EPOCH, log_end_offset)
@@ -127,13 +111,7 @@ class LeaderEpochs:
         return EpochEnd(found, self._entries[after].start_offset)
 
     def end_of_term(self, term: int, creation: int, log_end_offset: int) -> int:
-        """Return where a term ends in the log, -1 if nothing that is known here was written in it.
-
-        Args:
-            term: see `term_of`.
-            creation: the `creation_key` of the log's topic.
-            log_end_offset: where the last epoch ends for now.
-        """
+        """Return the end of a term in the log; -1 if none of it is known here. See `term_of`."""
         epoch = term & _EPOCH_BITS
         if term >> _EPOCH_BIT_COUNT != creation or not self._entries:
             return -1
@@ -141,7 +119,7 @@ class LeaderEpochs:
         return found.end_offset if found.epoch == epoch else -1
 
     def covering(self, offset: int, end_offset: int) -> tuple[EpochStart, ...]:
-        """Return the epochs that the bytes of a range were written in; none if it is empty."""
+        """Return the epochs in which the bytes of a range were written; none if it is empty."""
         if end_offset <= offset:
             return ()
         first = max(bisect_right(self._entries, offset, key=_START) - 1, 0)

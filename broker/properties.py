@@ -1,8 +1,7 @@
 """Properties: the table that a settings class declares, and how their texts become values.
 
-A `Property` is one line: name, field, kind, range, meaning. `ALIASES` has the names that Kafka 0.8
-gives to properties of 0.7. Unknown names are errors, with the nearest known name (0.7 ignored them:
-KAFKA-181).
+`ALIASES` has the names that Kafka 0.8 gives to properties of 0.7. Unknown names are errors, with
+the nearest known name (0.7 ignored them: KAFKA-181).
 """
 
 from __future__ import annotations
@@ -26,12 +25,13 @@ INT64_MAX = 2**63 - 1
 
 
 class Alias(NamedTuple):
-    """Another name of a property, which means the same in the same unit."""
+    """Another name of a property, with the same meaning and unit."""
 
     name: str
     property: str
 
 
+# the names of Kafka 0.8 for properties of 0.7; one name may mean another property elsewhere
 ALIASES = (
     # broker
     Alias("broker.id", "brokerid"),
@@ -81,7 +81,6 @@ ALIASES = (
     Alias("zookeeper.connection.timeout.ms", "zk.connectiontimeout.ms"),
     Alias("zookeeper.sync.time.ms", "zk.synctime.ms"),
 )
-"""The names of Kafka 0.8 for properties of 0.7; one name may mean another property elsewhere."""
 
 
 class PropertyKind(Enum):
@@ -115,11 +114,13 @@ class Property(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BaseConfig:
-    """Base of the three settings classes: parsing and validation of property texts."""
+    """Base of the three settings classes: parsing and validation of property texts.
+
+    `ConfigError` for a name that is unknown, or a text that is malformed or out of range.
+    """
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = ()
-    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}
-    """Properties of 0.7 that are accepted and ignored, and why."""
+    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}  # accepted and ignored, and why
 
     @classmethod
     def from_properties(cls, *layers: Mapping[str, str]) -> Self:
@@ -129,18 +130,11 @@ class BaseConfig:
             layers: texts by name, as from `.properties` files and `-X name=value`; a later layer
                 overrides an earlier one, also where it sets the same field by another name, such as
                 hours and minutes of one time.
-
-        Raises:
-            ConfigError: a name is unknown, or a text is malformed or out of range.
         """
         return cls().changed(*layers)
 
     def changed(self, *layers: Mapping[str, str]) -> Self:
-        """Return these settings with others in the place of some; see `from_properties`.
-
-        Raises:
-            ConfigError: a name is unknown, or a text is malformed or out of range.
-        """
+        """Return these settings with some replaced; see `from_properties`."""
         values: dict[str, Any] = {}
         for name, text in (item for properties in layers for item in properties.items()):
             if (reason := self.WITHOUT_EFFECT.get(self.name_in_07(name))) is not None:
@@ -152,7 +146,7 @@ class BaseConfig:
 
     @classmethod
     def aliases(cls) -> dict[str, str]:
-        """Return the property names that Kafka 0.8's names mean for this kind of settings."""
+        """Return the property names by their Kafka 0.8 names, for this kind of settings."""
         names = {prop.name for prop in cls.PROPERTIES} | cls.WITHOUT_EFFECT.keys()
         return {alias.name: alias.property for alias in ALIASES if alias.property in names}
 
@@ -163,11 +157,7 @@ class BaseConfig:
 
     @classmethod
     def property_of(cls, name: str) -> Property:
-        """Return a property by its name of Kafka 0.7 or 0.8.
-
-        Raises:
-            ConfigError: there is none of that name; the text has the nearest one.
-        """
+        """Return a property by its name of Kafka 0.7 or 0.8; an error has the nearest name."""
         known = {prop.name: prop for prop in cls.PROPERTIES}
         prop = known.get(cls.name_in_07(name))
         if prop is None:
@@ -175,7 +165,7 @@ class BaseConfig:
         return prop
 
     def shown_properties(self) -> Iterator[Property]:
-        """Give a property for each field: of several units the first that has a whole number."""
+        """Give one property for each field: of several units the first that has a whole number."""
         shown: dict[str, Property] = {}
         for prop in self.PROPERTIES:
             value = getattr(self, prop.field)
@@ -201,11 +191,7 @@ class BaseConfig:
 
 
 def parse_property(prop: Property, text: str) -> object:
-    """Return the value of a property's text, in the unit of its field.
-
-    Raises:
-        ConfigError: the text is malformed or out of range.
-    """
+    """Return the value of a property's text, in the unit of its field."""
     text = text.strip()
     if prop.kind is PropertyKind.INTEGER:
         return _parse_integer(prop, text)

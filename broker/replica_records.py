@@ -1,6 +1,6 @@
-"""What makes a log a replica, as its broker keeps it beside the log: it outlives ZooKeeper's data.
+"""Records of replicas, which their broker keeps beside the log: they outlive ZooKeeper's data.
 
-A record is a document in JSON; a reader takes fields that it does not know as they are.
+A record is a JSON document; readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -15,28 +15,19 @@ _VERSION = 1
 
 
 class ReplicaRecord(NamedTuple):
-    """What the registry said of a partition when a broker heard of it last.
-
-    Attributes:
-        partition: which one.
-        creation_id: of its topic.
-        replicas: broker ids, the preferred leader first; none if only the log and its creation id
-            are known.
-        state: who led it.
-        version: of the node in ZooKeeper that held the state.
-        settings: of the topic, those that differ from the brokers'.
-    """
+    """The state of a partition in the registry when a broker last received it."""
 
     partition: TopicPartition
     creation_id: str
+    # broker ids, the preferred leader first; none if only the log and its creation id are known
     replicas: tuple[int, ...]
     state: PartitionState
-    version: int
-    settings: Mapping[str, str]
+    version: int  # of the node in ZooKeeper that held the state
+    settings: Mapping[str, str]  # of the topic, those that differ from the brokers'
 
     def encode(self) -> bytes:
         """Return the document."""
-        import json  # late: clients know of the requests that carry records, and make none
+        import json  # late: clients import this module for its types, and make no records
 
         leader, leader_epoch, isr, controller_epoch = self.state
         return json.dumps(
@@ -58,11 +49,7 @@ class ReplicaRecord(NamedTuple):
 
     @classmethod
     def decode(cls, document: bytes) -> ReplicaRecord:
-        """Parse a document.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Parse a document; `ValueError` if it is no record."""
         import json  # late: as above
 
         try:
@@ -91,29 +78,22 @@ class ReplicaRecord(NamedTuple):
 
     @property
     def age(self) -> tuple[bool, int, int]:
-        """Return what orders the records of one partition by their age, the newest last."""
+        """Return a key that sorts the records of one partition by age, the newest last."""
         return bool(self.replicas), self.state.leader_epoch, self.version
 
 
 class UnknownReplica(NamedTuple):
-    """A replica of which a broker has the log, and which the registry does not know.
-
-    Attributes:
-        record: what the broker knows of it.
-        is_live: whether a controller told this run of the broker of it, before the registry lost
-            it; if not, the broker was started since, and may have missed a deletion.
-        last_epoch: the leader epoch in which the log ends.
-        log_start_offset: of the log.
-        log_end_offset: of the log.
-    """
+    """A replica whose log a broker has, and which the registry does not know."""
 
     record: ReplicaRecord
+    # a controller sent it to this run of the broker, before the registry lost it; if not, the
+    # broker was started since, and may have missed a deletion
     is_live: bool
-    last_epoch: int
+    last_epoch: int  # the leader epoch in which the log ends
     log_start_offset: int
     log_end_offset: int
 
     @property
     def last_position(self) -> tuple[int, int]:
-        """Return what orders copies of one partition: the last has all that the others have."""
+        """Return a sort key for copies of one partition: the last has all that the others have."""
         return self.last_epoch, self.log_end_offset

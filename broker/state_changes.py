@@ -1,7 +1,7 @@
-"""What happened to leaders and replicas, as each broker writes it down and tools read it.
+"""Changes of leaders and replicas, as each broker logs them and tools read them.
 
-One change is one line of JSON. Fields that say nothing of a change are left out; a reader takes
-fields and kinds that it does not know, of a later version, as they are.
+One change is one line of JSON. Fields that a change does not have are left out; readers ignore
+unknown fields and accept unknown kinds, of later versions.
 """
 
 from __future__ import annotations
@@ -15,58 +15,37 @@ from broker.topic import TopicPartition
 
 
 class ChangeKind(StrEnum):
-    """What happened."""
+    """The kind of a change."""
 
-    ELECTED = "elected"
-    """The broker is the controller now."""
-    RESIGNED = "resigned"
-    """It is the controller no more."""
-    DECIDED = "decided"
-    """The controller has written a new state of a partition."""
+    ELECTED = "elected"  # the broker is the controller now
+    RESIGNED = "resigned"  # the broker is no longer the controller
+    DECIDED = "decided"  # the controller has written a new state of a partition
     LEADS = "leads"
     FOLLOWS = "follows"
-    STOPPED = "stopped"
-    """The broker has a replica of the partition no more, or is to stop it."""
-    ISR = "isr"
-    """The leader has taken over other in-sync replicas."""
-    TRUNCATED = "truncated"
-    """A follower has cut from its log what its leader does not have."""
-    DIRECTORY_FAILED = "directory-failed"
-    """A data directory cannot be used any more."""
+    STOPPED = "stopped"  # the broker has no replica of the partition any more, or is to stop it
+    ISR = "isr"  # the leader uses other in-sync replicas
+    TRUNCATED = "truncated"  # a follower has cut off entries that its leader does not have
+    DIRECTORY_FAILED = "directory-failed"  # a data directory cannot be used any more
 
 
 class LoggedChange(NamedTuple):
-    """One change; None where a field says nothing of it.
+    """One change; None for fields that it does not have."""
 
-    Attributes:
-        kind: a `ChangeKind`, or a word of a later version.
-        time_ms: by the clock of the broker, in milliseconds since 1970.
-        broker: id of the broker that has written it down.
-        controller_epoch: of the controller that has decided it, or the latest that was known.
-        partition: which one; None for changes of the whole broker.
-        leader_epoch: of the partition.
-        leader: broker id, -1 for none.
-        isr: ids of the in-sync replicas.
-        version: of the partition's node in ZooKeeper, which this is about.
-        offset: the log's end; of a truncated log what is left of it.
-        text: the reason, for people.
-    """
-
-    kind: str
-    time_ms: int = 0
-    broker: int = -1
-    controller_epoch: int | None = None
-    partition: TopicPartition | None = None
+    kind: str  # a `ChangeKind`, or a word of a later version
+    time_ms: int = 0  # since 1970, by the clock of the broker
+    broker: int = -1  # the one that logged it
+    controller_epoch: int | None = None  # of the deciding controller, or the latest known
+    partition: TopicPartition | None = None  # None for changes of the whole broker
     leader_epoch: int | None = None
-    leader: int | None = None
+    leader: int | None = None  # -1 for none
     isr: tuple[int, ...] | None = None
-    version: int | None = None
-    offset: int | None = None
-    text: str = ""
+    version: int | None = None  # of the partition's node in ZooKeeper
+    offset: int | None = None  # the log's end, after a truncation if there was one
+    text: str = ""  # the reason, for people
 
     @property
     def what(self) -> str:
-        """Return what happened, in words, without the epochs."""
+        """Return the change in words, without the epochs."""
         in_sync = "" if self.isr is None else f", in sync {','.join(map(str, self.isr))}"
         reason = f": {self.text}" if self.text else ""
         if self.kind == ChangeKind.DECIDED:
@@ -109,7 +88,7 @@ class LoggedChange(NamedTuple):
 
 
 def decode_changes(lines: Iterable[bytes]) -> tuple[list[LoggedChange], int]:
-    """Read lines; return the changes, and how many lines are none, such as a torn last one."""
+    """Read lines; return the changes, and the number of invalid lines, such as a torn last one."""
     found, damaged_count = [], 0
     for line in lines:
         try:
@@ -148,18 +127,15 @@ def _number(fields: dict[str, Any], name: str) -> int | None:
 def merged(changes: Iterable[LoggedChange]) -> list[LoggedChange]:
     """Return the changes of several brokers in the order in which they happened.
 
-    Epochs count before clocks, as those of brokers differ: what belongs to a later controller epoch
-    comes later; of one partition, what belongs to a later leader epoch, the decision before what
-    brokers did about it. Everything else goes by time.
-
-    Args:
-        changes: those of each broker in the order in which it wrote them.
+    Epochs count before clocks, as those of brokers differ: a later controller epoch comes later; in
+    one partition, so does a later leader epoch, and a decision comes before its effects on brokers.
+    All else is ordered by time. `changes` has those of each broker in the order it logged them.
     """
     by_partition: dict[tuple[int, TopicPartition | None, int], list[LoggedChange]] = {}
     latest_epoch: dict[int, int] = {}
     for one in changes:
         epoch = one.controller_epoch
-        if epoch is None:  # nothing was known yet: as what the broker wrote before
+        if epoch is None:  # unknown: the epoch of the broker's previous change
             epoch = latest_epoch.get(one.broker, -1)
         latest_epoch[one.broker] = epoch
         place = one.broker if one.partition is None else -1
@@ -175,7 +151,7 @@ def merged(changes: Iterable[LoggedChange]) -> list[LoggedChange]:
 
 
 def _in_order(of_partition: list[LoggedChange]) -> list[LoggedChange]:
-    """Return changes of one partition: a decision, then what was done about it."""
+    """Return changes of one partition: a decision, then its effects."""
     return sorted(
         of_partition,
         key=lambda one: (

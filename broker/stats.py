@@ -28,14 +28,10 @@ class Window(NamedTuple):
 
 
 class WindowedStats:
-    """Counts events and how long they took.
+    """Counts events and how long they took, in windows of `period_s` seconds, above 0.
 
     Unlike in 0.7, a window ends by the clock, also without events: the figures of a busy hour do
     not remain during the idle hour that follows.
-
-    Args:
-        clock: for the windows.
-        period_s: length of a window, above 0.
     """
 
     def __init__(self, clock: Clock, period_s: float) -> None:
@@ -46,10 +42,8 @@ class WindowedStats:
         self._count = 0
         self._total_s = self._max_s = 0.0
         self._last = Window(0, 0.0, 0.0, 0.0)
-        self.count = 0
-        """Events since the start."""
-        self.total_s = 0.0
-        """Seconds they took together."""
+        self.count = 0  # events since the start
+        self.total_s = 0.0  # which they took together
 
     def record(self, elapsed_s: float, count: int = 1) -> None:
         """Count `count` events that took `elapsed_s` together."""
@@ -63,7 +57,7 @@ class WindowedStats:
                 self._max_s = elapsed_s / count
 
     def window(self) -> Window:
-        """Return the last completed window, or the first one so far while it runs."""
+        """Return the last completed window, or the running one if it is the first."""
         with self._lock:
             self._roll()
             if self._last.length_s:

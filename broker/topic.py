@@ -13,10 +13,10 @@ from broker.errors import InvalidTopicError
 
 MAX_TOPIC_NAME_LENGTH = 255
 _DIRECTORY_NAME_MAX_BYTES = 255
+# of a topic that is created: responses, and a node of 1 MiB in ZooKeeper, list them all
 MAX_PARTITIONS = 10_000
-"""Of a topic that is created: responses, and a node of 1 MiB in ZooKeeper, list them all."""
+# with replicas: the controller sends all of them to each broker in one request
 MAX_CLUSTER_PARTITIONS = 200_000
-"""With replicas: the controller tells each broker of all of them in one request."""
 
 codecs.lookup("utf-16-le")  # loads a module, for which a busy process may have no descriptor later
 _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
@@ -43,21 +43,14 @@ class TopicPartition:
 
 
 def share_of(partition: TopicPartition, count: int) -> int:
-    """Return which of several fetchers of a broker has a partition, whatever others there are."""
+    """Return which of `count` fetchers of a broker has a partition, whatever the others are."""
     return zlib.crc32(str(partition).encode()) % count
 
 
 def validate_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> None:
-    """Validate the name of a topic.
+    """Raise `InvalidTopicError` if a name is empty, too long, `.`, `..` or has a bad character.
 
-    Args:
-        name: the name.
-        max_length: longest name allowed, in UTF-16 units as in 0.7.
-
-    Raises:
-        InvalidTopicError: the name is empty, too long, `.` or `..`, or has a forbidden character.
-
-    Source: Kafka 0.7 `TopicNameValidator`.
+    `max_length` is in UTF-16 units, as in 0.7. Source: Kafka 0.7 `TopicNameValidator`.
     """
     if not name:
         raise InvalidTopicError("invalid topic name '': it is empty")
@@ -75,11 +68,7 @@ def validate_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> N
 
 
 def log_directory_name(topic: str, index: int) -> str:
-    """Return the name of a log's directory.
-
-    Raises:
-        InvalidTopicError: the name is too long for the file system.
-    """
+    """Return the name of a log's directory; `InvalidTopicError` if too long for the file system."""
     name = f"{topic}_{index}"
     if len(os.fsencode(name)) > _DIRECTORY_NAME_MAX_BYTES:
         raise InvalidTopicError(
@@ -90,9 +79,9 @@ def log_directory_name(topic: str, index: int) -> str:
 
 
 class MessagePosition(NamedTuple):
-    """An offset where an entry starts, and how many messages of the entry lie before the position.
+    """The offset of an entry, and how many messages of the entry precede the position.
 
-    `inner` is 0 except inside a compressed set, which can only be fetched as a whole.
+    `inner` is 0 except inside a wrapper, which can only be fetched as a whole.
     """
 
     offset: int

@@ -1,8 +1,10 @@
-"""The settings of single topics: one table, their texts as values, and what a topic has in the end.
+"""The settings of single topics: one table, their texts as values, and the result for a topic.
 
 An operator overrides them in ZooKeeper, under Kafka 0.8's names; the names that 0.7 and 0.8 give to
-the broker's property are accepted as well, in the unit of that property. Where a topic has no
-override, its entry in one of the broker's maps by topic holds, else the broker's own setting.
+the broker's property are accepted as well, in the unit of that property. Without an override, the
+topic's entry in one of the broker's maps by topic applies, else the broker's own setting.
+
+`ConfigError` for a name that is unknown, or a text that is malformed or out of range.
 """
 
 from __future__ import annotations
@@ -42,19 +44,12 @@ class TopicConfig:
 
 
 class TopicSetting(NamedTuple):
-    """One setting of topics.
+    """One setting of topics."""
 
-    Attributes:
-        property: its name, the field of `TopicConfig` it sets, its kind, range and meaning.
-        broker_field: the field of `BrokerConfig` that holds without an override.
-        map_field: the field of `BrokerConfig` that has values by topic; empty for none.
-        applied: when a change takes effect, as a part of a sentence.
-    """
-
-    property: Property
-    broker_field: str
-    map_field: str
-    applied: str
+    property: Property  # sets a field of `TopicConfig`
+    broker_field: str  # of `BrokerConfig`; applies without an override
+    map_field: str  # of `BrokerConfig`, with values by topic; empty for none
+    applied: str  # when a change takes effect, as a part of a sentence
 
 
 _P = Property
@@ -151,8 +146,7 @@ TOPIC_SETTINGS = (
     ),
 )
 
-TopicOverrides = Mapping[str, object]
-"""Values by field of `TopicConfig`, of the settings that a topic has an override for."""
+TopicOverrides = Mapping[str, object]  # by field of `TopicConfig`
 
 NO_OVERRIDES: TopicOverrides = MappingProxyType({})
 
@@ -171,14 +165,7 @@ def topic_config(
 
 
 def normalize(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return overrides under the names of the table, in the units of the table.
-
-    Args:
-        texts: by name of the table, or of the broker's property in 0.7 or 0.8.
-
-    Raises:
-        ConfigError: a name is unknown, or a text is malformed or out of range.
-    """
+    """Return overrides under the names and in the units of the table."""
     normal = {}
     for name, text in texts.items():
         setting, value = _find(name, text)
@@ -187,11 +174,7 @@ def normalize(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_overrides(texts: Mapping[str, str]) -> TopicOverrides:
-    """Return the values of overrides by field.
-
-    Raises:
-        ConfigError: as for `normalize`.
-    """
+    """Return the values of overrides by field."""
     normal = normalize(texts)
     return {
         one.property.field: parse_property(one.property, normal[one.property.name])
@@ -201,11 +184,7 @@ def parse_overrides(texts: Mapping[str, str]) -> TopicOverrides:
 
 
 def setting_of(name: str) -> TopicSetting:
-    """Return a setting by its name, or by that of the broker's property in 0.7 or 0.8.
-
-    Raises:
-        ConfigError: there is none; the text has the nearest name.
-    """
+    """Return a setting by its name, or by that of the broker's property in 0.7 or 0.8."""
     return _of_table(name) or _of_broker(name)
 
 
@@ -231,7 +210,7 @@ def _of_table(name: str) -> TopicSetting | None:
 
 
 def _of_broker(name: str) -> TopicSetting:
-    """Return the setting of topics that a property of the broker is about."""
+    """Return the setting of topics that a property of the broker sets the default of."""
     try:
         field = BrokerConfig.property_of(name).field
     except ConfigError:
