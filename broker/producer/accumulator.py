@@ -1,9 +1,9 @@
 """Queued messages of one broker, gathered in batches until a sender thread takes them.
 
 A batch is full by count or bytes, and due by age. An `OutgoingSet` carries batches of one
-partition in one request; until it is completed nothing else of its partition is taken: that keeps
-the order whatever fails. Pure: no threads, no locks, no sockets;
-the owner calls one method at a time and passes the time.
+partition in one request; until it is completed no other set of its partition is taken, which keeps
+the order whatever fails. No threads, locks or sockets here; the owner calls one method at a time
+and passes the time.
 """
 
 from __future__ import annotations
@@ -28,28 +28,16 @@ _NO_TIME_S = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """When a batch is sent, and how much may be queued.
+    """When a batch is sent, and how much may be queued."""
 
-    Args:
-        capacity: messages that may be queued for one broker (those in flight do not count).
-        batch_count: messages that make a batch full.
-        batch_bytes: payload bytes that a batch may have; a larger message has one to itself.
-        linger_s: how long a batch that is not full waits for more messages.
-    """
-
-    capacity: int = 10_000
-    batch_count: int = 200
-    batch_bytes: int = 1_000_000
-    linger_s: float = 5.0
+    capacity: int = 10_000  # messages queued for one broker, without those in flight
+    batch_count: int = 200  # messages that make a batch full
+    batch_bytes: int = 1_000_000  # most payload bytes; a larger message is a batch of its own
+    linger_s: float = 5.0  # how long a batch that is not full waits for more messages
 
 
 class Batch:
-    """Messages that become one message set, and their deliveries, in order.
-
-    All have a key, or none has (`is_keyless`). `since_s` is when the first message came. The owner
-    sets `set_bytes` (size of the message set), `is_wrapped` (it is one wrapper) and, in the end,
-    `is_done`.
-    """
+    """Messages that become one message set, and their deliveries, in order."""
 
     __slots__ = (
         "deliveries",
@@ -64,14 +52,15 @@ class Batch:
     )
 
     def __init__(self, since_s: float, *, is_keyless: bool) -> None:
-        self.is_keyless = is_keyless
+        self.is_keyless = is_keyless  # all have no key; else all have one
         self.payloads: list[bytes] = []
         self.deliveries: list[QueuedDelivery] = []
         self.size_bytes = 0
-        self.since_s = since_s
+        self.since_s = since_s  # when the first message came
         self.is_closed = False
-        self.set_bytes = 0
-        self.is_wrapped = False
+        # set by the owner
+        self.set_bytes = 0  # size of the message set
+        self.is_wrapped = False  # it is one wrapper
         self.is_done = False
 
     def complete(
@@ -81,16 +70,9 @@ class Batch:
         error: BrokerError | None,
         on_delivery: OnDelivery | None,
     ) -> None:
-        """Complete the deliveries, and report on the messages.
-
-        Args:
-            partition: the target.
-            base_offset: of the message set, -1 if unknown.
-            error: why it was not delivered.
-            on_delivery: called with a report on each message.
-        """
+        """Complete the deliveries, and report on the messages; `base_offset` -1 if unknown."""
         for delivery in self.deliveries:
-            delivery.partition = partition  # which may be another than the first
+            delivery.partition = partition  # the set may have moved
         if error is not None or base_offset < 0 or self.is_wrapped:
             for delivery in self.deliveries:
                 delivery.complete_message(base_offset, error)
@@ -112,7 +94,7 @@ class Batch:
 
 
 def report(on_delivery: OnDelivery, reports: Sequence[Report]) -> None:
-    """Hand reports over; what the callback raises is logged, as a sender thread must live on."""
+    """Call `on_delivery`; its errors are logged, as a sender thread must not end by them."""
     try:
         on_delivery(reports)
     except Exception:
@@ -120,11 +102,7 @@ def report(on_delivery: OnDelivery, reports: Sequence[Report]) -> None:
 
 
 class OutgoingSet:
-    """Batches of one partition that travel in one request.
-
-    It can move to another partition than the one it was `queued_for`; `message_set` is empty until
-    the owner has encoded the batches.
-    """
+    """Batches of one partition that are sent in one request."""
 
     __slots__ = ("_on_complete", "batches", "can_move", "message_set", "partition", "queued_for")
 
@@ -134,16 +112,16 @@ class OutgoingSet:
         batches: list[Batch],
         on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None,
     ) -> None:
-        self.partition = self.queued_for = partition
+        self.partition = self.queued_for = partition  # the first can change
         self.batches = batches
         self.can_move = all(batch.is_keyless for batch in batches)
-        self.message_set: Buffer = b""
+        self.message_set: Buffer = b""  # until the owner has encoded the batches
         self._on_complete = on_complete
 
     def complete(
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
-        """Take note of the acknowledgement, or of the failure; see `PendingSet.complete`."""
+        """Pass the outcome to the owner; see `PendingSet.complete`."""
         if self._on_complete is not None:
             self._on_complete(self, base_offset, error)
 
@@ -159,12 +137,7 @@ class _PartitionQueue:
 
 
 class Accumulator:
-    """The messages queued for one broker.
-
-    Args:
-        rules: of batches.
-        on_complete: given to the sets that `take` returns.
-    """
+    """The messages queued for one broker; `on_complete` is given to the sets of `take`."""
 
     def __init__(
         self,
@@ -174,8 +147,7 @@ class Accumulator:
         self._rules = rules
         self._on_complete = on_complete
         self._queues: dict[TopicPartition, _PartitionQueue] = {}
-        self.message_count = 0
-        """Messages that were not taken yet."""
+        self.message_count = 0  # not taken yet
 
     @property
     def is_empty(self) -> bool:
@@ -183,7 +155,7 @@ class Accumulator:
         return not self._queues
 
     def has_room(self, message_count: int) -> bool:
-        """Return whether so many messages may be added; any number, if none is queued."""
+        """Return whether this many messages may be added; any number, if none is queued."""
         return not self.message_count or (
             self.message_count + message_count <= self._rules.capacity
         )
@@ -195,11 +167,7 @@ class Accumulator:
         delivery: QueuedDelivery,
         now_s: float,
     ) -> bool:
-        """Add messages, whether there is room or not.
-
-        Returns:
-            Whether that changes what `take` or `wait_s` return.
-        """
+        """Add messages even without room; return whether that changes when `take` is due."""
         queued = self._queues.get(partition)
         if queued is None:
             queued = self._queues[partition] = _PartitionQueue()
@@ -231,8 +199,7 @@ class Accumulator:
     def take(self, now_s: float) -> list[OutgoingSet]:
         """Return the sets to send now, at most one of each partition.
 
-        Each is in flight until `finish`. Partitions take turns where not all fit
-        into one request.
+        Each is in flight until `finish`. Partitions take turns if not all fit into one request.
         """
         taken: list[OutgoingSet] = []
         size_bytes = 0
@@ -263,7 +230,7 @@ class Accumulator:
         return gathered
 
     def _due_s(self, queued: _PartitionQueue) -> float:
-        """Return from when on there is something to take for a partition not in flight."""
+        """Return when there is something to take for a partition not in flight."""
         batch = queued.batches[0]
         return _NO_TIME_S if batch.is_closed else batch.since_s + self._rules.linger_s
 
@@ -284,7 +251,7 @@ class Accumulator:
             del self._queues[outgoing.queued_for]
 
     def close_batches(self) -> list[Batch]:
-        """Make all that is queued due at once; return it, and what is in flight."""
+        """Make all queued batches due at once; return them, and those in flight."""
         found: list[Batch] = []
         for queued in self._queues.values():
             if queued.outgoing is not None:
@@ -295,7 +262,7 @@ class Accumulator:
         return found
 
     def take_all(self) -> list[OutgoingSet]:
-        """Take everything, due or not, to be given up; with nothing in flight."""
+        """Take all sets, due or not, to be given up; with nothing in flight."""
         taken = []
         for partition, queued in self._queues.items():
             if queued.outgoing is not None:

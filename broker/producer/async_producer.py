@@ -27,15 +27,8 @@ from broker.topic import TopicPartition
 class AsyncProducer:
     """Queues messages and sends them from threads; may be used from several threads.
 
-    Args:
-        make_dispatcher: makes what sends the sets of a thread.
-        partitions: chooses partitions.
-        packer: makes message sets.
-        timeout_s: how long a broker may take to commit a set.
-        queueing: how to queue.
-        callbacks: what messages pass through; None for nothing.
-        on_delivery: called with reports on messages, by the sender threads.
-        failures: counts messages that were not delivered, without `on_delivery`.
+    Its methods are those of `Producer`. `make_dispatcher` is called for each sender thread, which
+    also calls `on_delivery`.
     """
 
     def __init__(
@@ -66,13 +59,7 @@ class AsyncProducer:
         self._is_closed = False
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
-        """Queue the messages of one call, all or none.
-
-        Raises:
-            QueueFullError: there was no room in time.
-            ProducerClosedError: the producer is closed.
-            BrokerError: the topic has no partitions to pick from; see `TopicPartitions.choose`.
-        """
+        """Queue the messages of one call, all or none."""
         payloads = self._packer.payloads(messages)
         if self._callbacks is not None:
             return self._send_with(self._callbacks, topic, payloads, key)
@@ -136,19 +123,15 @@ class AsyncProducer:
         thread.add(partition, message, delivery)
 
     def retry_now(self) -> None:
-        """Send again at once what waits for its retry, as the cluster has changed; any thread."""
+        """Make waiting sets due at once, as the cluster has changed; from any thread."""
         for thread in self._threads.values():
             thread.retry_now()
 
     def poll(self) -> None:
-        """Do nothing: the sender threads take acknowledgements as they come."""
+        """Do nothing: the sender threads read acknowledgements as they come."""
 
     def flush(self, timeout_s: float | None) -> None:
-        """Send all that was queued without lingering, and wait until it is reported.
-
-        Raises:
-            RequestTimeoutError: that takes longer than the timeout.
-        """
+        """Send all queued messages without lingering, and wait until they are reported."""
         _refuse_senders("flush")
         if not self._all_threads(timeout_s, SenderThread.flush):
             raise RequestTimeoutError(f"queued messages are not delivered after {timeout_s:g}s")
@@ -170,7 +153,7 @@ class AsyncProducer:
         topics: set[str] = set()
         for thread in self._threads.values():
             topics |= thread.dispatcher.topics
-            dispatcher = self._make_dispatcher()  # that of the thread is not for this one
+            dispatcher = self._make_dispatcher()  # only its thread may use the other one
             thread.dispatcher.hand_over(dispatcher)
             try:
                 dispatcher.await_readable()
@@ -179,12 +162,10 @@ class AsyncProducer:
         return topics
 
     def close(self, timeout_s: float | None) -> None:
-        """Take no more messages, send and report what is queued, and end all threads.
+        """Take no more messages, send and report the queued ones, and end all threads.
 
-        What is not delivered within the timeout is reported as failed; a second call does nothing.
-
-        Args:
-            timeout_s: None for as long as a broker may take to commit.
+        Messages not delivered within the timeout (None: `timeout_s` of the producer) are reported
+        as failed; a second call does nothing.
         """
         _refuse_senders("close")
         with self._lock:

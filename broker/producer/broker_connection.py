@@ -1,4 +1,4 @@
-"""The connection of a producer to one broker: found by its id at whichever address it is."""
+"""The connection of a producer to one broker: found by its id at its present address."""
 
 from __future__ import annotations
 
@@ -15,23 +15,20 @@ from broker.protocol.extension_requests import HelloRequest
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress
 
+# attempts to reach a broker where others answer: the choice of a load balancer is its own
 _MAX_ADDRESSES = 16
-"""How often a broker is looked for at once where others answer: a load balancer has its own way."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconnectRule:
-    """When a connection is replaced by a new one, so that load balancers get their turn.
-
-    Args:
-        requests: after so many requests; 0 for never.
-        interval_s: after so many seconds; negative for never. The first time comes at random
-            within it, so that producers started together do not reconnect together.
+    """When a connection is replaced by a new one, so that load balancers can act.
 
     Source: Kafka 0.7 `reconnect.interval` and `reconnect.time.interval.ms` of `SyncProducer`.
     """
 
-    requests: int = 0
+    requests: int = 0  # after this many requests; 0 for never
+    # After this many seconds; negative for never. The first time comes at random within it, so that
+    # producers started together do not reconnect together.
     interval_s: float = -1.0
 
 
@@ -47,19 +44,12 @@ class _OtherBrokerError(BrokerUnreachableError):
 
 
 class BrokerConnection:
-    """The connection to one broker, at whichever address it is.
+    """The connection to one broker, at its present address; `broker_id` -1 for any broker.
 
-    A broker is known by its id. Its address is looked up for every attempt to connect, so that a
-    broker that comes back at another address is found there. If another broker answers there, as
-    behind a load balancer, that is noted, and the next address is tried at once, or the same again.
-
-    Args:
-        find_address: raises `BrokerUnreachableError` if the broker is absent.
-        connect: makes connections.
-        broker_id: -1 if any broker will do.
-        rule: when to reconnect.
-        note_answer: see `Cluster.note_answer`.
-        note_presence: called after each attempt to connect with whether the broker is there.
+    Its address is read for every attempt to connect, so that a broker that comes back at another
+    address is found there. If another broker answers there, as behind a load balancer, that is
+    noted, and the next address is tried at once, or the same again. `note_presence` is called after
+    each attempt with whether the broker is there.
     """
 
     def __init__(
@@ -85,13 +75,9 @@ class BrokerConnection:
         self._is_aborted = False
 
     def open(self) -> Connection:
-        """Return an open connection to the broker; a refused one is not tried again.
-
-        Raises:
-            BrokerUnreachableError: it is not there, or another broker is.
-            ProducerClosedError: `abort` was called.
-            BrokerError: see `Connection.hello`; or ZooKeeper cannot say where the broker is.
-        """
+        """Return an open connection to the broker; a refused one is not tried again."""
+        # `ProducerClosedError` after `abort`; `BrokerUnreachableError` also if another broker is
+        # there
         connection = self._connection
         if connection is None or not connection.is_open:
             connection = self._connect_at_any_address()
@@ -100,7 +86,6 @@ class BrokerConnection:
         return connection
 
     def _connect_at_any_address(self) -> Connection:
-        """Connect to the address of the broker; where that is a wrong one, to the next."""
         for attempt in range(_MAX_ADDRESSES):
             address = None
             try:
@@ -119,7 +104,7 @@ class BrokerConnection:
         raise AssertionError("the last attempt returns or raises")
 
     def _is_elsewhere(self, address: BrokerAddress, error: BrokerUnreachableError) -> bool:
-        """Return whether to try at once again after a failure: elsewhere, or as others answer."""
+        """Return whether to retry at once: at another address, or as another broker answered."""
         if self._note_answer is None:
             return False
         other = error.broker_id if isinstance(error, _OtherBrokerError) else -1
@@ -132,7 +117,7 @@ class BrokerConnection:
 
     def _connect_to(self, address: BrokerAddress) -> Connection:
         former = self._connection
-        # `hello` costs a broker of 0.7 a connection, so a `Connection` that knows is used again
+        # `hello` costs a broker of 0.7 a connection, so the `Connection` with its result is reused
         if former is None or not self._is_07 or former.address != address:
             former = None
         connection = former or self._connect(address)
@@ -141,7 +126,7 @@ class BrokerConnection:
         hello = connection.hello()
         self._is_07 = hello is None
         if hello is not None and self.broker_id not in (-1, hello.broker_id):
-            # the address of a broker that went away can become that of another one
+            # the address of a broker that is gone can become that of another one
             connection.close()
             raise _OtherBrokerError(
                 f"{connection.name} calls itself broker {hello.broker_id}: "
@@ -152,11 +137,7 @@ class BrokerConnection:
 
     @property
     def current(self) -> Connection:
-        """Return the connection that requests were sent on, to receive their responses.
-
-        Raises:
-            BrokerUnreachableError: there never was one.
-        """
+        """Return the connection that requests were sent on; an error if there never was one."""
         if self._connection is None:
             raise BrokerUnreachableError(f"there is no connection to broker {self.broker_id}")
         return self._connection
@@ -167,18 +148,16 @@ class BrokerConnection:
 
     @property
     def is_reconnect_due(self) -> bool:
-        """Return whether the rule asks for a new connection."""
+        """Return whether the rule requires a new connection."""
         rule = self._rule
         if rule.requests and self._request_count >= rule.requests:
             return True
         return rule.interval_s >= 0 and time.monotonic() - self._marked_s >= rule.interval_s
 
     def reconnect(self) -> None:
-        """Close the connection as the rule asks for, with no response outstanding.
-
-        First the broker must have read all that was sent there: requests without acknowledgements
-        could be overtaken by those on the next connection.
-        """
+        """Close the connection, with no response outstanding, as the rule requires."""
+        # First the broker must have read all requests: those without acknowledgements could be
+        # overtaken by requests on the next connection.
         self._request_count = 0
         self._marked_s = time.monotonic()
         connection = self._connection
@@ -197,7 +176,7 @@ class BrokerConnection:
             self._connection.close()
 
     def retry_now(self) -> None:
-        """Have a request to an address where the broker is no more fail; from any thread."""
+        """Make a request to a former address of the broker fail; from any thread."""
         connection = self._connection
         with suppress(BrokerError):  # an absent broker has no other address
             if connection is not None and self._find_address() != connection.address:

@@ -1,7 +1,7 @@
 """One broker's share of a producer's work: requests in flight on one connection, and 0.7.
 
-Knows nothing of retries: what it sends is answered, or comes back with `take_back`. The
-`Dispatcher` decides what happens to it then. For one thread at a time.
+No retries here: each set gets a response, or is returned by `take_back`; the `Dispatcher` decides
+what follows. For one thread at a time.
 
 A broker that knows only 0.7's requests acknowledges nothing: there a set is acknowledged once it is
 written to the connection, and `await_grown` waits until the log has grown by it.
@@ -53,44 +53,31 @@ from broker.protocol.responses import (
 )
 from broker.topic import TopicPartition
 
-POLL_S = 0.02
-"""Between two requests that ask whether sets, or a topic, are visible yet."""
+POLL_S = 0.02  # between two requests for whether sets, or a topic, are visible yet
+# With fewer sets in flight their memory, and that of the socket buffers, is reused while it is in
+# the processor's cache: sending 200 MB in sets of 256 KiB takes 5 to 15 % less CPU time than with
+# 64 sets in flight. It is still more than a broker writes between two flushes.
 MAX_IN_FLIGHT_BYTES = 4 << 20
-"""With fewer sets in flight their memory, and that of the socket buffers, is reused while it is in
-the processor's cache: sending 200 MB in sets of 256 KiB takes 5 to 15 % less CPU time than with 64
-sets in flight. It is still more than a broker writes between two flushes."""
 _BROKER_SHARE_OF_TIMEOUT = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class SendRules:
-    """How a producer sends, in whichever thread.
-
-    Args:
-        acks: when a broker acknowledges.
-        timeout_s: how long a broker may take to respond; to commit a set it gets a little less, so
-            that it can say that time is up.
-        delivery_timeout_s: how long a set is sent again after failures that may pass.
-        retries: how often, at most; None for any number.
-        backoff_s: the wait before the second attempt to send it again; twice as long before each
-            further one, up to eight times.
-        moves: whether sets that may go to another partition do so when their broker is gone.
-        reconnect: when connections are replaced.
-        max_in_flight: how many requests to one broker may be unacknowledged.
-    """
+    """How a producer sends, in whichever thread."""
 
     acks: Acks = Acks.COMMITTED
+    # for a response; to commit a set a broker gets a little less, so that it can respond in time
     timeout_s: float = 30.0
-    delivery_timeout_s: float = 120.0
-    retries: int | None = None
-    backoff_s: float = 0.1
-    moves: bool = True
+    delivery_timeout_s: float = 120.0  # for retries after failures that may pass
+    retries: int | None = None  # None for any number
+    backoff_s: float = 0.1  # before the second retry; doubled for each further one, up to 8 times
+    moves: bool = True  # sets that may go to another partition do so when their broker is gone
     reconnect: ReconnectRule = NO_RECONNECT
-    max_in_flight: int = 1
+    max_in_flight: int = 1  # unacknowledged requests to one broker
 
 
 class PendingSet(Protocol):
-    """A message set for one partition that is not acknowledged yet, and who is told of its end."""
+    """A message set for one partition that is not acknowledged yet, and its completion."""
 
     partition: TopicPartition
 
@@ -105,37 +92,28 @@ class PendingSet(Protocol):
     def complete(
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
-        """Take note of the acknowledgement, or of the failure; called exactly once.
+        """Complete it with the acknowledgement, or the failure; called exactly once.
 
-        Args:
-            base_offset: -1 where the broker tells none.
-            error: why the set was not delivered.
-            is_raised: the error is also raised to the program.
+        `base_offset` -1: the broker sends none; `is_raised`: the error is also raised to the
+        program.
         """
 
 
 class Results(Protocol):
-    """Who is told what became of sets."""
+    """Receives the outcome of sets."""
 
     def acknowledged(self, one: PendingSet, acks: Acks, base_offset: int, term: int) -> None:
-        """Take note of a set that a broker has appended.
+        """Handle a set that a broker has appended; `acks` are the requested ones.
 
-        Args:
-            one: the set.
-            acks: what the broker was asked for.
-            base_offset: -1 where it tells none.
-            term: in which it was appended, `NO_TERM` where the broker tells none.
+        Without a value from the broker, `base_offset` is -1 and `term` `NO_TERM`.
         """
 
     def refused(self, one: PendingSet, error: ServerError) -> None:
-        """Take note of a set that a broker did not append, or not safely."""
+        """Handle a set that a broker did not append, or not safely."""
 
 
 class _InFlight:
-    """A request whose response is outstanding; `response` decodes that of a single set.
-
-    `correlation_id` is 0 until the request is sent.
-    """
+    """A request whose response is outstanding."""
 
     __slots__ = ("acks", "correlation_id", "response", "sets", "size_bytes")
 
@@ -143,19 +121,12 @@ class _InFlight:
         self.sets = sets
         self.acks = acks
         self.size_bytes = sum([len(one.message_set) for one in sets])
-        self.correlation_id = 0
-        self.response: SinglePublishResponse | None = None
+        self.correlation_id = 0  # until the request is sent
+        self.response: SinglePublishResponse | None = None  # decodes that of a single set
 
 
 class BrokerSender:
-    """Sends message sets to one broker, in order, and reads its responses.
-
-    Args:
-        connection: to the broker; closed by `close`.
-        rules: how to send.
-        results: told of responses.
-        max_in_flight_bytes: how many bytes of sets may be unacknowledged; a larger set is alone.
-    """
+    """Sends message sets to one broker, in order, and reads its responses."""
 
     def __init__(
         self,
@@ -168,17 +139,16 @@ class BrokerSender:
         self.connection = connection
         self._rules = rules
         self._results = results
-        self._max_in_flight_bytes = max_in_flight_bytes
+        self._max_in_flight_bytes = max_in_flight_bytes  # unacknowledged; a larger set is alone
         self._commit_timeout_ms = int(rules.timeout_s * 1000 * _BROKER_SHARE_OF_TIMEOUT)
         self._window: deque[_InFlight] = deque()
         self._window_bytes = 0
-        self.heard_s = 0.0
-        """When the window was empty, or a response came, as `time.monotonic` has it."""
+        self.heard_s = 0.0  # when the window was empty, or a response came (`time.monotonic`)
         self._single: dict[TopicPartition, tuple[SinglePublish, SinglePublishResponse]] = {}
+        # a set was refused, and the broker refuses those behind it on this connection
         self.must_reconnect = False
-        """A set was refused, and the broker refuses those behind it on this connection."""
+        # the ends of the logs of a broker of 0.7 once it has appended all sets
         self.ends_07: dict[TopicPartition, int] = {}
-        """Where the logs of a broker of 0.7 end once it has taken all that was sent."""
 
     @property
     def is_idle(self) -> bool:
@@ -191,11 +161,11 @@ class BrokerSender:
         return list(dict.fromkeys(one.partition for each in self._window for one in each.sets))
 
     def is_silent(self, seconds: float) -> bool:
-        """Return whether responses have been outstanding, and none has come, for so long."""
+        """Return whether requests have had no response for this time."""
         return bool(self._window) and time.monotonic() >= self.heard_s + seconds
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether a set may be sent now; an idle sender makes room for any."""
+        """Return whether a set may be sent now; an idle sender has room for any."""
         window = self._window
         if not window:
             return True
@@ -207,15 +177,8 @@ class BrokerSender:
         )
 
     def send(self, sets: Sequence[PendingSet], acks: Acks) -> None:
-        """Send sets in one request, when there is room.
-
-        Args:
-            sets: at least one, and at most one of each partition.
-            acks: when they are acknowledged.
-
-        Raises:
-            BrokerError: the connection failed: `take_back` returns these sets too.
-        """
+        """Send sets, at most one of each partition, in one request, when there is room."""
+        # if the connection fails, `take_back` returns these sets too
         window = self._window
         request = _InFlight(sets, acks)
         if not window:
@@ -232,7 +195,7 @@ class BrokerSender:
         proof = acks
         if connection.hello() is None:
             self._produce_07(connection, sets)
-            proof = Acks.COMMITTED  # as far as the `Results` can do: `await_grown` waits for it
+            proof = Acks.COMMITTED  # for the `Results`; `await_grown` waits until it is true
         elif len(sets) > 1 or acks is not self._rules.acks:
             publish = PublishRequest(
                 acks,
@@ -281,7 +244,7 @@ class BrokerSender:
             self.ends_07[one.partition] += scan(one.message_set).valid_bytes
 
     def receive_ready(self) -> None:
-        """Take the responses that have come, without waiting; see `receive` for errors."""
+        """Handle the responses that have come, without waiting; see `receive` for errors."""
         while self._window and self.connection.current.has_received():
             self.receive()
 
@@ -291,11 +254,9 @@ class BrokerSender:
         return not connection.is_open or connection.has_received(within_s)
 
     def receive(self) -> None:
-        """Wait for the response to the oldest request, and tell of its sets.
+        """Wait for the response to the oldest request, and pass the outcome of its sets on.
 
-        Raises:
-            BrokerStoppedError: the broker has taken none of the sets that are in flight.
-            BrokerError: the connection failed.
+        After `BrokerStoppedError` the broker has appended none of the sets in flight.
         """
         request = self._window[0]
         connection = self.connection.current
@@ -328,7 +289,7 @@ class BrokerSender:
         self._pop(request)
         pairs = list(zip(request.sets, results, strict=True))
         if not_stored := [one for one, found in pairs if found.error == ShuttingDownError.code]:
-            # the broker appends nothing any more: they come back, before the rest of the window
+            # the broker appends nothing any more: `take_back` returns them, then the other sets
             rest = _InFlight(not_stored, request.acks)
             self._window.appendleft(rest)
             self._window_bytes += rest.size_bytes
@@ -339,23 +300,22 @@ class BrokerSender:
                 error = error_for_code(found.error, found.text, found.base_offset)
                 self.must_reconnect |= error.is_retriable
                 self._results.refused(one, error)
-        if not_stored:  # behind them comes the word of the broker that all it has is safe
+        if not_stored:  # the broker's last response follows: all that it acknowledged is flushed
             connection.await_end()
 
     def take_back(self, error: BrokerError) -> tuple[dict[PendingSet, bool], BrokerError]:
-        """Close the connection after a failure; return what has no response, and the reason.
+        """Close the connection after a failure; return the sets without a response, and the reason.
 
-        Of each set it tells whether the broker may have stored it.
-
-        Responses that came before the failure are read first. Behind them can be the broker's word
-        that it has stopped.
+        The value of each set tells whether the broker may have stored it. Responses that came
+        before the failure are read first, as the last one of a broker that has shut down can follow
+        them.
         """
         try:
             while self._window and self._has_rest():
                 self.receive()
         except BrokerStoppedError as stopped:
             error = stopped
-        except BrokerError:  # there was but part of a response
+        except BrokerError:  # there was only a part of a response
             pass
         self.connection.close()
         self.must_reconnect = False
@@ -368,17 +328,12 @@ class BrokerSender:
         }, error
 
     def _has_rest(self) -> bool:
-        """Return whether something had come on a connection before it was lost."""
+        # responses had come before the connection was lost
         connection = self.connection.current
         return not connection.is_open and connection.has_received()
 
     def await_grown(self) -> None:
-        """Wait until all that was sent to a broker of 0.7 can be read; forget it after an error.
-
-        Raises:
-            RequestTimedOutError: it takes longer than the timeout; the text says what is missing.
-            BrokerError: the connection failed.
-        """
+        """Wait until all sets sent to a broker of 0.7 can be read; forget them after an error."""
         give_up_s = time.monotonic() + self._rules.timeout_s
         ends, self.ends_07 = self.ends_07, {}
         for partition, end in ends.items():
@@ -394,13 +349,13 @@ class BrokerSender:
         self.ends_07 = ends
 
     def silence(self, seconds: float) -> RequestTimeoutError:
-        """Return the error of a broker that has been silent for so long."""
+        """Return the error of a broker that has been silent for this time."""
         return RequestTimeoutError(
             f"{self.connection.current.name} has not answered for {seconds:g}s"
         )
 
     def close(self) -> None:
-        """Close the connection; what is in flight stays without a response."""
+        """Close the connection; sets in flight stay without a response."""
         self.connection.close()
 
     def _pop(self, request: _InFlight) -> None:
@@ -409,6 +364,6 @@ class BrokerSender:
 
 
 def _latest_07(connection: Connection, partition: TopicPartition) -> int:
-    """Return the latest offset of a partition, asked for as 0.7's clients do."""
+    # as 0.7's clients request it
     connection.send_request(OffsetsRequest(partition.topic, partition.index, LATEST_TIME, 1))
     return next(iter(decode_offsets_response(connection.receive())), 0)

@@ -33,8 +33,8 @@ class Origin:
 class Event(NamedTuple):
     """A message on its way through the producer.
 
-    Callbacks change it with `_replace`, so that `origin` stays: it connects the event with the
-    delivery that its sender holds. An event made anew has none.
+    Callbacks change it with `_replace`, which keeps `origin`: it connects the event with the
+    delivery that its sender holds. A new event has none.
     """
 
     topic: str
@@ -49,11 +49,11 @@ class ProducerCallbacks:
     `before_enqueue` and `after_enqueue` run in the thread that sends, `close` and `last_batch` in
     the one that closes the producer, the others in a thread of the producer for each broker, at
     the same time. They must be quick, must not wait for the producer, and see messages encoded.
-    What `before_enqueue` and `after_enqueue` raise comes out of `send`; what the others raise is
+    Errors of `before_enqueue` and `after_enqueue` come out of `send`; those of the others are
     logged, and the messages in question are reported with `MessageDroppedError`.
 
-    A message that a callback keeps may be handed on by a later one; it is reported when it is
-    sent, or with `MessageDroppedError` when the producer is closed.
+    A message that a callback keeps may be returned by a later one; it is reported when it is sent,
+    or with `MessageDroppedError` when the producer is closed.
     """
 
     def before_enqueue(self, event: Event) -> Event:
@@ -68,7 +68,7 @@ class ProducerCallbacks:
 
         Called with None when the time limit `queue.time` passed for a broker. Events of the same
         topic stay in the partition; others, and all at the time limit, are queued anew by their
-        topic and key, whether there is room or not, and come by here again.
+        topic and key, whether there is room or not, and pass through this method again.
         """
         return () if event is None else (event,)
 
@@ -87,11 +87,7 @@ class ProducerCallbacks:
 class Hooks:
     """Runs callbacks, and keeps track of which message became which event.
 
-    Args:
-        callbacks: the program's.
-        packer: validates the messages that callbacks return.
-        route: queues an event by its topic and key.
-        failures: counts messages that were not delivered; None if they are reported.
+    `route` queues an event by its topic and key; `failures` is None if messages are reported.
     """
 
     def __init__(
@@ -108,10 +104,9 @@ class Hooks:
         self._kept: set[Origin] = set()  # changed by several threads, one element at a time
 
     def apply(self, partition: TopicPartition, batch: Batch) -> BrokerError | None:
-        """Pass a batch that was taken from the queue through the callbacks.
+        """Pass a batch taken from the queue through the callbacks.
 
-        Returns:
-            The failure, if there is one: the messages left in the batch must be given up then.
+        After a failure, which is returned, the messages left in the batch must be given up.
         """
         origins = [
             Origin(partition, message, delivery)
@@ -132,7 +127,6 @@ class Hooks:
         return None
 
     def _run(self, partition: TopicPartition, origins: Sequence[Origin]) -> list[Event]:
-        """Return the events that the callbacks return for the partition."""
         events: list[Event] = []
         for origin in origins:
             event = Event(partition.topic, origin.message, origin.delivery.key, origin)
@@ -143,7 +137,7 @@ class Hooks:
         return events
 
     def _own(self, topic: str, events: Iterable[Event]) -> list[Event]:
-        """Queue events of other topics again, and return the rest."""
+        # queues events of other topics again
         own = []
         for event in events:
             if event.topic == topic:
@@ -153,12 +147,11 @@ class Hooks:
         return own
 
     def _delivery_of(self, partition: TopicPartition, event: Event) -> QueuedDelivery:
-        """Return the delivery to complete with an event: its origin's, the first time."""
         taken = self.take(event)
         return taken or QueuedDelivery(partition, event.key, 1, failures=self._failures)
 
     def take(self, event: Event) -> QueuedDelivery | None:
-        """Return the delivery of an event's origin, for the caller to complete; None after that."""
+        """Return the delivery of an event's origin, to complete; None the next time."""
         origin = event.origin
         if origin is None or origin.is_taken:
             return None

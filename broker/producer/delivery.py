@@ -1,7 +1,6 @@
-"""What becomes of messages given to a producer: handles to ask, reports to a callback.
+"""The outcome of messages given to a producer: handles to ask, reports to a callback.
 
-A `Delivery` stands for the messages of one call, a `Report` for one message. Knows neither
-brokers nor threads, but for the condition that a `QueuedDelivery` is waited for on.
+A `Delivery` is for the messages of one call, a `Report` for one message.
 """
 
 from __future__ import annotations
@@ -17,13 +16,17 @@ from broker.topic import TopicPartition
 
 
 class Report(NamedTuple):
-    """What became of one message; every message gets exactly one.
+    """The outcome of one message; every message gets exactly one.
 
-    `offset` is the offset of its entry, which messages compressed together share. It is -1 if the
-    message was not delivered, and where the broker tells none: one that knows only 0.7's
-    requests, or any broker without acknowledgements. `error` is None if the message was
-    delivered; an error does not always mean that it is not in the log, as an acknowledgement can
-    be lost. `message` is the payload, so that it can be kept elsewhere.
+    Attributes:
+        partition: the target.
+        offset: of its entry, which messages compressed together share. -1 if the message was not
+            delivered, and where the broker sends none: one that knows only 0.7's requests, or any
+            broker without acknowledgements.
+        error: None if the message was delivered. Despite an error it can be in the log, as an
+            acknowledgement can be lost.
+        key: of the message.
+        message: the payload, so that it can be kept elsewhere.
     """
 
     partition: TopicPartition
@@ -38,8 +41,8 @@ class Report(NamedTuple):
         return self.partition.topic
 
 
+# called with reports on messages of one partition, in their order there
 OnDelivery = Callable[[Sequence[Report]], None]
-"""Called with reports on messages of one partition, in their order there."""
 
 
 def reports_of(
@@ -51,16 +54,8 @@ def reports_of(
     is_wrapped: bool,
     error: BrokerError | None,
 ) -> list[Report]:
-    """Return the reports of the messages of one set.
-
-    Args:
-        partition: the target.
-        payloads: of all messages of the set, in order.
-        keys: one for each payload.
-        base_offset: of the set, -1 if unknown.
-        is_wrapped: whether the set is one wrapper.
-        error: why they were not delivered.
-    """
+    """Return the reports of the messages of one set, which is one wrapper if `is_wrapped`."""
+    # `base_offset` is that of the set, -1 if unknown
     reports = []
     offset = base_offset
     for payload, key in zip(payloads, keys, strict=True):
@@ -71,10 +66,9 @@ def reports_of(
 
 
 class Failures:
-    """Counts failed deliveries that the program has not asked about; safe for several threads.
+    """Counts failed deliveries that the program has not read; safe for several threads."""
 
-    Keeps no deliveries, as there may be many while a broker is away.
-    """
+    # keeps no deliveries, as there may be many while a broker is away
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the fields, and `counted_in` of deliveries
@@ -91,7 +85,7 @@ class Failures:
                 self._first = self._first or error
 
     def notice(self, delivery: Delivery) -> None:
-        """Stop counting a delivery, as the program knows of it."""
+        """Stop counting a delivery, as the program knows of its failure."""
         with self._lock:
             if delivery.counted_in == self._round:
                 delivery.counted_in = 0
@@ -115,17 +109,14 @@ class Failures:
 
 
 class Delivery:
-    """What becomes of the messages of one call, which go to one partition.
+    """The outcome of the messages of one call, which go to one partition.
 
-    `base_offset` is the offset of the first of them once it is acknowledged, -1 before, and for
-    brokers that do not tell; `message_set` is what a synchronous producer sends.
-
-    Args:
+    Attributes:
         partition: the target.
-        message_set: as it is sent.
-        failures: counts it if it fails, until the program asks; None if the program is told in
-            any case.
-        on_complete: called once it is done.
+        base_offset: of the first message once it is acknowledged; -1 before, and for brokers that
+            do not send it.
+        message_set: the set that a synchronous producer sends.
+        is_done: whether it is acknowledged or has failed.
         can_move: whether the messages may go to another partition, as they have no key.
     """
 
@@ -157,27 +148,28 @@ class Delivery:
         self.is_done = False
         self.counted_in = 0  # for `Failures`
         self._error: BrokerError | None = None
+        # counts a failure until the program reads it; None if the program gets it in any case
         self._failures = failures
         self._on_complete = on_complete
 
     @property
     def error(self) -> BrokerError | None:
-        """Return why a message could not be delivered, the first reason; None so far or for ever.
+        """Return the first reason why a message could not be delivered; None without one.
 
-        Whoever reads it counts as knowing of the failure: it is not raised at the end again.
+        Reading it counts as knowing of the failure: it is not raised at the end again.
         """
         self.notice()
         return self._error
 
     @property
     def has_failed(self) -> bool:
-        """Return whether a message could not be delivered, without taking note of the failure."""
+        """Return whether a message could not be delivered, without counting it as known."""
         return self._error is not None
 
     def complete(
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
-        """Take note of the acknowledgement, or of the failure; see `PendingSet.complete`."""
+        """Complete it; see `PendingSet.complete`."""
         if error is None:
             self.base_offset = base_offset
         else:
@@ -189,7 +181,7 @@ class Delivery:
             self.notice()
 
     def fail(self, error: BrokerError) -> None:
-        """Note that a message could not be delivered; the first reason stays."""
+        """Note that a message could not be delivered; the first reason is kept."""
         if self._error is None:
             self._error = error
         if self._failures is not None:
@@ -201,13 +193,10 @@ class Delivery:
             self._failures.notice(self)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it is done, and return whether it is.
+        """Wait, at most `timeout_s` (None: without limit), until it is done; return whether it is.
 
-        A delivery of a synchronous producer is done at the latest when `Producer.flush` has
-        returned; there is nothing to wait for.
-
-        Args:
-            timeout_s: None without a limit.
+        A delivery of a synchronous producer is done once `Producer.flush` has returned: no wait
+        here.
         """
         return self.is_done
 
@@ -225,15 +214,9 @@ class Delivery:
 
 
 class QueuedDelivery(Delivery):
-    """A delivery of an asynchronous producer; any thread but its sender threads may wait for it.
+    """A delivery of an asynchronous producer; all threads but sender threads may wait for it."""
 
-    Args:
-        partition: the target.
-        key: the messages' key.
-        message_count: how many there are.
-        changed: notified when deliveries are done; None for one that is never waited for.
-        failures: see `Delivery`.
-    """
+    # `changed` is notified when deliveries are done; None for one that is never waited for
 
     __slots__ = ("_changed", "_left_count", "key")
 
@@ -252,7 +235,7 @@ class QueuedDelivery(Delivery):
         self._changed = changed
 
     def complete_message(self, offset: int, error: BrokerError | None) -> None:
-        """Take note of the end of the next of its messages; called by the sender thread."""
+        """Complete the next of its messages; called by the sender thread."""
         if self.base_offset < 0:
             self.base_offset = offset
         if error is not None:
@@ -262,14 +245,14 @@ class QueuedDelivery(Delivery):
             self.is_done = True
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it is done, and return whether it is; see `Delivery.wait`."""
+        """Wait until it is done, and return whether it is."""
         if not self.is_done and self._changed is not None:
             with self._changed:
                 self._changed.wait_for(lambda: self.is_done, timeout_s)
         return self.is_done
 
     def result(self, timeout_s: float | None = None) -> int:
-        """Return the base offset, waiting for it; see `Delivery.result`."""
+        """Return the base offset, waiting for it."""
         if not self.wait(timeout_s):
             raise RequestTimeoutError(
                 f"a message to {self.partition} is not delivered after {timeout_s:g}s"

@@ -1,12 +1,12 @@
 """Sends message sets to the leaders of their partitions, again until they are acknowledged.
 
-Each partition has a `Route`. As long as all goes well its sets go straight to the broker that
-leads it. When one comes back, as that broker is gone, does not lead any more or cannot take it now,
-the route is broken: the sets behind it are awaited, and go again in order once the leader of then
-has taken the first. Other partitions go on meanwhile. A set behind one that came back can have been
-stored before it; it is completed after it all the same.
+Each partition has a `Route`. While nothing fails, its sets are sent at once to the broker that
+leads it. When a set comes back, as that broker is gone, does not lead any more or cannot take it
+now, the route is broken: the responses to the sets behind it are awaited, and all are sent again in
+order once the present leader has taken the first. Other partitions are not affected. A set behind
+one that came back can have been stored before it; it is still completed after it.
 
-A partition with replicas waits for its next leader. Of one without, sets that may move go to
+A partition with replicas waits for its next leader. Without replicas, sets that may move go to
 another partition when their broker is gone, together and in order.
 """
 
@@ -48,29 +48,19 @@ from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+# how often responses are read while sets are sent: once for each set would cost a system call each
 _RECEIVE_INTERVAL_S = 0.01
-"""While sets are sent, responses that have come are read so often: once for each set would cost a
-system call each."""
-_SLICE_S = 0.2
-"""How long to wait for a broker before the program is asked whether to go on."""
-_SILENT_S = 3.0
-"""After it the program is asked about a broker that has not answered yet."""
+_SLICE_S = 0.2  # the wait for a broker between two calls of `on_wait`
+_SILENT_S = 3.0  # after this time without a response, `on_wait` is called
 
 
 class Waiting(NamedTuple):
-    """What a producer waits for.
-
-    Attributes:
-        partitions: whose messages wait.
-        error: why those of the first one do, which have waited longest.
-        seconds: for how long they have.
-        limit_s: after how long they are given up.
-    """
+    """The partitions whose messages wait for a broker, the longest wait first."""
 
     partitions: Sequence[TopicPartition]
-    error: BrokerError
-    seconds: float
-    limit_s: float
+    error: BrokerError  # of the first one
+    seconds: float  # since it came
+    limit_s: float  # after this time they fail
 
 
 class Moved(NamedTuple):
@@ -82,12 +72,12 @@ class Moved(NamedTuple):
     error: BrokerError
 
 
+# called repeatedly while messages wait for a broker; returns whether to continue waiting
 OnWait = Callable[[Waiting], bool]
-"""Called again and again while messages wait for a broker; returns whether to go on waiting."""
 
 
 class _Barrier:
-    """An empty set, whose acknowledgement says that all before it in the log is committed."""
+    """An empty set, whose acknowledgement means that all before it in the log is committed."""
 
     can_move = False
     message_set = b""
@@ -101,26 +91,15 @@ class _Barrier:
     def complete(
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
-        """Take note of the end; see `PendingSet.complete`."""
         self.log_end, self.error = base_offset, error
 
 
 class Dispatcher:
-    """Sends sets, and completes them; for one thread at a time.
+    """Sends sets, and completes them, as the `Results` of its senders; for one thread at a time.
 
-    It is the `Results` of its broker senders.
-
-    Args:
-        cluster: says where brokers are, and who leads.
-        connect: makes connections to them.
-        rules: how to send.
-        replacement: returns a partition of a topic on another broker than the one with an id, if
-            there is any, for sets that move.
-        note_presence: called after each attempt to connect with whether a broker is there.
-
-    Attributes:
-        on_wait: see `OnWait`.
-        on_move: called when sets move.
+    `replacement` returns a partition of a topic on another broker than the one with an id, if there
+    is any, for sets that move. `note_presence` is called after each attempt to connect with whether
+    the broker is there.
     """
 
     def __init__(
@@ -133,7 +112,7 @@ class Dispatcher:
         note_presence: Callable[[int, bool], None],
     ) -> None:
         self.on_wait: OnWait = lambda _waiting: True
-        self.on_move: Callable[[Moved], object] = _log_move
+        self.on_move: Callable[[Moved], object] = _log_move  # called when sets move
         self._cluster = cluster
         self._connect = connect
         self._rules = rules
@@ -161,7 +140,7 @@ class Dispatcher:
         return {partition.topic for partition in self._routes}
 
     def take_failure(self) -> BrokerError | None:
-        """Return what went wrong since the last call, first: sets were given up, or lost."""
+        """Return the first error since the last call for which sets were given up, or lost."""
         failure, self._failure = self._failure, None
         if failure is self._loss:
             self._loss = None
@@ -170,10 +149,8 @@ class Dispatcher:
     # Sending.
 
     def send(self, one: PendingSet) -> None:
-        """Send a set, or let it wait behind others of its partition; wait for room only.
-
-        A set that cannot be delivered is completed with its error; `take_failure` returns that.
-        """
+        """Send a set, or queue it behind others of its partition; wait only for room."""
+        # a set that cannot be delivered is completed with its error, which `take_failure` returns
         partition = one.partition
         route = self._routes.get(partition) or self._add_route(partition)
         if partition in self._unsent:
@@ -217,7 +194,7 @@ class Dispatcher:
         return route
 
     def _let_wait(self, route: Route, one: PendingSet) -> None:
-        """Let a set wait behind others of its partition, once these are few enough."""
+        # behind others of its partition, once these are few enough
         route.waiting.append(one)
         while route.partition in self._unsent and (
             len(route.waiting) > self._rules.max_in_flight
@@ -258,7 +235,7 @@ class Dispatcher:
     # Responses.
 
     def poll(self) -> None:
-        """Take the responses that have come, and send again what is due, without waiting."""
+        """Read the responses that have come, and send again sets that are due, without waiting."""
         self._receive_due_s = time.monotonic() + _RECEIVE_INTERVAL_S
         for sender in self._senders.values():
             try:
@@ -268,7 +245,7 @@ class Dispatcher:
         if self._unsent:
             self.retry_due()
             self._ask_whether_to_wait(time.monotonic())
-        if self._has_new_term:  # a broker knows the end of its term before the last crash only
+        if self._has_new_term:  # at once: a broker knows the end of one term before a crash only
             self._prove_former_terms()
 
     def _receive(self, sender: BrokerSender) -> None:
@@ -284,7 +261,7 @@ class Dispatcher:
             self._lose(sender, error)
 
     def acknowledged(self, one: PendingSet, acks: Acks, base_offset: int, term: int) -> None:
-        """Take note of a set that a broker has appended; see `Results.acknowledged`."""
+        """Complete a set that a broker has appended, after those before it."""
         partition = one.partition
         route = self._routes[partition]
         route.in_flight -= 1
@@ -303,7 +280,7 @@ class Dispatcher:
         self._mend(route)
 
     def _mend(self, route: Route) -> None:
-        """Let the sets that wait follow one that the leader has dealt with."""
+        """Mark the route as good after the leader has handled a set, so that the others follow."""
         if route.partition in self._unsent:
             route.mend()
             route.take_stored()
@@ -311,7 +288,7 @@ class Dispatcher:
                 del self._unsent[route.partition]
 
     def refused(self, one: PendingSet, error: ServerError) -> None:
-        """Take note of a set that a broker did not append, or not safely; see `Results.refused`."""
+        """Return or fail a set that a broker did not append, or not safely."""
         route = self._routes[one.partition]
         route.in_flight -= 1
         if error.is_retriable:
@@ -329,7 +306,7 @@ class Dispatcher:
             self._mend(route)
 
     def _lose(self, sender: BrokerSender, error: BrokerError) -> None:
-        """Take back what was in flight on a lost connection."""
+        """Take back the sets in flight on a lost connection."""
         sets, error = sender.take_back(error)
         if isinstance(error, BrokerStoppedError):
             self._written.note_stopped(
@@ -353,7 +330,6 @@ class Dispatcher:
     def _return(
         self, route: Route, one: PendingSet, error: BrokerError, *, may_be_stored: bool
     ) -> None:
-        """Take a set back that is to be sent again."""
         if may_be_stored:
             route.unknown[one] = error
         route.return_set(one, error)
@@ -369,7 +345,7 @@ class Dispatcher:
 
     @property
     def next_retry_s(self) -> float | None:
-        """Return when sets are to be sent again, as `time.monotonic` has it; None for nothing."""
+        """Return when sets are to be sent again (`time.monotonic`); None if there are none."""
         return min(
             (
                 one.retry_s
@@ -380,7 +356,7 @@ class Dispatcher:
         )
 
     def retry_now(self) -> None:
-        """Send again at the next occasion what waits, as the cluster has changed; any thread."""
+        """Make waiting sets due at once, as the cluster has changed; from any thread."""
         for route in list(self._unsent.values()):
             route.retry_s = 0.0
         for sender in self._senders.values():
@@ -388,7 +364,7 @@ class Dispatcher:
         self._wake.set()
 
     def retry_due(self) -> None:
-        """Send again what is due, and give up what has waited for too long."""
+        """Send sets that are due again, and give up those that have waited for too long."""
         now_s = time.monotonic()
         due = [one for one in self._unsent.values() if one.is_due(now_s)]
         topics = {one.partition.topic for one in due if one.wants_leader()}
@@ -406,11 +382,11 @@ class Dispatcher:
                 self._send_waiting(route)
 
     def _send_waiting(self, route: Route) -> None:
-        """Send the sets that wait for a partition, the first one alone while it is broken."""
+        """Send the sets that wait for a partition; only the first one while the route is broken."""
         while route.waiting and not route.returned:
             one = route.waiting[0]
             if one in route.stored:
-                return  # it is completed behind those in flight
+                return  # it is completed after the sets in flight
             sender = route.sender or self._find_sender(route)
             if not sender.has_room(len(one.message_set)):
                 return  # a response makes room
@@ -441,7 +417,7 @@ class Dispatcher:
         one.complete(-1, error, is_raised=True)
 
     def _move(self, route: Route, error: BrokerError) -> bool:
-        """Let the sets that may move go to another partition; return whether none is left."""
+        """Move the sets that may move to another partition; return whether none is left."""
         if not (self._rules.moves and route.lacks_broker()):
             return False
         moving = [one for one in route.waiting if one.can_move and one not in route.stored]
@@ -476,7 +452,7 @@ class Dispatcher:
     # Waiting.
 
     def step(self) -> None:
-        """Take the next step: send again what is due, or wait for responses or for the next try."""
+        """Send again the sets that are due, or wait for responses or the next attempt."""
         if self._unsent:
             self.retry_due()
         busy = [one for one in self._senders.values() if not one.is_idle]
@@ -494,7 +470,6 @@ class Dispatcher:
             self._wake.clear()
 
     def _ask_whether_to_wait(self, now_s: float) -> None:
-        """Ask the program; give up what waits for a broker if it does not want to."""
         waits: list[tuple[float, BrokerError, Sequence[TopicPartition]]] = []
         for sender in self._senders.values():
             if sender.is_silent(_SILENT_S):
@@ -518,7 +493,7 @@ class Dispatcher:
                 self._give_up(route, route.error)
 
     def _receive_within(self, busy: Sequence[BrokerSender], limit_s: float) -> None:
-        """Wait for responses of brokers, not beyond a limit; lose those that are silent."""
+        """Wait for responses, at most `limit_s`; lose brokers that are silent for too long."""
         poll = select.poll()
         by_fd: dict[int, BrokerSender] = {}
         for sender in busy:
@@ -558,14 +533,10 @@ class Dispatcher:
     # What is written and not committed.
 
     def await_readable(self) -> None:
-        """Wait until consumers can read all that was sent.
+        """Wait until consumers can read all that was sent; `AcknowledgedLossError` if it is lost.
 
-        What a broker has acknowledged that was stopped since is flushed, and is not waited for
-        where it has no replicas: consumers can read it as soon as the broker is back.
-
-        Raises:
-            AcknowledgedLossError: messages that were acknowledged as written are not in the log.
-            BrokerError: a broker failed, for longer than the delivery timeout.
+        Acknowledged sets of a partition without replicas whose broker was stopped since are
+        flushed, and are not waited for: consumers can read them as soon as the broker is back.
         """
         self.flush()
         barriers = self._send_barriers(self._written.partitions)
@@ -583,7 +554,7 @@ class Dispatcher:
             sender.await_grown()
 
     def _prove_former_terms(self) -> None:
-        """Ask the leaders of partitions that have another term than before whether all is there."""
+        """Check with the leaders of partitions with a new term that acknowledged sets are there."""
         self._has_new_term = False
         if self._written.has_former_terms:
             with self._end_of_term(0.0) as end_of_term:
@@ -596,14 +567,7 @@ class Dispatcher:
                     logger.debug("it is asked later what is left of a term: %s", error)
 
     def touch(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Send nothing to partitions, by which those of a new topic come into being.
-
-        Returns:
-            Whether they do: not with brokers of 0.7.
-
-        Raises:
-            BrokerError: a broker refused that, or failed for longer than the delivery timeout.
-        """
+        """Create partitions of a new topic with empty sets; return False for 0.7, which cannot."""
         barriers = self._send_barriers(partitions)
         for barrier in barriers:
             if barrier.error is not None:
@@ -611,7 +575,7 @@ class Dispatcher:
         return any(barrier.term != NO_TERM for barrier in barriers)
 
     def _send_barriers(self, partitions: Iterable[TopicPartition]) -> list[_Barrier]:
-        """Send barriers, and wait for them; each has its error."""
+        # each has its error
         barriers = [_Barrier(one) for one in partitions]
         for barrier in barriers:
             self.send(barrier)
@@ -620,7 +584,7 @@ class Dispatcher:
         return barriers
 
     def hand_over(self, other: Dispatcher) -> None:
-        """Have another dispatcher wait until what this one has sent can be read."""
+        """Make another dispatcher wait until the sets of this one can be read."""
         other._written, self._written = self._written, WrittenEnds()
         other._loss, self._loss = self._loss, None
         for broker_id, sender in self._senders.items():
@@ -637,7 +601,7 @@ class Dispatcher:
     # The end of all.
 
     def fail_all(self, error: BrokerError) -> None:
-        """Complete all sets: with an error, or the reason why they wait to be sent again."""
+        """Complete all sets with an error; those that wait to be sent again, with their own."""
         for sender in self._senders.values():
             sets, _ = sender.take_back(error)
             for one in sets:
@@ -647,14 +611,14 @@ class Dispatcher:
             self._give_up(route, route.error or error)
 
     def abort(self) -> None:
-        """Make what is under way, and all later, fail at once; from any thread."""
+        """Make requests under way, and all later ones, fail at once; from any thread."""
         self._is_aborted = True
         for sender in self._senders.values():
             sender.connection.abort()
         self._wake.set()
 
     def close(self) -> None:
-        """Close all connections; sets that are not completed stay so."""
+        """Close all connections, without completing sets."""
         for sender in self._senders.values():
             sender.close()
         self._senders, self._routes, self._unsent = {}, {}, {}

@@ -1,6 +1,6 @@
-"""From messages of an application to payloads, and from payloads to message sets.
+"""Encodes an application's messages as payloads, and payloads as message sets.
 
-The one place that applies the size limit and compresses sets; knows no partitions.
+Only this module applies the size limit and compresses sets.
 """
 
 from __future__ import annotations
@@ -14,16 +14,11 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import wrap
 from broker.protocol.primitives import Buffer
 
-Encoder = Callable[[Any], bytes]
-"""Makes the payload of what is sent; whatever it raises comes out of `Producer.send`."""
+Encoder = Callable[[Any], bytes]  # makes a payload; its errors come out of `Producer.send`
 
 
 def bytes_encoder(message: Any) -> bytes:
-    """Take bytes as they are: the default.
-
-    Raises:
-        TypeError: it is not bytes.
-    """
+    """Return bytes unchanged: the default; `TypeError` for other values."""
     if isinstance(message, bytes | bytearray | memoryview):
         return bytes(message)
     raise TypeError(
@@ -32,29 +27,25 @@ def bytes_encoder(message: Any) -> bytes:
 
 
 def text_encoder(message: Any) -> bytes:
-    """Make UTF-8 of text, as 0.7's `StringEncoder`."""
+    """Return the UTF-8 of text, as 0.7's `StringEncoder`."""
     return str(message).encode()
 
 
 def json_encoder(message: Any) -> bytes:
-    """Make JSON without spaces of what `json.dumps` takes."""
+    """Return JSON without spaces of a value for `json.dumps`."""
     import json  # late: few producers need it, and commands count their imports
 
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-Packed = tuple[Buffer, bool]
-"""A message set, and whether it is one wrapper: then its messages have one offset."""
+Packed = tuple[Buffer, bool]  # a message set; whether it is one wrapper, with one offset for all
 
 
 class Packer:
-    """Makes payloads and message sets as one producer wants them.
+    """Makes payloads and message sets with the settings of one producer.
 
-    Args:
-        encoder: makes payloads; bytes never go through it if it is the default.
-        codec: how sets are compressed.
-        compressed_topics: the topics that it is for; all if empty.
-        max_message_bytes: the largest payload, before and after compression, as 0.7 checks it.
+    `compressed_topics` are those that `codec` is for, all if empty; `max_message_bytes` is the
+    largest payload, before and after compression, as 0.7 checks it.
     """
 
     def __init__(
@@ -72,12 +63,7 @@ class Packer:
         self.max_message_bytes = max_message_bytes
 
     def payloads(self, messages: Iterable[Any]) -> list[bytes]:
-        """Return the payloads of messages.
-
-        Raises:
-            MessageSizeTooLargeError: one is above the limit.
-            Exception: whatever the encoder raises.
-        """
+        """Return the payloads of messages; `MessageSizeTooLargeError` if one is above the limit."""
         encode_one = self._encode
         if self._takes_bytes:
             found = [one if type(one) is bytes else encode_one(one) for one in messages]
@@ -96,28 +82,21 @@ class Packer:
         return self.compress(topic, encode(payloads))
 
     def pack_messages(self, topic: str, messages: Sequence[Any]) -> Packed:
-        """Return the message set of messages; the same as `payloads` and `pack`, but faster.
-
-        Raises:
-            MessageSizeTooLargeError: one is above the limit.
-            Exception: whatever the encoder raises.
-        """
+        """Return the message set of messages; the same as `payloads` and `pack`, but faster."""
         if self._takes_bytes:
             try:
                 message_set = encode(messages)
             except (TypeError, BufferError):  # `payloads` names the culprit, or makes bytes of it
                 message_set = b""
-            # where all together are below the limit, no message needs a look
+            # if all together are below the limit, each message is
             if message_set and len(message_set) <= self.max_message_bytes:
                 return self.compress(topic, message_set)
         return self.pack(topic, self.payloads(messages))
 
     def compress(self, topic: str, message_set: Buffer) -> Packed:
-        """Return a message set as one wrapper if its topic is to be compressed.
-
-        A set whose wrapper is above the size limit stays as it is: its messages are below the
-        limit each. An empty set gives no wrapper, as in 0.7.
-        """
+        """Return a message set as one wrapper if its topic is to be compressed."""
+        # A set whose wrapper is above the size limit is not compressed, as each of its messages is
+        # below the limit. An empty set gives no wrapper, as in 0.7.
         is_plain = not self._codec or not len(message_set)
         if is_plain or (self._compressed_topics and topic not in self._compressed_topics):
             return message_set, False

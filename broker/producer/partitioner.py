@@ -26,15 +26,13 @@ from broker.topic import TopicPartition, validate_topic_name
 _GONE_S = 1.0
 _MAX_GONE_S = 30.0
 
+# takes the key, if there is one, and the number of partitions; returns an index in 0..n-1
 Partitioner = Callable[[bytes | None, int], int]
-"""Takes the key, if there is one, and the number of partitions; returns an index in 0..n-1."""
 
 
 def java_string_hash(text: str) -> int:
-    """Return Java's `String.hashCode`: 31*h + unit over UTF-16 units, 32 bits signed.
-
-    0.7's default partitioner hashes keys with it.
-    """
+    """Return Java's `String.hashCode`: 31*h + unit over UTF-16 units, 32 bits signed."""
+    # 0.7's default partitioner hashes keys with it
     value = 0
     data = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(data[::2], data[1::2], strict=True):
@@ -43,16 +41,8 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_partitioner(key: bytes | None, count: int) -> int:
-    """Choose by the hash of the key as 0.7 does, at random without a key.
-
-    Args:
-        key: bytes; as text they hash like 0.7's string keys, other bytes as Latin-1.
-        count: how many partitions there are, at least 1.
-
-    Returns:
-        An index in 0..count-1. 0.7 takes the absolute value of the hash and fails on the one hash
-        that has none (KAFKA-1469); we take that one as 0.
-    """
+    """Choose by the hash of the key as 0.7 does, at random without a key."""
+    # keys hash as text, like 0.7's string keys; bytes that are not UTF-8, as Latin-1
     if key is None:
         return int(random.random() * count)  # half the time of `randrange`
     try:
@@ -60,6 +50,7 @@ def hash_partitioner(key: bytes | None, count: int) -> int:
     except UnicodeDecodeError:
         text = key.decode("latin-1")
     value = java_string_hash(text)
+    # 0.7 takes the absolute value and fails on the one hash that has none (KAFKA-1469); here 0
     return 0 if value == -(1 << 31) else abs(value) % count
 
 
@@ -79,11 +70,9 @@ def round_robin_partitioner() -> Partitioner:
 
 
 def sticky_partitioner() -> Partitioner:
-    """Return a partitioner that picks one partition at random and stays there.
-
-    One pipe into a topic keeps its order that way. Should there be fewer partitions later, the
-    choice moves to one of those.
-    """
+    """Return a partitioner that picks one partition at random and keeps to it."""
+    # A pipe into a topic keeps its order that way. If there are fewer partitions later, the choice
+    # moves to one of those.
     chosen = random.random()
 
     def choose(key: bytes | None, count: int) -> int:
@@ -92,20 +81,17 @@ def sticky_partitioner() -> Partitioner:
     return choose
 
 
+# by the name that options take
 PARTITIONERS: dict[str, Callable[[], Partitioner]] = {
     "sticky": sticky_partitioner,
     "random": lambda: random_partitioner,
     "round-robin": round_robin_partitioner,
     "hash": lambda: hash_partitioner,
 }
-"""Makes the partitioner of each name that an option takes."""
 
 
 class _Known(NamedTuple):
-    """The partitions of a topic, by home and index, and until when they are used.
-
-    `led` are those that have a leader.
-    """
+    """A topic's partitions by home and index, all and those with a leader; when they expire."""
 
     partitions: list[TopicPartition]
     led: list[TopicPartition]
@@ -113,7 +99,7 @@ class _Known(NamedTuple):
 
 
 class _Gone(NamedTuple):
-    """A broker that could not be connected to: until when it is left alone, and for how long."""
+    """A broker that could not be connected to: until when it is left out, and for how long."""
 
     until_s: float
     period_s: float
@@ -128,19 +114,15 @@ class _Present(NamedTuple):
 
 
 class TopicPartitions:
-    """The partitions of a producer's topics: asked for once, and again when the cluster changes.
+    """The partitions of a producer's topics: read once, and again when the cluster changes.
 
-    Of a topic that is nowhere these are partitions 0 of all brokers, as in 0.7. Messages without a
-    key leave out partitions without a leader, and brokers that could not be connected to, for a
-    second or, if they fail again, up to half a minute; where all are like that, none. Safe for
-    several threads if the cluster is.
+    For a topic on no broker these are partitions 0 of all brokers, as in 0.7. Messages without a
+    key skip partitions without a leader, and brokers that could not be connected to: for a second
+    or, if they fail again, up to half a minute; but not if that leaves none. Safe for several
+    threads if the cluster is.
 
-    Args:
-        cluster: where topics are.
-        partitioner: chooses one.
-        refresh_s: after so long the cluster is asked again for a topic that was nowhere; never,
-            if `forget_all` is called when the cluster has changed.
-        max_age_s: after so long it is asked again for any topic.
+    Partitions of a topic that was on no broker are read again after `refresh_s`, those of any topic
+    after `max_age_s`; never, if `forget_all` is called when the cluster has changed.
     """
 
     def __init__(
@@ -162,13 +144,7 @@ class TopicPartitions:
         self._found_present: dict[str, _Present] = {}
 
     def choose(self, topic: str, key: bytes | None) -> TopicPartition:
-        """Return the partition that the next message with this key goes to.
-
-        Raises:
-            InvalidTopicError: there can be no such topic.
-            BrokerUnreachableError: no broker can be reached.
-            ConfigError: the partitioner returns an index out of range.
-        """
+        """Return the partition that the next message with this key goes to."""
         known = self._find(topic)
         if key is not None:
             return self._choose_of(known.partitions, topic, key)
@@ -189,12 +165,7 @@ class TopicPartitions:
         return partitions[index]
 
     def replacement(self, topic: str, broker_id: int) -> TopicPartition | None:
-        """Return a partition on another broker, for messages without a key; None without one.
-
-        Args:
-            topic: of the messages.
-            broker_id: that could not be connected to.
-        """
+        """Return a partition on another broker, for messages without a key; None without one."""
         others = [
             one
             for one in self._present(self.refresh(topic))
@@ -203,7 +174,6 @@ class TopicPartitions:
         return self._choose_of(others, topic, None) if others else None
 
     def _present(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions of a topic whose brokers are not gone."""
         now_s = time.monotonic()
         gone = {broker_id for broker_id, one in self._gone.items() if now_s < one.until_s}
         if not gone or not partitions:
@@ -230,14 +200,8 @@ class TopicPartitions:
         self._gone = {**self._gone, broker_id: _Gone(now_s + period_s, period_s)}
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic, or those it can come into being with.
-
-        If all brokers are away they are those it had last: its messages wait for them.
-
-        Raises:
-            InvalidTopicError: there can be no such topic.
-            BrokerUnreachableError: no broker can be reached.
-        """
+        """Return the partitions of a topic, or those it can be created with."""
+        # while all brokers are away they are the last known ones: its messages wait for them
         return self._find(topic).partitions
 
     def _find(self, topic: str) -> _Known:
@@ -247,7 +211,7 @@ class TopicPartitions:
         return known
 
     def _ask(self, topic: str, known: dict[str, _Known]) -> _Known:
-        """Ask the cluster, for `known`: `forget_all` may replace that meanwhile."""
+        """Read a topic's partitions into `known`, which `forget_all` may replace meanwhile."""
         validate_topic_name(topic)
         try:
             led = self._cluster.partitions(topic)
@@ -269,10 +233,8 @@ class TopicPartitions:
         return found
 
     def _of_new_topic(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions for a topic that no live broker has, as in 0.7's producers.
-
-        Without any live broker these are the last known ones: their messages wait.
-        """
+        # As in 0.7's producers. Without any live broker these are the last known ones: their
+        # messages wait.
         brokers = self._cluster.brokers()
         partitions = [TopicPartition(topic, one.id, 0) for one in brokers]
         partitions = partitions or self._last_known.get(topic, [])
@@ -281,10 +243,10 @@ class TopicPartitions:
         return partitions
 
     def refresh(self, topic: str) -> list[TopicPartition]:
-        """Ask the cluster again, and return the partitions of a topic that live brokers have.
+        """Read the partitions of a topic again, and return those that live brokers have.
 
-        None if no live broker has any: unlike `partitions`, this makes up new ones for a topic
-        only if that was nowhere before the producer, then on each broker that has none.
+        Empty if no live broker has any: unlike `partitions`, this adds new ones only for a topic
+        that was on no broker before the producer, then on each broker that has none.
         """
         led = self._cluster.partitions(topic)
         if topic in self._new_topics:
@@ -298,19 +260,15 @@ class TopicPartitions:
         return led
 
     def forget_all(self) -> None:
-        """Ask for every topic again, as the cluster has changed."""
+        """Read every topic again, as the cluster has changed."""
         self._known = {}
 
     def is_new(self, topic: str) -> bool:
-        """Return whether a topic did not exist when the cluster was asked first."""
+        """Return whether a topic did not exist when its partitions were first read."""
         return topic in self._new_topics
 
     def await_known(self, topics: Iterable[str], timeout_s: float) -> None:
-        """Wait until consumers can find those of the topics that were new.
-
-        Raises:
-            RequestTimeoutError: one is not, after the timeout.
-        """
+        """Wait, up to the timeout for each, until consumers can find the topics that were new."""
         for topic in self._new_topics.intersection(topics):
             give_up_s = time.monotonic() + timeout_s
             while not self._cluster.partitions(topic):

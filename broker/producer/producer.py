@@ -1,10 +1,10 @@
 """The producer: messages to topics, sent by the caller's thread or queued and sent by others.
 
 Delivery is at least once: a set that a broker did not acknowledge is sent again after a lost
-connection, so a message can be in the log twice if the broker crashed, but not if it was stopped in
-good order; none is lost without an error. Order is kept in each partition. Brokers that know only
-0.7's requests acknowledge nothing; with them delivered means handed over, and
-`wait_until_readable` waits until the log has grown by what was sent.
+connection, so a message can be in the log twice if the broker crashed, but not if it was shut down
+in good order; none is lost without an error. Order is kept in each partition. Brokers that know
+only 0.7's requests acknowledge nothing: there, delivered means handed over, and
+`wait_until_readable` waits until the log has grown by the bytes sent.
 """
 
 from __future__ import annotations
@@ -45,20 +45,14 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
 DEFAULT_DELIVERY_TIMEOUT_S = 120.0
+# of one attempt: then the broker's address is read again, as it may have moved
 _MAX_CONNECT_S = 1.0
-"""Of one attempt: then the broker's address is looked up again, as it may have moved."""
 
 
 class SyncProducer:
     """Sends in the caller's thread, with a window of unacknowledged sets for each broker.
 
-    Args:
-        dispatcher: sends sets.
-        partitions: chooses partitions.
-        packer: makes message sets.
-        waits: whether `send` waits for the acknowledgement.
-        on_delivery: called with reports on messages.
-        failures: counts messages that were not delivered, without `on_delivery`.
+    Its methods are those of `Producer`; `waits`: `send` waits for the acknowledgement.
     """
 
     def __init__(
@@ -79,7 +73,7 @@ class SyncProducer:
         self._failures = failures
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
-        """Send the messages of one call as one set; see `Producer.send`."""
+        """Send the messages of one call as one set."""
         messages = messages if isinstance(messages, list) else list(messages)
         if self._on_delivery is None:
             message_set, _ = self._packer.pack_messages(topic, messages)
@@ -98,7 +92,6 @@ class SyncProducer:
     def _reported(
         self, on_delivery: OnDelivery, topic: str, messages: list[Any], key: bytes | None
     ) -> Delivery:
-        """Return a delivery whose messages are reported once it is done."""
         payloads = self._packer.payloads(messages)
         message_set, is_wrapped = self._packer.pack(topic, payloads)
 
@@ -124,7 +117,7 @@ class SyncProducer:
         *,
         can_move: bool,
     ) -> Delivery:
-        """Send a ready message set; see `Producer.send_set`."""
+        """Send a ready message set."""
         message_set, _ = self._packer.compress(partition.topic, message_set)
         delivery = Delivery(partition, message_set, None, on_complete, can_move=can_move)
         self._send(delivery)
@@ -140,17 +133,17 @@ class SyncProducer:
             raise failure
 
     def touch(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Have partitions of a new topic come into being; see `Dispatcher.touch`."""
+        """Create the partitions of a new topic."""
         return self._dispatcher.touch(partitions)
 
     def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None) -> None:
-        """Have callbacks called while messages wait, and when they move."""
+        """Set the callbacks for messages that wait, and for sets that move."""
         self._dispatcher.on_wait = on_wait
         if on_move is not None:
             self._dispatcher.on_move = on_move
 
     def poll(self) -> None:
-        """Take the acknowledgements that have come."""
+        """Read the acknowledgements that have come."""
         self._dispatcher.poll()
         self._raise_failure()
 
@@ -166,7 +159,7 @@ class SyncProducer:
         return self._dispatcher.topics
 
     def retry_now(self) -> None:
-        """Send again at the next occasion what waits, as the cluster has changed; any thread."""
+        """Make waiting sets due at once, as the cluster has changed; from any thread."""
         self._dispatcher.retry_now()
 
     def close(self, timeout_s: float | None) -> None:
@@ -175,19 +168,19 @@ class SyncProducer:
 
 
 class Producer:
-    """Sends messages to topics; `from_config` makes one of 0.7's properties.
+    """Sends messages to topics; `from_config` makes one from 0.7's properties.
 
     There are three ways to send. Synchronous (`from_config` with `producer.type=sync`): `send`
-    returns when the broker has acknowledged, and raises if it does not. Windowed (made like this):
-    `send` returns before that, `flush` waits. Asynchronous (`producer.type=async`): `send` only
-    queues, and threads of the producer send; that way alone is safe for several threads at once.
+    returns when the broker has acknowledged, and raises if it does not. Windowed (by this
+    constructor): `send` returns before that, `flush` waits. Asynchronous (`producer.type=async`):
+    `send` only queues, and threads of the producer send; only this way is safe for several threads.
 
     No message is lost in silence: one that was not delivered is reported to `on_delivery`, or
     raised by a call, or known to its `Delivery`, or else `close` raises, as does leaving a `with`
     block.
 
     Args:
-        cluster: where topics are; with `queueing` asked by several threads.
+        cluster: knows topics and brokers; with `queueing` called by several threads.
         connect: makes connections to brokers.
         partitioner: chooses a partition for each send; by key hash, or at random without a key.
         acks: when a broker acknowledges: `COMMITTED` (flushed, and on all in-sync replicas),
@@ -197,24 +190,28 @@ class Producer:
             producer with queues has one for each partition.
         max_message_bytes: the largest payload, before and after compression, as 0.7 checks it.
         delivery_timeout_s: how long messages are sent again after failures that may pass, such
-            as the loss of a leader, until they have failed; `math.inf` for ever.
+            as the loss of a leader, before they fail; `math.inf` for no limit.
         retries: how often, at most; None for any number.
         timeout_s: how long a broker may take to commit a set.
         encoder: makes payloads of messages.
         compressed_topics: the topics that `codec` is for; all if empty.
-        backoff_s: how long to wait before the second retry; twice as long before each further
-            one, up to eight times.
+        backoff_s: the wait before the second retry; twice as long before each further one, up to
+            eight times.
         reconnect: when connections are replaced.
         on_delivery: called with a report on each message given to `send`, exactly once: by the
             thread that calls `send`, `flush` or `wait_until_readable`, or by the producer's own
             threads.
         waits: whether `send` waits for the acknowledgement.
-        refresh_s: after so long the cluster is asked again for the partitions of a new topic.
-        max_age_s: after so long it is asked for those of any topic.
+        refresh_s: age at which the partitions of a new topic are read again.
+        max_age_s: the same for any topic.
         queueing: makes the producer asynchronous, and says how it queues.
-        callbacks: what queued messages pass through.
+        callbacks: see and change queued messages.
         moves: whether messages without a key go to another partition when the broker of theirs is
             gone, if the topic has no replicas.
+
+    Raises:
+        InvalidTopicError: by methods with a topic, if no topic can have the name.
+        BrokerUnreachableError: by all methods that need a broker, if none can be reached.
     """
 
     def __init__(
@@ -313,21 +310,21 @@ class Producer:
     ) -> Self:
         """Return a producer with 0.7's properties, synchronous or asynchronous; close it.
 
-        With `zk.connect` it follows brokers and topics by watches; with `broker.list` it asks the
-        brokers for the partitions of its topics every few seconds, and when one is gone.
+        With `zk.connect` it follows brokers and topics by watches; with `broker.list` it reads the
+        partitions of its topics from the brokers every few seconds, and when one is gone.
 
         Args:
             config: for instance `ProducerConfig.from_properties({"zk.connect": "localhost"})`.
-            partitioner: picks a place in a topic's partitions, sorted by broker id and index.
-            encoder: makes payloads of what is given to `send`.
-            callbacks: what messages are put through (`producer.type=async` only).
+            partitioner: returns an index into a topic's partitions, sorted by broker id and index.
+            encoder: makes payloads of the messages given to `send`.
+            callbacks: see and change messages (`producer.type=async` only).
             on_delivery: called with reports on messages; see the class.
             refresh_s: see the class; not used with `zk.connect`, which watches topics.
 
         Raises:
             ConfigError: not exactly one of `zk.connect` and `broker.list` is set, or a value is
                 malformed.
-            RegistryUnreachableError: ZooKeeper does not answer.
+            RegistryUnreachableError: there is no response from ZooKeeper.
         """
         from broker.client.watched_cluster import WatchedCluster  # late: as in `_open_cluster`
 
@@ -385,19 +382,17 @@ class Producer:
         """Send messages to one partition, in this order.
 
         Args:
-            topic: the topic; a topic that does not exist yet comes into being with it.
-            messages: a list of bytes, or of what the encoder takes. A synchronous producer sends
+            topic: created by the message if it does not exist.
+            messages: a list of bytes, or of values for the encoder. A synchronous producer sends
                 them as one set.
             key: picks the partition; it is not stored.
 
         Returns:
-            What becomes of them: done on return (synchronous), at the latest when `flush` returns
-            (windowed), or some time after the message that came last is `queue.time` old
-            (asynchronous).
+            Their outcome: done on return (synchronous), at the latest when `flush` returns
+            (windowed), or some time after the last message is `queue.time` old (asynchronous).
 
         Raises:
             MessageSizeTooLargeError: a payload is above `max_message_bytes`; nothing is sent.
-            InvalidTopicError: there can be no such topic.
             BrokerUnreachableError, RequestTimeoutError: the broker is gone, also after retries;
                 asynchronous: none was ever found. Whether the messages are in the log is unknown.
             ServerError: the broker refuses the messages (synchronous only).
@@ -414,10 +409,10 @@ class Producer:
         *,
         can_move: bool = False,
     ) -> Delivery:
-        """Send a ready message set to a partition, and wait for room in the window only.
+        """Send a ready message set to a partition, and wait only for room in the window.
 
-        It is compressed as the messages of `send` are. No reports are made of it, and `close`
-        does not raise if it is refused: ask the delivery.
+        It is compressed as the messages of `send` are. There are no reports on it, and `close` does
+        not raise if it is refused: read the delivery.
 
         Args:
             partition: the target.
@@ -437,44 +432,32 @@ class Producer:
         return self._sending.send_set(partition, message_set, on_complete, can_move=can_move)
 
     def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None = None) -> None:
-        """Have callbacks called in the calls of a producer that sends in the caller's thread.
+        """Set callbacks, called during the calls of a producer that sends in the caller's thread.
 
         Args:
-            on_wait: called again and again while messages wait for a broker; they are given up once
-                it returns False.
+            on_wait: called repeatedly while messages wait for a broker; they fail once it returns
+                False.
             on_move: called when messages go to another partition, as the broker of theirs is gone.
         """
         if isinstance(self._sending, SyncProducer):
             self._sending.watch(on_wait, on_move)
 
     def choose_partition(self, topic: str, key: bytes | None = None) -> TopicPartition:
-        """Return the partition that the next message with this key goes to.
-
-        Raises:
-            InvalidTopicError: there can be no such topic.
-            BrokerUnreachableError: no broker can be reached.
-        """
+        """Return the partition that the next message with this key goes to."""
         return self._partitions.choose(topic, key)
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions messages of a topic can go to, by home and index.
 
-        Of a topic that does not exist yet these are the ones it can come into being with.
-
-        Raises:
-            InvalidTopicError: there can be no such topic.
-            BrokerUnreachableError: no broker can be reached.
+        For a topic that does not exist yet these are the ones it can be created with.
         """
         return self._partitions.partitions(topic)
 
     def make_topic(self, topic: str) -> list[TopicPartition]:
-        """Have a topic that does not exist yet come into being on every broker.
+        """Create a topic that does not exist yet on every broker; return its partitions in order.
 
-        Messages are placed among all of its partitions then; one that exists is left as it is, and
-        brokers of 0.7 make theirs with the first message.
-
-        Returns:
-            Its partitions, by home and index.
+        Then messages are spread over all of its partitions. A topic that exists is unchanged, and
+        brokers of 0.7 create theirs with the first message.
 
         Raises:
             ConfigError: the producer is asynchronous.
@@ -490,16 +473,13 @@ class Producer:
         return partitions
 
     def is_new(self, topic: str) -> bool:
-        """Return whether a topic did not exist when the cluster was asked for its partitions."""
+        """Return whether a topic did not exist when its partitions were first read."""
         return self._partitions.is_new(topic)
 
     def poll(self) -> None:
-        """Take the acknowledgements that have come, without waiting.
+        """Read the acknowledgements that have come, without waiting.
 
-        They are also taken while `send` sends others. An asynchronous producer needs no such call.
-
-        Raises:
-            BrokerUnreachableError: a broker is gone.
+        `send` also does so. An asynchronous producer needs no such call.
         """
         self._sending.poll()
 
@@ -521,25 +501,25 @@ class Producer:
         Raises:
             RequestTimedOutError, RequestTimeoutError: it takes longer than the timeout; the text
                 says what is missing.
-            LogCorruptError: a broker no longer has what it acknowledged.
+            AcknowledgedLossError: a broker no longer has messages that it acknowledged.
             BrokerError: a broker fails meanwhile.
         """
         self._partitions.await_known(self._sending.wait_until_readable(), self._timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """End the producer; a second call does nothing.
+        """Close the producer; a second call does nothing.
 
-        An asynchronous producer first sends and reports what is queued. Others close their
-        connections, and what is not acknowledged yet stays undone: `flush` comes first.
+        An asynchronous producer first sends and reports all queued messages. Others close their
+        connections, and unacknowledged sets stay undone: call `flush` first.
 
         Args:
-            timeout_s: after how long an asynchronous producer reports what is left as failed;
-                None for `socket.timeout.ms`. An attempt to connect may take a second more.
+            timeout_s: after this time an asynchronous producer reports the rest as failed; None for
+                `socket.timeout.ms`. An attempt to connect may take a second more.
 
         Raises:
             DeliveryFailedError: messages were not delivered, and the program cannot know: there is
-                no `on_delivery`, no call has raised that, and nobody has asked their `Delivery`.
-                The producer is closed all the same.
+                no `on_delivery`, no call has raised that, and their `Delivery` was not read. The
+                producer is closed all the same.
         """
         self._end(timeout_s)
         failure = self._failures.take()
@@ -569,18 +549,18 @@ def compressed_topics_of(config: ProducerConfig) -> list[str]:
 
 
 def reconnect_rule_of(config: ProducerConfig) -> ReconnectRule:
-    """Return when connections are made anew."""
+    """Return when connections are replaced."""
     return ReconnectRule(config.reconnect_requests, config.reconnect_ms / 1000)
 
 
 def _max_age_s_of(config: ProducerConfig) -> float:
-    """Return after how long partitions are asked for again; with ZooKeeper they are watched."""
+    # with ZooKeeper, partitions are watched
     is_limited = not config.zookeeper and config.metadata_refresh_ms >= 0
     return config.metadata_refresh_ms / 1000 if is_limited else math.inf
 
 
 def _connector_of(config: ProducerConfig) -> Connect:
-    """Return what makes connections, one attempt each; `BrokerConnection` tries again."""
+    # one attempt for each connection; `BrokerConnection` tries again
 
     def connect(address: BrokerAddress) -> Connection:
         return Connection(
@@ -596,7 +576,7 @@ def _connector_of(config: ProducerConfig) -> Connect:
 def _open_cluster(
     config: ProducerConfig, connect: Connect, resources: ExitStack
 ) -> WatchedCluster | LockedCluster:
-    """Return the cluster that the settings name; `resources` closes it."""
+    # `resources` closes it
     # late: they need ZooKeeper's modules
     from broker.client.watched_cluster import WatchedCluster
     from broker.zk.registry import Registry
@@ -620,7 +600,6 @@ def _open_cluster(
 
 
 def _queueing_of(config: ProducerConfig) -> QueueRules | None:
-    """Return how an asynchronous producer queues; None for a synchronous one."""
     if config.producer_type == "sync":
         return None
     from broker.producer.accumulator import BatchRules  # late: as `AsyncProducer`

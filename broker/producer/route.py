@@ -1,4 +1,4 @@
-"""The way of one partition's sets to its leader: those that wait, and when they go again."""
+"""The route of one partition's sets to its leader: waiting sets, and when they are sent again."""
 
 from __future__ import annotations
 
@@ -25,25 +25,12 @@ _MAX_DOUBLINGS = 3
 
 
 def retry_wait_s(backoff_s: float, failures: int) -> float:
-    """Return how long to wait after so many failures in a row, from 1 on: not at all at first."""
+    """Return the wait after this many failures in a row, from 1 on: none after the first."""
     return 0.0 if failures < 2 else backoff_s * 2.0 ** min(failures - 2, _MAX_DOUBLINGS)
 
 
 class Route:
-    """The sets of a partition that its leader has not acknowledged yet.
-
-    Attributes:
-        sender: to the leader, None if it has to be looked up.
-        in_flight: how many sets have no response.
-        returned: sets that came back, and those behind them, until none is in flight.
-        waiting: sets to send, in order.
-        stored: the base offsets of those in `waiting` that were stored before one ahead of them.
-        unknown: of sets that came back and may be stored nevertheless, why that is not known.
-        error: why a set came back; None while the route is not broken.
-        failures: how often in a row sets came back.
-        since_s: when they did first.
-        retry_s: when to send again.
-    """
+    """The sets of a partition that its leader has not acknowledged yet."""
 
     __slots__ = (
         "error",
@@ -61,16 +48,19 @@ class Route:
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
-        self.sender: BrokerSender | None = None
-        self.in_flight = 0
+        self.sender: BrokerSender | None = None  # to the leader; None if that is to be found
+        self.in_flight = 0  # sets without a response
+        # sets that came back, and those behind them, until none is in flight
         self.returned: list[PendingSet] = []
-        self.waiting: deque[PendingSet] = deque()
+        self.waiting: deque[PendingSet] = deque()  # sets to send, in order
+        # base offsets of those in `waiting` that were stored before one ahead of them
         self.stored: dict[PendingSet, int] = {}
+        # sets that came back and may be stored nevertheless, and why that is not known
         self.unknown: dict[PendingSet, BrokerError] = {}
-        self.error: BrokerError | None = None
-        self.failures = 0
-        self.since_s = 0.0
-        self.retry_s = 0.0
+        self.error: BrokerError | None = None  # why a set came back; None unless broken
+        self.failures = 0  # how often in a row sets came back
+        self.since_s = 0.0  # when they first did
+        self.retry_s = 0.0  # when to send again
 
     def take_stored(self) -> None:
         """Complete the sets at the head that are stored already."""
@@ -78,7 +68,7 @@ class Route:
             self.waiting.popleft().complete(base_offset, None)
 
     def wants_leader(self) -> bool:
-        """Return whether the cluster is to be asked who leads the partition."""
+        """Return whether to request the leader of the partition again."""
         error = self.error
         if isinstance(error, NotLeaderError):
             return error.leader < 0 or self.failures > 1
@@ -100,7 +90,7 @@ class Route:
         self.returned.append(one)
 
     def final_error(self, one: PendingSet, error: BrokerError) -> BrokerError:
-        """Return the error for a set that is given up: it tells of an earlier attempt, too."""
+        """Return the error for a set that is given up, with that of an earlier attempt."""
         earlier = self.unknown.pop(one, None)
         if earlier is None or earlier is error or not isinstance(error, ServerError):
             return error
@@ -108,12 +98,12 @@ class Route:
         return error_for_code(error.code, text)
 
     def return_stored(self, one: PendingSet, base_offset: int) -> None:
-        """Take back a set that is stored, and is completed after one ahead of it."""
+        """Take back a stored set, which is completed after one ahead of it."""
         self.returned.append(one)
         self.stored[one] = base_offset
 
     def plan_retry(self, backoff_s: float) -> None:
-        """Let all sets wait for the next attempt, as none is in flight any more."""
+        """Queue all sets for the next attempt, as none is in flight any more."""
         self.requeue()
         self.take_stored()
         self.sender = None
@@ -128,7 +118,7 @@ class Route:
         self.returned = []
 
     def mend(self) -> None:
-        """Take note that the leader has taken the first set."""
+        """Mark the route as good: the leader has taken the first set."""
         self.error, self.failures, self.retry_s = None, 0, 0.0
 
     def is_due(self, now_s: float) -> bool:
@@ -136,7 +126,7 @@ class Route:
         return now_s >= self.retry_s and not (self.in_flight and self.error is not None)
 
     def is_over(self, rules: SendRules, now_s: float) -> bool:
-        """Return whether the sets are not to be tried again."""
+        """Return whether the sets have failed for good."""
         if rules.retries is not None and self.failures > rules.retries:
             return True
         return now_s - self.since_s >= rules.delivery_timeout_s

@@ -2,7 +2,7 @@
 
 Each asynchronous producer has one for each home broker. It owns a `Dispatcher` and, under its lock,
 the accumulator. While a set waits for its leader, others of its partition wait behind it in the
-accumulator, and other partitions go on.
+accumulator; other partitions are not affected.
 """
 
 from __future__ import annotations
@@ -29,29 +29,14 @@ _MIN_LIMIT_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class QueueRules:
-    """How an asynchronous producer queues.
-
-    Args:
-        batches: when batches are sent.
-        enqueue_timeout_s: how long `put` waits for room; None without a limit, 0 not at all.
-    """
+    """How an asynchronous producer queues."""
 
     batches: BatchRules
-    enqueue_timeout_s: float | None = None
+    enqueue_timeout_s: float | None = None  # for room; None without a limit, 0 not at all
 
 
 class SenderThread(threading.Thread):
-    """Queues messages for the partitions of one home broker, and sends them.
-
-    Args:
-        home: the id of the home broker.
-        dispatcher: sends message sets; used by this thread alone.
-        packer: makes message sets.
-        rules: how to queue.
-        hooks: callbacks that batches pass through; None for none.
-        on_delivery: called with reports on messages.
-        failures: counts messages that were not delivered; None if `on_delivery` reports them.
-    """
+    """Queues messages for the partitions of one home broker, and sends them."""
 
     def __init__(
         self,
@@ -66,7 +51,7 @@ class SenderThread(threading.Thread):
     ) -> None:
         super().__init__(name=f"producer-sender-{home}", daemon=True)
         self._home = home
-        self.dispatcher = dispatcher
+        self.dispatcher = dispatcher  # used by this thread alone
         self._packer = packer
         self._rules = rules
         self._hooks = hooks
@@ -86,12 +71,7 @@ class SenderThread(threading.Thread):
     def put(
         self, partition: TopicPartition, payloads: Sequence[bytes], key: bytes | None
     ) -> QueuedDelivery:
-        """Queue messages: all of them or none.
-
-        Raises:
-            QueueFullError: there was no room in time.
-            ProducerClosedError: the thread takes no more.
-        """
+        """Queue messages: all of them or none (`QueueFullError`)."""
         count = len(payloads)
         delivery = QueuedDelivery(partition, key, count, self._changed, self._failures)
         accumulator = self._accumulator
@@ -135,7 +115,7 @@ class SenderThread(threading.Thread):
             self._work.notify()
 
     def flush(self, timeout_s: float | None) -> bool:
-        """Send all that is queued without lingering; return whether it is done in time."""
+        """Send all queued messages without lingering; return whether it is done in time."""
         with self._lock:
             batches = self._accumulator.close_batches()
             self._work.notify()
@@ -144,7 +124,7 @@ class SenderThread(threading.Thread):
             )
 
     def retry_now(self) -> None:
-        """Send again at once what waits for its leader, as the cluster has changed."""
+        """Make waiting sets due at once, as the cluster has changed."""
         self.dispatcher.retry_now()
         with self._lock:
             self._work.notify()
@@ -156,21 +136,21 @@ class SenderThread(threading.Thread):
             self._room.notify_all()
 
     def drain(self, timeout_s: float | None) -> bool:
-        """Send all there is without lingering; return whether nothing is left in time."""
+        """Send all messages without lingering, also later ones; return whether in time."""
         with self._lock:
             self._is_draining = True
             self._work.notify()
             return self._changed.wait_for(lambda: self._accumulator.is_empty, timeout_s)
 
     def stop(self) -> None:
-        """Give up what is left, and end the thread."""
+        """Give up the rest, and end the thread."""
         with self._lock:
             self._is_aborted = True
             self._work.notify()
         self.dispatcher.abort()
 
     def run(self) -> None:
-        """Send until `stop`; then report what is left as failed."""
+        """Send until `stop`; then report the rest as failed."""
         try:
             while (taken := self._take()) is not None:
                 self._send(taken)
@@ -186,11 +166,7 @@ class SenderThread(threading.Thread):
             self.dispatcher.close()
 
     def _take(self) -> list[OutgoingSet] | None:
-        """Wait for something to do: sets to send, or the time for a retry or for callbacks.
-
-        Returns:
-            The sets; None at the end.
-        """
+        """Wait for sets to send, or the time of a retry or of callbacks; None at the end."""
         with self._lock:
             while not self._is_aborted:
                 now_s = time.monotonic()
@@ -210,11 +186,11 @@ class SenderThread(threading.Thread):
         return None
 
     def _set_limit(self, now_s: float) -> None:
-        """Note when callbacks learn that nothing was sent for the time limit."""
+        """Set when callbacks are called as nothing was sent for the time limit."""
         self._limit_s = now_s + max(_MIN_LIMIT_S, self._rules.batches.linger_s)
 
     def _send(self, taken: list[OutgoingSet]) -> None:
-        """Send sets, and those that are due again, and wait for the responses."""
+        """Send new sets, and those due again, and wait for the responses."""
         full = []
         for outgoing in taken:
             try:
@@ -239,7 +215,7 @@ class SenderThread(threading.Thread):
             self.dispatcher.fail_all(BrokerError(f"failure while sending: {error!r}"))
 
     def _encode(self, outgoing: OutgoingSet) -> None:
-        """Pass batches through the callbacks, and make one message set of those of each batch."""
+        # one message set of those of each batch
         sets = []
         for batch in outgoing.batches:
             if self._hooks is not None:
@@ -255,7 +231,6 @@ class SenderThread(threading.Thread):
         outgoing.message_set = sets[0] if len(sets) == 1 else b"".join(sets)
 
     def _end_set(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
-        """Complete a set that was acknowledged, or given up."""
         if error is not None and self._is_aborted:
             error = self._closed_error(outgoing, error)
         self._complete(outgoing, base_offset, error)

@@ -1,7 +1,7 @@
-"""What brokers have acknowledged as written and not as committed: where it ends, by term.
+"""The ends of sets that brokers have acknowledged as written and not as committed, by term.
 
-Whether it is still there is known once the partition's present leader has committed all it has, and
-tells where each term ends in its log.
+Whether they are still there is known once the partition's present leader has committed all it has,
+and returns where each term ends in its log.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from broker.protocol.extension_requests import Acks
 from broker.protocol.responses import NO_TERM
 from broker.topic import TopicPartition
 
+# asks the leader of a partition where a term ends in its log; raises `BrokerError`
 EndOfTerm = Callable[[TopicPartition, int], int]
-"""Asks the leader of a partition where a term ends in its log. Raises `BrokerError`."""
 
 
 class WrittenEnds:
-    """The ends of what was acknowledged as written, of one producer."""
+    """The ends of the sets of one producer that were acknowledged as written.
+
+    `AcknowledgedLossError` if messages that were acknowledged are not there.
+    """
 
     def __init__(self) -> None:
         self._last: dict[TopicPartition, tuple[int, int]] = {}  # term and end
@@ -32,7 +35,7 @@ class WrittenEnds:
 
     @property
     def has_former_terms(self) -> bool:
-        """Return whether a partition went on in another term: what the former has is unsure."""
+        """Return whether a partition has a new term, so that sets of the former are unsure."""
         return bool(self._former)
 
     def note(self, partition: TopicPartition, acks: Acks, term: int, end: int) -> bool:
@@ -47,22 +50,15 @@ class WrittenEnds:
         return True
 
     def note_stopped(self, partitions: set[TopicPartition]) -> None:
-        """Note that the broker of partitions has stopped in good order.
-
-        It has flushed what it had: all of the last term without replicas. Of a partition with
-        replicas others lead now, which may lack the end.
-        """
+        """Note that the broker of partitions has shut down in good order."""
+        # It has flushed all it had: the whole last term, without replicas. A partition with
+        # replicas has another leader now, which may lack the end.
         for partition in partitions & self._last.keys():
             if not is_of_replicas(self._last[partition][0]):
                 del self._last[partition]
 
     def prove_former(self, end_of_term: EndOfTerm) -> None:
-        """Ask where the former terms of partitions end, and forget them.
-
-        Raises:
-            AcknowledgedLossError: something that was acknowledged is not there.
-            BrokerError: there is no answer; the question remains.
-        """
+        """Check where the former terms of partitions end; forget those with a response."""
         for (partition, term), end in list(self._former.items()):
             found = end_of_term(partition, term)
             del self._former[partition, term]
@@ -71,17 +67,7 @@ class WrittenEnds:
     def prove(
         self, partition: TopicPartition, term: int, log_end: int, end_of_term: EndOfTerm
     ) -> None:
-        """Take note that the leader has committed all that it has of a partition.
-
-        Args:
-            partition: which one.
-            term: the leader's.
-            log_end: of its log.
-            end_of_term: for another term.
-
-        Raises:
-            AcknowledgedLossError: something that was acknowledged is not there.
-        """
+        """Check a partition after its leader, in `term`, has committed its log up to `log_end`."""
         last, end = self._last.pop(partition, (NO_TERM, 0))
         if last != NO_TERM:
             _validate(partition, end, log_end if last == term else end_of_term(partition, last))
