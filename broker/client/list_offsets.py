@@ -19,6 +19,7 @@ from broker.errors import (
     NO_ERROR,
     BrokerError,
     BrokerUnreachableError,
+    LeaderNotAvailableError,
     NotLeaderError,
     OffsetNotAvailableError,
     RequestTimeoutError,
@@ -74,7 +75,8 @@ class OffsetLister:
     Args:
         cluster: knows the leaders.
         connect: makes connections.
-        leader_wait_s: for a new leader of a partition with replicas, after the former one was lost.
+        leader_wait_s: for a new leader of a partition with replicas, after the former one was lost
+            or has restarted and was not told yet that it leads.
         latest_wait_s: for new leaders that do not know yet what is committed, in a row for all
             partitions together.
         damaged_reads: shared with other readers of the same partitions.
@@ -218,6 +220,7 @@ class OffsetLister:
         # `decode` raises the error in a response; a new leader that does not know yet what is
         # committed is asked again until it does
         waits_s = iter(_WAITS_FOR_LEADER_S)
+        started_s = time.monotonic()
         while True:
             try:
                 found = decode(self._at_leader(partition, partial(_call, request=request)))
@@ -228,6 +231,11 @@ class OffsetLister:
                 self._cluster.note_leader(partition, error.leader)
                 time.sleep(wait_s)
                 self._cluster.leader(partition)  # requests it, if the broker named none
+            except LeaderNotAvailableError:
+                if time.monotonic() - started_s >= self._leader_wait_s:
+                    raise
+                time.sleep(_ASK_AGAIN_S)
+                self._cluster.find_leaders([partition.topic])
             except OffsetNotAvailableError:
                 now_s = time.monotonic()
                 self._give_up_s = self._give_up_s or now_s + self._latest_wait_s
@@ -306,6 +314,8 @@ def _refusal(found: ListedOffset, kind: OffsetKind, argument: int) -> str:
             f"{found.partition}: its broker cannot read its log; "
             "`pylogctl broker status` and the broker's log say why"
         )
+    if found.error == LeaderNotAvailableError.code:
+        return f"{found.partition} has no leader, or one that has just started"
     if found.error == OffsetNotAvailableError.code:
         return (
             f"{found.partition}: its new leader does not know yet what is committed: not all "

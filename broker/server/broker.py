@@ -300,7 +300,13 @@ class Broker:
         from broker.zk.controller_election import stored_epoch  # late: kazoo
         from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo
 
-        self._replicas.expect_topics(ReplicatedTopics(registry.session).topics())
+        topics = ReplicatedTopics(registry.session)
+        names = topics.topics()
+        expected = topics.partitions(
+            names, lambda topic: self._logs.settings_of(topic).min_insync_replicas
+        )
+        self._replicas.expect_topics(names, (one.partition for one in expected))
+        view.apply_partition_states(expected)
 
         def stored_controller_epoch() -> int:
             if not self._has_session:

@@ -160,6 +160,7 @@ class ReplicaManager:
         self._has_full_orders = False
         self._new_logs: set[TopicPartition] = set()  # created by the push being carried out
         self._topics: set[str] = set()
+        self._expected: set[TopicPartition] = set()  # told to clients before the first orders
         self._creation_ids: dict[str, str] = {}  # of topics, as told last
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id = NO_CONTROLLER  # as far as this broker knows
@@ -196,9 +197,17 @@ class ReplicaManager:
         """Return whether this broker has any replica."""
         return bool(self._hosted)
 
-    def expect_topics(self, topics: Iterable[str]) -> None:
-        """Note topics that have replicas, before the controller has told of them."""
+    def expect_topics(
+        self, topics: Iterable[str], partitions: Iterable[TopicPartition] = ()
+    ) -> None:
+        """Note topics that have replicas, before the controller has told of them.
+
+        Args:
+            topics: their names.
+            partitions: those that clients are told of meanwhile.
+        """
         self._topics.update(topics)
+        self._expected.update(partitions)
 
     def stop(self) -> None:
         """Stop fetching, and all threads; logs stay open."""
@@ -465,6 +474,8 @@ class ReplicaManager:
                 self._stop_unnamed(request)
                 self._delete_unassigned(request)
                 self._topics = {partition.topic for partition in list(self._replicas.known)}
+                before |= self._expected
+                self._expected = set()
             self._note_states(news, before - self._replicas.known.keys())
             self._direct_fetchers()
             if request.is_full and not self._has_full_orders:

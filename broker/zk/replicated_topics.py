@@ -21,6 +21,7 @@ from broker.cluster_state import (
     LiveBroker,
     PartitionState,
     Reassignment,
+    ReplicatedPartition,
     StateResult,
     StateWrite,
     StoredState,
@@ -321,6 +322,34 @@ class ReplicatedTopics:
             {one: state for one, state in states.items() if one.topic not in unreadable},
             unreadable,
         )
+
+    def partitions(
+        self, names: Iterable[str], min_isr_of: Callable[[str], int]
+    ) -> list[ReplicatedPartition]:
+        """Return the partitions of topics as a controller tells of them; unreadable ones left out.
+
+        Args:
+            names: of the topics.
+            min_isr_of: returns the least number of in-sync replicas of a topic.
+        """
+        found = self.find(names)
+        partitions = []
+        for topic in found.topics:
+            for partition in topic.replicas.keys() & found.states.keys():
+                stored = found.states[partition]
+                kept = topic.kept.get(partition.home)
+                partitions.append(
+                    ReplicatedPartition(
+                        partition,
+                        topic.creation_id,
+                        topic.replicas[partition],
+                        min_isr_of(topic.topic),
+                        stored.state,
+                        stored.version,
+                        kept_id="" if kept is None else kept.id,
+                    )
+                )
+        return partitions
 
     def _find_deleted(self, missing: Sequence[TopicPartition]) -> dict[str, str]:
         """Return which node of a state was deleted by hand, by topic."""

@@ -387,6 +387,21 @@ def test_start_when_no_controller_has_spoken_then_an_unknown_partition_may_be_re
     assert cluster.list_offset(0, OffsetKind.LATEST, partition=unknown).error == 3
 
 
+def test_start_when_a_topic_is_gone_by_the_first_orders_then_clients_are_not_told_of_it(
+    cluster: ScriptedCluster,
+) -> None:
+    gone = TopicPartition("gone", 1, 0)
+    state = PartitionState(1, 0, (1,), 1)
+    broker = cluster.brokers[0]
+    broker._replicas.expect_topics(["gone"], [gone])
+    broker._note_states([ReplicatedPartition(gone, "id", (1,), 1, state, 0)], ())
+    assert broker._snapshot().topic("gone") is not None
+
+    cluster.peer(0).call(PushStatesRequest(1, 1, 1, True, (), (), ()))
+
+    assert broker._snapshot().topic("gone") is None
+
+
 def test_orders_when_of_a_former_controller_then_refused(cluster: ScriptedCluster) -> None:
     cluster.controller_epoch = 5
     cluster.decide(0, (0, 1, 2))

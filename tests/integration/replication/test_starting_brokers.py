@@ -1,0 +1,88 @@
+"""Brokers that have restarted, and that no controller has told of partitions yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Event, Thread
+
+import pytest
+
+from broker.client.list_offsets import OffsetLister
+from broker.protocol.extension_requests import ClusterMetadataRequest
+from broker.protocol.responses import ClusterMetadataResponse, TopicMetadata
+from broker.topic import TopicPartition
+from tests.integration.replication.conftest import StartCluster
+from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.integration.replication.test_consumers_follow import (
+    OpenCluster,
+    connect,
+    listed_cluster,
+    registry_cluster,
+)
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+
+def restart_without_orders(cluster: ReplicatedCluster) -> int:
+    """Restart a leader while the controller hangs; return its id."""
+    controller = cluster.controller()
+    restarted = next(one for one in cluster.brokers if one != controller)
+    cluster.kill(restarted)
+    cluster.freeze(controller)
+    cluster.start(restarted)
+    return restarted
+
+
+def metadata_of(cluster: ReplicatedCluster, broker_id: int) -> TopicMetadata:
+    connection = cluster.connect(broker_id)
+    response = ClusterMetadataResponse.decode(connection.call(ClusterMetadataRequest(("t",))))
+    connection.close()
+    (topic,) = response.topics
+    return topic
+
+
+def test_metadata_when_the_broker_has_no_orders_yet_then_tells_what_the_registry_knows(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(4, zk_sessiontimeout_ms="30000")
+    partitions = cluster.create_topic("t", 4, 4)
+    cluster.await_full_isr(partitions)
+    before = metadata_of(cluster, cluster.controller())
+    restarted = restart_without_orders(cluster)
+    found = metadata_of(cluster, restarted)
+    assert found == before
+
+
+@pytest.mark.parametrize("opened", [registry_cluster, listed_cluster])
+def test_offsets_when_a_leader_has_no_orders_yet_then_are_waited_for(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch, opened: OpenCluster
+) -> None:
+    """As loads and reads of Spark do, which ended with 10."""
+    cluster = start_cluster(zk_sessiontimeout_ms="30000")
+    partitions = cluster.create_topic("t", 3, 3)
+    cluster.await_full_isr(partitions)
+    controller = cluster.controller()
+    restarted = restart_without_orders(cluster)
+    (partition,) = (one for one in partitions if one.home == restarted)
+    has_refused = Event()
+    found: list[int] = []
+
+    def ask() -> None:
+        with opened(cluster) as known:
+            find_leaders = known.find_leaders
+
+            def noted(topics: Iterable[str]) -> dict[TopicPartition, int]:
+                has_refused.set()
+                return find_leaders(topics)
+
+            monkeypatch.setattr(known, "find_leaders", noted)
+            with OffsetLister(known, connect, leader_wait_s=60) as offsets:
+                found.append(offsets.latest(partition))
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    wait_until(has_refused.is_set, "a refusal")
+    cluster.thaw(controller)
+    asking.join(60)
+    assert found == [0]
