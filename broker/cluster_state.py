@@ -39,6 +39,18 @@ class Creation(NamedTuple):
         return offset_zxid < self.zxid
 
 
+class KeptCreation(NamedTuple):
+    """The creation that clients know a home broker's partitions by, older than the topic's node.
+
+    Attributes:
+        creation: offsets stored since count.
+        partition_count: how many partitions it is of; those added later are new.
+    """
+
+    creation: Creation
+    partition_count: int
+
+
 class PartitionState(NamedTuple):
     """The leader and in-sync replicas of a partition, as in its node in ZooKeeper."""
 
@@ -100,10 +112,9 @@ class TopicAssignment(NamedTuple):
     creation_id: str  # differs from that of former topics of the same name
     replicas: Mapping[TopicPartition, tuple[int, ...]]  # broker ids, the preferred leader first
     version: int = 0  # of the node; 0 once it is created
-    # By home broker, the creations that clients know partitions by and that are older than the
-    # node, as the partitions had no replicas before: offsets stored since then are valid. Never
-    # changed.
-    kept: Mapping[int, Creation] = {}
+    # By home broker, creations that are older than the node: the partitions had no replicas before,
+    # or ZooKeeper has lost its data. Never changed.
+    kept: Mapping[int, KeptCreation] = {}
 
 
 class StoredState(NamedTuple):

@@ -24,6 +24,7 @@ class ReplicaRecord(NamedTuple):
     state: PartitionState
     version: int  # of the node in ZooKeeper that held the state
     settings: Mapping[str, str]  # of the topic, those that differ from the brokers'
+    kept_id: str = ""  # the creation id that clients know it by, if another; `TopicAssignment.kept`
 
     def encode(self) -> bytes:
         """Return the document."""
@@ -43,6 +44,7 @@ class ReplicaRecord(NamedTuple):
                 "controller_epoch": controller_epoch,
                 "state_version": self.version,
                 "settings": dict(self.settings),
+                "kept_id": self.kept_id,
             },
             separators=(",", ":"),
         ).encode()
@@ -67,6 +69,7 @@ class ReplicaRecord(NamedTuple):
                 ),
                 int(fields["state_version"]),
                 {str(name): str(value) for name, value in fields["settings"].items()},
+                str(fields.get("kept_id", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no record of a replica: {document[:80]!r}") from error

@@ -485,7 +485,8 @@ class SqliteOffsets:
                         _log_void(partition, position.offset)
                         self._write(database, partition, MessagePosition(0))
                     row = None
-                if row is None:
+                # the same one has another number once ZooKeeper has lost its data
+                if row is None or (known.id == creation.id and known != creation):
                     database.execute(_REPLACE_CREATION, (*key, *creation))
             database.execute("COMMIT")
 

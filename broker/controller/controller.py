@@ -10,6 +10,7 @@ repairs of later versions: broker epochs, one writer of in-sync replicas, fenced
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from broker.cluster_state import (
     DeletedTopic,
     IsrChange,
     IsrDecision,
+    KeptCreation,
     LiveBroker,
     PartitionState,
     Reassignment,
@@ -204,7 +206,7 @@ class Controller:
             stored.state,
             stored.version,
             tuple(one for one in replicas if change and one not in change.original),
-            "" if kept is None else kept.id,
+            "" if kept is None else kept.creation.id,
         )
 
     def _min_isr(self, topic: str) -> int:
@@ -350,7 +352,9 @@ class Controller:
             if partition not in self._states:
                 assignment = self._topics[partition.topic]
                 replicas = assignment.replicas[partition]
-                if partition.home in assignment.kept:  # its log has messages that others lack
+                kept = assignment.kept.get(partition.home)
+                if kept is not None and partition.index < kept.partition_count:
+                    # its log has messages that others lack
                     replicas = (partition.home,)
                 live = tuple(one for one in replicas if one in eligible)
                 # a partition without a live replica gets its first state once one is live
@@ -666,7 +670,9 @@ class Controller:
             )
         _validate_min_isr(topic, settings, replication_factor)
         replicas = place_replicas(partitions, replication_factor, brokers)
-        return self._create(TopicAssignment(topic, creation_id, replicas, kept=kept), settings)
+        counts = Counter(one.home for one in partitions)
+        older = {home: KeptCreation(one, counts[home]) for home, one in kept.items()}
+        return self._create(TopicAssignment(topic, creation_id, replicas, kept=older), settings)
 
     def _validate_absent(self, topic: str) -> None:
         if topic in self._unreadable:
@@ -747,9 +753,14 @@ class Controller:
                     f"broker {leader} is to lead {partition}, and has told of no log of it"
                 )
         states = {one.partition: one.state._replace(controller_epoch=self.epoch) for one in records}
-        added = {one.partition: one.replicas for one in records}
+        replicas = {**known.replicas, **{one.partition: one.replicas for one in records}}
+        kept = dict(known.kept)
+        for partition, *_, kept_id in records:
+            count = max(one.index for one in replicas if one.home == partition.home) + 1
+            # to clients it is the same topic, and no offset in the new registry is older
+            kept[partition.home] = KeptCreation(Creation(kept_id or creation_id, 0), count)
         self._topics[topic] = self._store.restore_partitions(
-            known._replace(replicas={**known.replicas, **added}), records[0].settings, states
+            known._replace(replicas=replicas, kept=kept), records[0].settings, states
         )
         self._settings.setdefault(topic, dict(records[0].settings))
         self._lost.forget(states)

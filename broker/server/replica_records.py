@@ -69,7 +69,9 @@ class ReplicaRecords:
     def _record(self, info: ReplicatedPartition) -> ReplicaRecord:
         settings = self.settings_of(info.partition.topic)
         return ReplicaRecord(
-            info.partition, info.creation_id, info.replicas, info.state, info.version, settings
+            *(info.partition, info.creation_id, info.replicas, info.state, info.version),
+            settings,
+            info.kept_id,
         )
 
     def find_unknown(
@@ -109,7 +111,12 @@ def _described(log: Log, creation_id: str, info: ReplicatedPartition | None) -> 
     if record is None or (record.partition, record.creation_id) != (log.partition, creation_id):
         record = ReplicaRecord.of_bare_log(log.partition, creation_id)
     if info is not None:  # later than the record on the disk
-        record = record._replace(replicas=info.replicas, state=info.state, version=info.version)
+        record = record._replace(
+            replicas=info.replicas,
+            state=info.state,
+            version=info.version,
+            kept_id=info.kept_id,
+        )
     return UnknownReplica(
         record, info is not None, log.epochs.last_epoch, log.log_start_offset, log.log_end_offset
     )

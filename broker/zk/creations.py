@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from broker.cluster_state import Creation, TopicAssignment
+from broker.cluster_state import Creation, KeptCreation, TopicAssignment
 from broker.errors import CoordinationError
 from broker.topic import TopicPartition
 from broker.zk import paths
@@ -24,12 +24,12 @@ from broker.zk.values import decode_creation_id
 class Creations(NamedTuple):
     """The known creations of some partitions' topics, by topic and home broker.
 
-    In `by_home` None stands for an unknown time. `of_controller` has those that came with the
-    topic's node.
+    In `by_home` None stands for an unknown time. `kept_counts` has the number of partitions that are
+    older than the topic's node, of those with replicas.
     """
 
     by_home: dict[tuple[str, int], Creation | None]
-    of_controller: set[tuple[str, int]]
+    kept_counts: dict[tuple[str, int], int]
 
     def of(self, partition: TopicPartition) -> Creation | None:
         """Return the creation of a partition's topic, None if unknown."""
@@ -40,8 +40,9 @@ class Creations(NamedTuple):
         return (partition.topic, partition.home) in self.by_home
 
     def is_of_controller(self, partition: TopicPartition) -> bool:
-        """Return whether the partition has replicas since the creation of its topic."""
-        return (partition.topic, partition.home) in self.of_controller
+        """Return whether the partition was created with replicas, after its topic or with it."""
+        count = self.kept_counts.get((partition.topic, partition.home))
+        return count is not None and partition.index >= count
 
 
 def read_creations(session: Session, partitions: Iterable[TopicPartition]) -> Creations:
@@ -49,7 +50,7 @@ def read_creations(session: Session, partitions: Iterable[TopicPartition]) -> Cr
     homes = {(one.topic, one.home) for one in partitions}
     nodes = {paths.replicated_topic(topic): topic for topic, _ in homes}
     found = session.get_many([*nodes, *(paths.creation_id(*one) for one in homes)])
-    creations = Creations({}, set())
+    creations = Creations({}, {})
     assignments: dict[str, tuple[TopicAssignment | None, int]] = {}
     for path in nodes.keys() & found.keys():
         value, stat = found[path]
@@ -62,10 +63,9 @@ def read_creations(session: Session, partitions: Iterable[TopicPartition]) -> Cr
         if topic in assignments:
             assignment, zxid = assignments[topic]
             if assignment is not None:
-                creation = assignment.kept.get(home)
-                if creation is None:
-                    creation = Creation(assignment.creation_id, zxid)
-                    creations.of_controller.add((topic, home))
+                creation, creations.kept_counts[topic, home] = assignment.kept.get(
+                    home, KeptCreation(Creation(assignment.creation_id, zxid), 0)
+                )
         elif (path := paths.creation_id(topic, home)) in found:
             value, stat = found[path]
             creation_id = decode_creation_id(value)

@@ -18,6 +18,7 @@ from broker.cluster_state import (
     ClusterSnapshot,
     Creation,
     DeletedTopic,
+    KeptCreation,
     LiveBroker,
     PartitionState,
     Reassignment,
@@ -73,7 +74,9 @@ def encode_assignment(assignment: TopicAssignment) -> bytes:
         "partitions": {one.name: list(ids) for one, ids in assignment.replicas.items()},
     }
     if assignment.kept:
-        document["kept"] = {str(home): list(one) for home, one in assignment.kept.items()}
+        document["kept"] = {
+            str(home): [*creation, count] for home, (creation, count) in assignment.kept.items()
+        }
     return _json(document)
 
 
@@ -119,8 +122,8 @@ def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment
         if not replicas:
             raise ValueError("no partitions")
         kept = {
-            int(home): Creation(str(creation_id), int(zxid))
-            for home, (creation_id, zxid) in found.get("kept", {}).items()
+            int(home): KeptCreation(Creation(str(creation_id), int(zxid)), int(count))
+            for home, (creation_id, zxid, count) in found.get("kept", {}).items()
         }
         return TopicAssignment(topic, str(found["creation_id"]), replicas, version, kept)
 
@@ -346,7 +349,7 @@ class ReplicatedTopics:
                         min_isr_of(topic.topic),
                         stored.state,
                         stored.version,
-                        kept_id="" if kept is None else kept.id,
+                        kept_id="" if kept is None else kept.creation.id,
                     )
                 )
         return partitions

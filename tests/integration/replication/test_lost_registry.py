@@ -13,12 +13,15 @@ import pytest
 from broker.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import ClusterMetadataRequest
+from broker.protocol.responses import ClusterMetadataResponse
 from broker.topic import TopicPartition
+from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
-from tests.support.command_line import Invoke
+from tests.support.command_line import Invoke, Spawn
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -246,3 +249,61 @@ def test_recover_when_told_to_discard_then_the_logs_are_gone_and_the_name_is_fre
     assert lost_topics(invoke, cluster) == []
     wait_until(lambda: not cluster.has_topic("t"), "the end of its nodes")
     assert fill(cluster)
+
+
+def test_group_when_a_lost_topic_is_recovered_then_reads_on_where_it_was(
+    cluster: LosableCluster, invoke: Invoke, spawn: Spawn, tmp_path: Path
+) -> None:
+    partitions = fill(cluster)
+    output = tmp_path / "consumed"
+    read = ("consume", "t", "-g", "g", "-Z", cluster.zookeeper, "--default-offset", "start")
+    with output.open("wb") as file:
+        group = spawn(*read, stdout=file)
+    wait_until(lambda: len(output.read_text().splitlines()) >= 3 * len(PAYLOADS), "the messages")
+    for broker_id in list(cluster.brokers):
+        cluster.kill(broker_id)
+    cluster.lose_registry()
+    for broker_id in range(3):
+        cluster.start(broker_id)
+    offsets = [paths.offset("g", one) for one in partitions]
+    wait_until(
+        lambda: len(cluster.session.get_many(offsets)) == len(offsets), "the group's offsets"
+    )
+    done = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
+    assert done.status == ExitStatus.OK, done.stderr
+    await_whole(cluster, partitions)
+    group.kill()
+    group.wait(60)
+
+    again = invoke(*read, "--exit-at-end")
+    assert (again.status, again.text) == (0, ""), again.stderr
+
+
+def test_topic_when_it_got_replicas_and_zookeeper_loses_its_data_then_clients_know_it_as_before(
+    cluster: LosableCluster, invoke: Invoke
+) -> None:
+    place = ("-Z", cluster.zookeeper)
+    assert invoke("topic", "create", "t", "--partitions", "1", *place).status == 0
+    altered = invoke("topic", "alter", "t", "--replication-factor", "3", "--yes", *place)
+    assert altered.status == 0, altered.stderr
+    partitions = [TopicPartition("t", home, 0) for home in range(3)]
+    cluster.await_full_isr(partitions)
+
+    def creation_ids() -> dict[int, str]:
+        connection = cluster.connect(0)
+        response = ClusterMetadataResponse.decode(connection.call(ClusterMetadataRequest(("t",))))
+        connection.close()
+        (topic,) = response.topics
+        return dict(topic.creation_ids)
+
+    wait_until(lambda: len(creation_ids()) == 3, "metadata of the topic")
+    before = creation_ids()
+    cluster.lose_registry()
+    wait_until(
+        lambda: all(cluster.state(one) is not None for one in partitions),
+        "the states to be written back",
+        deadline_s=120,
+    )
+    cluster.await_full_isr(partitions)
+    wait_until(lambda: len(creation_ids()) == 3, "metadata of the topic")
+    assert creation_ids() == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import Creation, PartitionState, StateWrite, TopicAssignment
+from broker.cluster_state import Creation, KeptCreation, PartitionState, StateWrite, TopicAssignment
 from broker.consumer.membership import GroupView
 from broker.topic import TopicPartition
 from broker.zk import paths
@@ -60,12 +60,24 @@ def test_creation_when_replicas_came_later_then_is_that_of_the_home(
     session: Session, store: ReplicatedTopicsStore
 ) -> None:
     kept = Creation("of home 0", 7)
-    create(store, TOPIC._replace(kept={0: kept}))
+    create(store, TOPIC._replace(kept={0: KeptCreation(kept, 1)}))
 
     found = read_creations(session, [FIRST, SECOND])
 
     assert found.of(FIRST) == kept
     assert found.of(SECOND) == Creation("given", czxid(session, "/replicated/topics/t"))
+
+
+def test_creation_when_a_home_with_an_older_one_gets_another_partition_then_that_is_new(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    create(store, TOPIC._replace(kept={0: KeptCreation(Creation("of home 0", 7), 1)}))
+    added = TopicPartition("t", 0, 1)
+
+    found = read_creations(session, [FIRST, added])
+
+    assert found.of(FIRST) == found.of(added)
+    assert (found.is_of_controller(FIRST), found.is_of_controller(added)) == (False, True)
 
 
 def test_creation_when_the_node_of_the_topic_is_damaged_then_voids_nothing(

@@ -11,6 +11,7 @@ import pytest
 from broker.cluster_state import (
     Creation,
     DeletedTopic,
+    KeptCreation,
     PartitionState,
     Reassignment,
     StateResult,
@@ -98,13 +99,13 @@ def test_topic_when_it_exists_then_conflict_and_it_stays(store: ReplicatedTopics
 def test_topic_when_it_got_its_replicas_later_then_keeps_the_creations_of_its_homes(
     session: Session, store: ReplicatedTopicsStore
 ) -> None:
-    topic = TOPIC._replace(kept={0: Creation("of home 0", 7)})
+    topic = TOPIC._replace(kept={0: KeptCreation(Creation("of home 0", 7), 1)})
     store.create_topic(topic, {})
     written = store.write_assignment(topic._replace(replicas={P: (1, 0)}))
 
     found = ReplicatedTopics(session).find(["t"]).topics
 
-    assert json.loads(session.get("/replicated/topics/t")[0])["kept"] == {"0": ["of home 0", 7]}
+    assert json.loads(session.get("/replicated/topics/t")[0])["kept"] == {"0": ["of home 0", 7, 1]}
     assert found == (written,)
 
 

@@ -91,6 +91,18 @@ def test_sqlite_when_another_member_has_not_heard_of_the_last_creation_then_noth
         assert store.load([PARTITION]) == {PARTITION: MessagePosition(11)}
 
 
+def test_sqlite_when_zookeeper_has_lost_its_data_then_a_later_creation_counts(
+    tmp_path: Path,
+) -> None:
+    with SqliteOffsets(tmp_path / "store", "g") as store:
+        store.void_former({PARTITION: Creation("former", 7000)})
+        store.commit({PARTITION: MessagePosition(11)})
+        store.void_former({PARTITION: Creation("former", 0)})  # put back into another registry
+        store.void_former({PARTITION: Creation("present", 9)})
+
+        assert store.load([PARTITION]) == {PARTITION: MessagePosition(0)}
+
+
 def test_store_when_restarted_at_a_lower_offset_then_counts_from_there(
     open_store: OpenStore,
 ) -> None:

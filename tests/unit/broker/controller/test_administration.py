@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import NO_LEADER, Creation, PartitionState, TopicAssignment
+from broker.cluster_state import NO_LEADER, Creation, KeptCreation, PartitionState, TopicAssignment
 from broker.errors import (
     InvalidReplicationFactorError,
     InvalidRequestError,
@@ -147,7 +147,9 @@ def test_replicate_when_homes_are_live_then_they_lead_alone_and_clients_keep_the
     assert [one.replicas for one in taken] == [(0, 1, 2), (1, 2, 0)]
     assert [one.state[:3] for one in taken] == [(0, 0, (0,)), (1, 0, (1,))]
     assert [one.kept_id for one in taken] == ["home 0", "home 1"]
-    assert cluster.registry.topics["old"].kept == kept
+    assert cluster.registry.topics["old"].kept == {
+        home: KeptCreation(one, 1) for home, one in kept.items()
+    }
     assert cluster.registry.settings["old"] == {"min.insync.replicas": "2"}
     assert cluster.pushes()[2].partitions == tuple(taken)
 
@@ -156,7 +158,7 @@ def test_replicate_when_the_next_controller_begins_then_the_home_alone_is_in_syn
     cluster = Cluster(led(0, 0))
     home, topic = TopicPartition("old", 1, 0), "old"
     cluster.registry.topics[topic] = TopicAssignment(
-        topic, "c1", {home: (1, 0, 2)}, kept={1: Creation("home 1", 8)}
+        topic, "c1", {home: (1, 0, 2)}, kept={1: KeptCreation(Creation("home 1", 8), 1)}
     )
 
     cluster.elect()
@@ -413,13 +415,13 @@ def test_reassign_when_new_replica_is_in_sync_then_old_one_is_removed_with_its_l
 
 def test_topic_when_it_keeps_an_older_creation_then_brokers_are_told_of_it() -> None:
     cluster = Cluster(led(0, 0, 1))
-    topic = cluster.registry.topics["t"]
-    cluster.registry.topics["t"] = topic._replace(kept={P.home: Creation("of home", 7)})
+    kept = {P.home: KeptCreation(Creation("of home", 7), 1)}
+    cluster.registry.topics["t"] = cluster.registry.topics["t"]._replace(kept=kept)
     cluster.elect()
 
     move(cluster, 1)
 
-    assert cluster.registry.topics["t"].kept == {P.home: Creation("of home", 7)}
+    assert cluster.registry.topics["t"].kept == kept
     (info,) = cluster.pushes()[1].partitions
     assert (info.creation_id, info.kept_id) == ("id", "of home")
 

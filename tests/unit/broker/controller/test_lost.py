@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import LAST_EPOCH, PartitionState, StoppedReplica
+from broker.cluster_state import (
+    LAST_EPOCH,
+    Creation,
+    KeptCreation,
+    PartitionState,
+    StoppedReplica,
+)
 from broker.errors import InvalidRequestError, TopicExistsError
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
@@ -47,6 +53,19 @@ def test_lost_when_all_replicas_are_live_then_written_back_in_the_next_epoch() -
     assert cluster.registry.settings["t"] == {"min.insync.replicas": "2"}
     (told,) = cluster.pushes()[0].partitions
     assert (told.state.leader_epoch, told.replicas, told.min_isr) == (6, (0, 1, 2), 2)
+
+
+def test_lost_when_written_back_then_clients_know_the_topic_as_before() -> None:
+    cluster = emptied()
+    added = TopicPartition("t", P.home, P.index + 1)
+    known = record()._replace(kept_id="of home")
+    for broker_id in range(3):
+        tell(cluster, broker_id, replica(known), replica(known._replace(partition=added)))
+
+    kept = cluster.registry.topics["t"].kept
+    assert kept == {P.home: KeptCreation(Creation("of home", 0), P.index + 2)}
+    assert {one.kept_id for one in cluster.pushes()[0].partitions} == {"of home"}
+    assert ReplicaRecord.decode(known.encode()) == known
 
 
 def test_lost_when_a_replica_was_started_since_then_waits_for_an_operator() -> None:
