@@ -29,6 +29,7 @@ from broker.errors import (
     NO_ERROR,
     BrokerError,
     BrokerUnreachableError,
+    LeaderNotAvailableError,
     NotLeaderError,
     OffsetNotAvailableError,
     OffsetOutOfRangeError,
@@ -45,6 +46,8 @@ _Polled = tuple[Fetcher, list[Chunk] | BrokerError]
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
 _RECONNECT_WAIT_S = 0.2
+# of a broker that does not lead a partition, or was not told yet that it does
+_WITHOUT_LEADER = (NotLeaderError.code, LeaderNotAvailableError.code)
 # before the leader of a partition is asked, as the broker asked before does not lead it
 _WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
 
@@ -243,7 +246,7 @@ class ClusterReader:
                 fetcher.close()
 
     def _follow(self, chunk: Chunk) -> None:
-        """Read a partition at its leader, after the broker asked turned out not to lead it."""
+        """Read a partition at its leader, as the broker asked is not, or does not know it yet."""
         partition = chunk.partition
         since_s, count = self._moves.get(partition, (time.monotonic(), 0))
         give_up_s = since_s + self._leader_wait_s
@@ -329,7 +332,7 @@ class ClusterReader:
                 fetcher.forget(partition)
 
     def _add(self, chunk: Chunk) -> bool:
-        if chunk.error == NotLeaderError.code or self._may_differ_at_leader(chunk):
+        if chunk.error in _WITHOUT_LEADER or self._may_differ_at_leader(chunk):
             self._follow(chunk)
             return False
         if chunk.error == OffsetOutOfRangeError.code:

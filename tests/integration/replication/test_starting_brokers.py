@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from threading import Event, Thread
 
 import pytest
 
 from broker.client.list_offsets import OffsetLister
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.extension_requests import ClusterMetadataRequest
-from broker.protocol.responses import ClusterMetadataResponse, TopicMetadata
-from broker.topic import TopicPartition
+from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse, TopicMetadata
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 from tests.integration.replication.conftest import StartCluster
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.integration.replication.test_consumers_follow import (
@@ -19,6 +22,7 @@ from tests.integration.replication.test_consumers_follow import (
     listed_cluster,
     registry_cluster,
 )
+from tests.support.spark_session import publish_to
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -86,3 +90,41 @@ def test_offsets_when_a_leader_has_no_orders_yet_then_are_waited_for(
     cluster.thaw(controller)
     asking.join(60)
     assert found == [0]
+
+
+@pytest.mark.parametrize("opened", [registry_cluster, listed_cluster])
+def test_read_when_a_leader_has_no_orders_yet_then_goes_on_once_it_has(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch, opened: OpenCluster
+) -> None:
+    cluster = start_cluster(zk_sessiontimeout_ms="30000")
+    partitions = cluster.create_topic("t", 3, 3)
+    cluster.await_full_isr(partitions)
+    for one in partitions:
+        publish_to(cluster.network.door_to_broker(cluster.await_leader(one)), one, [b"a"])
+    controller = cluster.controller()
+    restarted = restart_without_orders(cluster)
+    (partition,) = (one for one in partitions if one.home == restarted)
+    asked_again = Event()
+    found: list[PartitionReader] = []
+
+    def read() -> None:
+        with opened(cluster) as known:
+            leader = known.leader
+            calls = count(1)
+
+            def noted(one: TopicPartition) -> BrokerAddress:
+                if next(calls) > 3:
+                    asked_again.set()
+                return leader(one)
+
+            monkeypatch.setattr(known, "leader", noted)
+            until = ReadRange(MessagePosition(0), None)
+            with ClusterReader(known, connect, {partition: until}, leader_wait_s=60) as reader:
+                found.extend(next(some for some in reader.polls() if some))
+
+    reading = Thread(target=read, daemon=True)
+    reading.start()
+    wait_until(asked_again.is_set, "a refusal")
+    cluster.thaw(controller)
+    reading.join(60)
+    assert len(found) == 1
