@@ -342,7 +342,7 @@ class ClusterReader:
             )
         if chunk.error != NO_ERROR:
             raise chunk.failure()
-        if self._moves and len(chunk.data):
+        if self._moves:  # an empty chunk too: its broker leads, and may do so for long
             self._moves.pop(chunk.partition, None)
         return self._readers[chunk.partition].add(chunk)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -172,3 +173,21 @@ def test_reader_when_the_leader_moves_then_reads_on_where_it_was(
                 replicas.log += b"".join(encode([b"%d" % (number % 10)]) for number in more)
 
     assert found == [*range(10)] * 3
+
+
+def test_reader_when_the_leader_of_an_idle_partition_moves_again_later_then_follows(
+    replicas: Replicas, cluster: StaticCluster
+) -> None:
+    leader_wait_s = 1.0
+    ranges = {PARTITION: ReadRange(MessagePosition(0), None)}
+    with ClusterReader(cluster, Connection, ranges, leader_wait_s=leader_wait_s) as reader:
+        polls = reader.polls()
+        replicas.leader = 1
+        moved_s = time.monotonic()
+        while time.monotonic() < moved_s + 2 * leader_wait_s:
+            assert next(polls) == []
+        replicas.leader = 0
+        replicas.log = encode([b"1"])
+        (found,) = next(ready for ready in polls if ready)
+
+        assert bytes(found.data) == replicas.log
