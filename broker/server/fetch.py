@@ -190,7 +190,8 @@ class FetchHandler:
                 partition = TopicPartition(request.topic, self._broker_id, request.index)
                 return PartitionPosition(partition, request.offset, max_bytes)
             return None
-        if log.is_replicated and request.offset > log.read_limit:
+        has_replicas = log.is_replicated or self._replicas.is_replicated(request.topic)
+        if has_replicas and request.offset > log.read_limit:
             # this replica may be behind the one that the client read before
             return None
         found = log.read(request.offset, max_bytes)
@@ -304,10 +305,6 @@ class FetchHandler:
     def log_of(self, partition: TopicPartition) -> Log:
         """Return a partition's log, created if its topic exists: a reader can wait for it."""
         topic, index = partition.topic, partition.index
-        if partition.home in (-1, self._broker_id):
-            log = self._logs.get(topic, index)
-            if log is not None and not log.is_replicated:
-                return log
         log = self._replicas.find_served(partition)
         if log is not None:
             return log

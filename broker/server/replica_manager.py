@@ -254,7 +254,7 @@ class ReplicaManager:
             is_foreign = partition.home != self._me or topic in self._topics
             if is_foreign or (self._awaits_orders and not self._logs.has_topic(topic)):
                 raise self.not_led(partition)
-        elif log.is_replicated:
+        elif log.is_replicated or partition in self._replicas.known:  # it is about to be one
             self.leader_of(partition)
         return log
 

@@ -17,6 +17,7 @@ from broker.errors import (
     ServerError,
     StaleControllerEpochError,
 )
+from broker.log.log import Log
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     Acks,
@@ -385,6 +386,28 @@ def test_start_when_no_controller_has_spoken_then_an_unknown_partition_may_be_re
     assert cluster.publish(0, ONE).error == NotLeaderError.code
     unknown = TopicPartition("no-such-topic", 7, 0)
     assert cluster.list_offset(0, OffsetKind.LATEST, partition=unknown).error == 3
+
+
+def test_log_when_it_is_new_and_no_replica_yet_then_clients_get_nothing_of_it(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a broker that lost its disk: an empty log would void what they have read."""
+    logs = cluster.brokers[0]._logs
+    replicate = logs._replicate
+    errors: list[int] = []
+
+    def observed(log: Log, creation_id: str) -> None:
+        request = ReadRequest(0, 1, 1 << 20, (PartitionPosition(PARTITION, 100, 1 << 20),))
+        peer = cluster.connect(0)  # the other waits for the response to the orders
+        (part,) = decode_read_response(peer.call(request))
+        errors.extend((part.error, peer.fetch(PARTITION.topic, 100)[0]))
+        replicate(log, creation_id)
+
+    monkeypatch.setattr(logs, "_replicate", observed)
+    cluster.decide(0, (0, 1, 2))
+
+    assert errors == [NotLeaderError.code, 0]
+    assert cluster.read(0, 0).error == 0
 
 
 def test_start_when_a_topic_is_gone_by_the_first_orders_then_clients_are_not_told_of_it(
