@@ -24,8 +24,8 @@ from broker.zk.values import decode_creation_id
 class Creations(NamedTuple):
     """The known creations of some partitions' topics, by topic and home broker.
 
-    In `by_home` None stands for an unknown time. `kept_counts` has the number of partitions that are
-    older than the topic's node, of those with replicas.
+    In `by_home` None stands for an unknown time. `kept_counts` has the number of partitions that
+    are older than the topic's node, of those with replicas.
     """
 
     by_home: dict[tuple[str, int], Creation | None]
