@@ -20,16 +20,14 @@ _MENDED_SUFFIX = ".mended"
 def find_damage(log: Log, offset: int, length: int) -> int | None:
     """Return the offset of the first damaged message that lies in a range, or partly; None if none.
 
-    `offset` is where a message starts, if it is at or above the high watermark. Of the range, more
-    than `MAX_DIGEST_BYTES` is left out.
+    Of the range, more than `MAX_DIGEST_BYTES` is left out.
     """
     end = min(offset + min(length, MAX_DIGEST_BYTES), log.log_end_offset)
     if not log.log_start_offset <= offset < end:
         return None
     try:
-        high_watermark = log.high_watermark
-        position = log.boundary_at_or_before(offset) if offset < high_watermark else offset
-        end = log.boundary_at_or_after(end) if end < high_watermark else log.log_end_offset
+        position = log.boundary_at_or_before(offset, to_log_end=True)
+        end = log.boundary_at_or_after(end, to_log_end=True)
         while position < end:
             found = log.read(position, end - position, to_log_end=True)
             if found is None:

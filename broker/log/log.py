@@ -783,19 +783,20 @@ class Log:
         newest_first = [offset for offset, _ in reversed(candidates[:count])]
         return newest_first[: max(0, max_offsets)]
 
-    def boundary_at_or_before(self, offset: int) -> int:
+    def boundary_at_or_before(self, offset: int, *, to_log_end: bool = False) -> int:
         """Return the last offset at or before another where an entry starts, good or damaged.
 
-        The other is from the log start offset to the high watermark, else `OffsetOutOfRangeError`.
+        The other is from the log start offset to the high watermark, or with `to_log_end` to the log
+        end offset, else `OffsetOutOfRangeError`.
         """
-        return self._boundaries_around(offset)[0]
+        return self._boundaries_around(offset, to_log_end=to_log_end)[0]
 
-    def boundary_at_or_after(self, offset: int) -> int:
+    def boundary_at_or_after(self, offset: int, *, to_log_end: bool = False) -> int:
         """Return the first offset at or after another where an entry starts, or the end.
 
         Behind a damaged entry that is the next good one. Range as for `boundary_at_or_before`.
         """
-        return self._boundaries_around(offset)[1]
+        return self._boundaries_around(offset, to_log_end=to_log_end)[1]
 
     def prepare_removal(self, choose: Callable[[Sequence[Segment]], int]) -> tuple[Segment, ...]:
         """Return the segments retention may remove; roll first if it chooses all of them.
@@ -977,8 +978,8 @@ class Log:
             f"{segments[0].base_offset} to {visible_end} can be read"
         )
 
-    def _boundaries_around(self, offset: int) -> tuple[int, int]:
-        visible_end = self._high_watermark
+    def _boundaries_around(self, offset: int, *, to_log_end: bool) -> tuple[int, int]:
+        visible_end = self._log_end_offset if to_log_end else self._high_watermark
         segments = self._segments
         found = offset, offset
         if segments[0].base_offset <= offset < visible_end:

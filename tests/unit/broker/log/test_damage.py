@@ -58,6 +58,16 @@ def test_damage_when_above_the_high_watermark_then_found(log: Log) -> None:
     assert find_damage(log, 8 * SIZE, 1) == 8 * SIZE
 
 
+@pytest.mark.parametrize("offset", [7 * SIZE + 50, 8 * SIZE + 1, COUNT * SIZE - 1])
+def test_damage_when_a_range_above_the_high_watermark_begins_inside_a_message_then_none_is_found(
+    log: Log, offset: int
+) -> None:
+    assert log.high_watermark <= 7 * SIZE
+    assert find_damage(log, offset, 1) is None
+    damage(log, offset)
+    assert find_damage(log, offset, 1) == offset // SIZE * SIZE
+
+
 @pytest.mark.parametrize("at", range(0, COUNT * SIZE, 17))
 def test_damage_when_any_byte_is_flipped_then_its_message_is_found_and_mended(
     log: Log, at: int
