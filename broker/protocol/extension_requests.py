@@ -409,6 +409,8 @@ ExtensionRequest = (
     | ListUnknownReplicasRequest
     | RestorePartitionsRequest
 )
+# Room for as many partitions as a request can name, with names that are not too long.
+MAX_CONTROLLER_REQUEST_BYTES = 4 << 20
 # by type and version
 EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (kind.TYPE, kind.VERSION): kind for kind in get_args(ExtensionRequest)

@@ -136,6 +136,18 @@ def optional(item: Layout[T]) -> Layout[T | None]:
     return Layout(encode, decode, INT16.least_bytes)
 
 
+def _encode_ids(ids: tuple[int, ...]) -> bytes:
+    return struct.pack(f">i{len(ids)}i", len(ids), *ids)
+
+
+def _decode_ids(reader: Reader) -> tuple[int, ...]:
+    count = read_item_count(reader, INT32.least_bytes)
+    return struct.unpack(f">{count}i", reader.data(count * INT32.least_bytes))
+
+
+BROKER_IDS = Layout(_encode_ids, _decode_ids, INT32.least_bytes)  # as `array(INT32)`, but faster
+
+
 class Fields:
     """Fields one after another; `fields` has the layout of each by the name of its attribute."""
 
@@ -222,4 +234,3 @@ class ControllerRequest(ControlRequest):
 
 
 NOTHING: Layout[None] = Layout(lambda _: b"", lambda _: None, 0)  # success is all there is to say
-BROKER_IDS: Layout[tuple[int, ...]] = array(INT32)

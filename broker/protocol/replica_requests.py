@@ -177,7 +177,9 @@ def _encode_replicated_partition(one: ReplicatedPartition) -> bytes:
 
 
 def _decode_replicated_partition(reader: Reader) -> ReplicatedPartition:
-    partition, creation_id = decode_partition(reader), intern(reader.short_string())
+    named = decode_partition(reader)
+    partition = TopicPartition(intern(named.topic), named.home, named.index)  # many are kept
+    creation_id = intern(reader.short_string())
     min_isr, leader, leader_epoch, controller_epoch, version = reader.fields(_STATE)
     decode_ids = BROKER_IDS.decode
     replicas, isr, adding = decode_ids(reader), decode_ids(reader), decode_ids(reader)
@@ -280,6 +282,18 @@ def decode_push_epochs(body: Buffer) -> PushEpochs:
     return PushEpochs(controller_epoch, broker_epoch)
 
 
+_MEMBER = struct.Struct(">iq")
+
+
+def _encode_members(members: tuple[IsrMember, ...]) -> bytes:
+    return INT32.pack(len(members)) + b"".join(_MEMBER.pack(*one) for one in members)
+
+
+def _decode_members(reader: Reader) -> tuple[IsrMember, ...]:
+    members = reader.data(read_item_count(reader, _MEMBER.size) * _MEMBER.size)
+    return tuple(map(IsrMember._make, _MEMBER.iter_unpack(members)))
+
+
 ISR_DECISIONS = layouts.response_list(
     layouts.record(
         IsrDecision,
@@ -306,9 +320,7 @@ class ChangeIsrRequest(ControllerRequest):
                 leader_epoch=layouts.INT32,
                 version=layouts.INT32,
                 creation=layouts.INT32,
-                isr=layouts.array(
-                    layouts.record(IsrMember, broker_id=layouts.INT32, broker_epoch=layouts.INT64)
-                ),
+                isr=Layout(_encode_members, _decode_members, INT32.size),  # faster than an array
             )
         ),
     )

@@ -15,6 +15,7 @@ from typing import Any
 from broker.config import BrokerConfig
 from broker.errors import (
     BrokerError,
+    InvalidRequestError,
     ProtocolError,
     ServerError,
     UnsupportedVersionError,
@@ -25,6 +26,7 @@ from broker.protocol.cluster_requests import (
 )
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
+    MAX_CONTROLLER_REQUEST_BYTES,
     AnyReplicaReadRequest,
     ClusterMetadataRequest,
     CreateTopicRequest,
@@ -192,6 +194,8 @@ class RequestHandlers:
                 )
             if kind is PushStatesRequest:
                 return self._control.push(reader.rest, header)
+            if issubclass(kind, ControllerRequest):
+                _check_length(reader.remaining)
             if kind in (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest):
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
@@ -238,6 +242,15 @@ class RequestHandlers:
                 return self._replica_reads.read(request, header)
             case ControllerRequest() | ListUnknownReplicasRequest():
                 return self._control.handle(request, header)
+
+
+def _check_length(size: int) -> None:
+    """Refuse a request to the controller that is too long to be decoded on a network thread."""
+    if size > MAX_CONTROLLER_REQUEST_BYTES:
+        raise InvalidRequestError(
+            f"a request of {size} bytes to the controller is too long: "
+            f"{MAX_CONTROLLER_REQUEST_BYTES} are possible; name fewer partitions at a time"
+        )
 
 
 def _when_done(outcome: Response | Future[Response | None] | None) -> _Outcome | None:
