@@ -6,7 +6,6 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from sys import intern
 from typing import ClassVar, NamedTuple
 
 from broker.errors import ProtocolError
@@ -112,7 +111,7 @@ _encode_or_recall = lru_cache(maxsize=4096)(_encode_partition)
 
 def decode_partition(reader: Reader) -> TopicPartition:
     """Read a partition's topic, home and index."""
-    topic = intern(reader.short_string())  # brokers keep it for many partitions
+    topic = reader.short_string()
     home, index = reader.fields(_HOME_AND_INDEX)
     return TopicPartition(topic, home, index)
 

@@ -326,3 +326,10 @@ def test_partition_when_no_topic_can_have_its_name_then_is_not_remembered() -> N
     assert decode_partition(Reader(encode_partition(place))) == place
     del name, place
     assert gone() is None
+
+
+def test_partition_when_decoded_then_nothing_keeps_its_name() -> None:
+    """Python 3.12 keeps interned names for good, and a client can send any number of them."""
+    encoded = encode_partition(TopicPartition("named-by-a-client", 0, 0))
+    first, second = decode_partition(Reader(encoded)), decode_partition(Reader(encoded))
+    assert first.topic is not second.topic
