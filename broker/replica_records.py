@@ -12,6 +12,15 @@ from broker.cluster_state import NO_LEADER, PartitionState
 from broker.topic import TopicPartition
 
 _VERSION = 1
+_NOT_A_RECORD = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading a document raises that is none."""
 
 
 class ReplicaRecord(NamedTuple):
@@ -71,7 +80,7 @@ class ReplicaRecord(NamedTuple):
                 {str(name): str(value) for name, value in fields["settings"].items()},
                 str(fields.get("kept_id", "")),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except _NOT_A_RECORD as error:
             raise ValueError(f"no record of a replica: {document[:80]!r}") from error
 
     @classmethod

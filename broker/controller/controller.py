@@ -748,7 +748,10 @@ class Controller:
             raise TopicExistsError(f"topic '{topic}' exists, or is being deleted")
         validate_records(records, known)
         for partition, _, _, (leader, *_), *_ in records:
-            if leader != NO_LEADER and not self._lost.has_replica(leader, partition, creation_id):
+            holders = self._lost.holders(partition, creation_id)
+            if not holders:
+                raise InvalidRequestError(f"no broker has told of a log of {partition}")
+            if leader not in {*holders, NO_LEADER}:
                 raise InvalidRequestError(
                     f"broker {leader} is to lead {partition}, and has told of no log of it"
                 )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from broker.cluster_state import LAST_EPOCH, NO_LEADER, StoppedReplica, TopicAssignment
 from broker.controller.election import elect_offline
 from broker.errors import InvalidRequestError, TopicExistsError
+from broker.properties import INT32_MAX
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
 
@@ -48,10 +49,13 @@ class LostPartitions:
         """Return whether a live broker has a log of a lost topic."""
         return any(one.topic == topic for found in self._found.values() for one in found)
 
-    def has_replica(self, broker_id: int, partition: TopicPartition, creation_id: str) -> bool:
-        """Return whether a broker has a log of a lost partition of that creation of its topic."""
-        found = self._found.get(broker_id, {}).get(partition)
-        return found is not None and found.record.creation_id == creation_id
+    def holders(self, partition: TopicPartition, creation_id: str) -> set[int]:
+        """Return which live brokers have a log of a lost partition of that creation of its topic."""
+        return {
+            broker_id
+            for broker_id, found in self._found.items()
+            if (one := found.get(partition)) and one.record.creation_id == creation_id
+        }
 
     def certain(self, eligible: Collection[int]) -> list[list[ReplicaRecord]]:
         """Return the partitions of each topic that are certainly lost, in their next states.
@@ -104,8 +108,16 @@ def validate_records(records: Sequence[ReplicaRecord], known: TopicAssignment) -
                 f"{partition} cannot be restored: it exists, or there is another topic "
                 f"'{known.topic}' by now"
             )
-        if not set(state.isr) <= set(replicas) or state.leader not in {*state.isr, NO_LEADER}:
+        leader, leader_epoch, isr, _ = state
+        if (
+            len({*replicas}) != len(replicas)
+            or len({*isr}) != len(isr)
+            or not (isr and {*isr} <= {*replicas})
+            or not all(0 <= one <= INT32_MAX for one in replicas)
+            or leader not in {*isr, NO_LEADER}
+            or not 0 <= leader_epoch < LAST_EPOCH
+        ):
             raise InvalidRequestError(
-                f"{partition} cannot have leader {state.leader} and in-sync replicas "
-                f"{list(state.isr)} with replicas {list(replicas)}"
+                f"{partition} cannot have leader {leader} in epoch {leader_epoch} with replicas "
+                f"{list(replicas)}, in sync {list(isr)}"
             )

@@ -786,7 +786,7 @@ class Log:
     def boundary_at_or_before(self, offset: int, *, to_log_end: bool = False) -> int:
         """Return the last offset at or before another where an entry starts, good or damaged.
 
-        The other is from the log start offset to the high watermark, or with `to_log_end` to the log
+        The other is from the log start offset to the high watermark, with `to_log_end` to the log
         end offset, else `OffsetOutOfRangeError`.
         """
         return self._boundaries_around(offset, to_log_end=to_log_end)[0]

@@ -6,6 +6,7 @@ import pytest
 
 from broker.cluster_state import (
     LAST_EPOCH,
+    NO_LEADER,
     Creation,
     KeptCreation,
     PartitionState,
@@ -128,6 +129,40 @@ def test_restore_when_the_leader_has_told_of_no_log_then_is_refused() -> None:
 
     with pytest.raises(InvalidRequestError, match="broker 1 is to lead"):
         cluster.controller.restore([record()])
+
+
+def test_restore_when_no_broker_has_told_of_a_log_then_is_refused() -> None:
+    cluster = emptied()
+    without_leader = record()._replace(state=PartitionState(NO_LEADER, 6, (1, 2), 0))
+
+    with pytest.raises(InvalidRequestError, match="no broker has told of a log"):
+        cluster.controller.restore([without_leader])
+    assert cluster.registry.topics == {}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "state"),
+    [
+        ((0, 1, 10**12), PartitionState(1, 6, (1,), 0)),
+        ((-1, 1), PartitionState(1, 6, (1,), 0)),
+        ((1, 1), PartitionState(1, 6, (1,), 0)),
+        ((0, 1), PartitionState(1, LAST_EPOCH, (1,), 0)),
+        ((0, 1), PartitionState(1, -1, (1,), 0)),
+        ((0, 1), PartitionState(NO_LEADER, 6, (), 0)),
+        ((0, 1), PartitionState(1, 6, (1, 1), 0)),
+        ((0, 1), PartitionState(1, 6, (0,), 0)),
+        ((0,), PartitionState(1, 6, (0, 1), 0)),
+    ],
+)
+def test_restore_when_a_state_cannot_be_then_is_refused_and_nothing_is_stored(
+    replicas: tuple[int, ...], state: PartitionState
+) -> None:
+    cluster = emptied()
+    tell(cluster, 1, replica(record()))
+
+    with pytest.raises(InvalidRequestError, match="cannot have leader"):
+        cluster.controller.restore([record()._replace(replicas=replicas, state=state)])
+    assert cluster.registry.topics == {}
 
 
 def test_restore_when_the_name_is_taken_then_is_refused() -> None:
