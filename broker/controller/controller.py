@@ -55,7 +55,7 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.replica_records import ReplicaRecord, UnknownReplica
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_topic_name
 
 MIN_ISR = "min.insync.replicas"
 ALLOWS_UNCLEAN = "unclean.leader.election.enable"
@@ -685,6 +685,7 @@ class Controller:
     def _create(
         self, assignment: TopicAssignment, settings: Mapping[str, str]
     ) -> list[ReplicatedPartition]:
+        self._raise_if_too_many(assignment.replicas)
         self._store.create_topic(assignment, settings)
         self._topics[assignment.topic] = assignment
         self._settings[assignment.topic] = dict(settings)
@@ -702,11 +703,21 @@ class Controller:
         added = place_partitions(
             topic, partition_count, factor, brokers, start=start, existing=assignment.replicas
         )
+        self._raise_if_too_many(added)
         self._topics[topic] = self._store.write_assignment(
             assignment._replace(replicas={**assignment.replicas, **added})
         )
         self._settle("created")
         return [self._described(one) for one in added]
+
+    def _raise_if_too_many(self, added: Collection[TopicPartition]) -> None:
+        """Refuse partitions with which brokers could not be told of all there are."""
+        count = sum(len(one.replicas) for one in self._topics.values())
+        if count + len(added) > MAX_CLUSTER_PARTITIONS:
+            raise InvalidRequestError(
+                f"{len(added)} partitions cannot be added to the {count} with replicas: a cluster "
+                f"has at most {MAX_CLUSTER_PARTITIONS}"
+            )
 
     def _raise_if_lost(self, topic: str) -> None:
         """Refuse to give new partitions the names of lost ones that brokers still have logs of."""

@@ -57,6 +57,27 @@ def test_create_when_settings_are_given_then_they_are_kept_and_told() -> None:
     assert cluster.pushes()[0].partitions[0].min_isr == 2
 
 
+def test_partitions_when_the_cluster_would_have_more_than_brokers_can_be_told_of_then_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.controller.controller.MAX_CLUSTER_PARTITIONS", 7)
+    cluster = Cluster(led(0, 0))  # which has a topic of one partition
+    kept = {0: Creation("c0", 1)}
+
+    create(cluster, 6)
+
+    with pytest.raises(InvalidRequestError, match="a cluster has at most 7"):
+        cluster.controller.create_topic("more", 1, 1, {}, creation_id="c2", start=0)
+    with pytest.raises(InvalidRequestError, match="a cluster has at most 7"):
+        cluster.controller.add_partitions("new", 1, start=0)
+    with pytest.raises(InvalidRequestError, match="a cluster has at most 7"):
+        cluster.controller.replicate_topic(
+            "more", [TopicPartition("more", 0, 0)], 2, kept, {}, creation_id="c2"
+        )
+    assert cluster.registry.topics.keys() == {"t", "new"}
+    assert len(cluster.registry.topics["new"].replicas) == 6
+
+
 def test_create_when_topic_exists_then_error_and_nothing_is_changed() -> None:
     cluster = Cluster(led(0, 0))
     create(cluster, 1, 1)
