@@ -420,6 +420,10 @@ class LogManager:
         """Return whether there is a replicated log."""
         return bool(self._replica_creation_ids)
 
+    def has_replicas_of(self, topic: str) -> bool:
+        """Return whether there is a replicated log of a topic."""
+        return any(one.topic == topic for one in list(self._replica_creation_ids))
+
     def replica_creation_id(self, partition: TopicPartition) -> str | None:
         """Return the creation id of the topic of a replicated log here; None without one."""
         return self._replica_creation_ids.get(partition)

@@ -256,6 +256,11 @@ class AdminHandler:
                         "controller to delete it (version 1 of the request, or `pylogctl topic "
                         f"delete {request.topic} --data`)"
                     )
+                if self._replicas.is_lost(request.topic):
+                    raise InvalidRequestError(
+                        f"ZooKeeper has lost topic '{request.topic}', of which there are logs of "
+                        "replicas: `pylogctl cluster recover` restores it, or discards them"
+                    )
                 self._logs.delete_topic(request.topic)
             except ServerError as error:
                 text = str(error)

@@ -244,7 +244,8 @@ class ReplicaManager:
     def find_served(self, partition: TopicPartition) -> Log | None:
         """Return the log of a partition that clients may use here, None if it has none yet.
 
-        Home -1 means this broker. Raises the error of `not_led` if others lead the partition.
+        Home -1 means this broker. Raises the error of `not_led` if others lead the partition, or its
+        topic is lost.
         """
         topic = partition.topic
         if partition.home == -1:
@@ -252,7 +253,11 @@ class ReplicaManager:
         log = self._logs.find(partition)
         if log is None:
             is_foreign = partition.home != self._me or topic in self._topics
-            if is_foreign or (self._awaits_orders and not self._logs.has_topic(topic)):
+            if (
+                is_foreign
+                or self.is_lost(topic)
+                or (self._awaits_orders and not self._logs.has_topic(topic))
+            ):
                 raise self.not_led(partition)
         elif log.is_replicated or partition in self._replicas.known:  # it is about to be one
             self.leader_of(partition)
@@ -303,6 +308,11 @@ class ReplicaManager:
             if is_unread or self._awaits_orders:
                 return LeaderNotAvailableError(
                     f"the controller has not yet told this broker who leads {partition}; try again"
+                )
+            if self.is_lost(partition.topic):
+                return LeaderNotAvailableError(
+                    f"ZooKeeper has lost topic '{partition.topic}', of which broker {self._me} has "
+                    "logs: `pylogctl cluster recover` restores it"
                 )
             return WrongPartitionError(f"broker {self._me} does not lead {partition}")
         leader = known.state.leader
@@ -443,6 +453,10 @@ class ReplicaManager:
                 f"the controller has not yet told broker {self._me} of all partitions; try again"
             )
         return self.records.find_unknown(self._replicas.known, self._replicas.unnamed)
+
+    def is_lost(self, topic: str) -> bool:
+        """Return whether replicas here are of a topic of which the controller knows nothing."""
+        return topic not in self._topics and self._logs.has_replicas_of(topic)
 
     def is_unknown(self, partition: TopicPartition) -> bool:
         """Return whether no controller has told this run of a partition, or it is gone."""

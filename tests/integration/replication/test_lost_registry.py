@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 
 from broker.config import ProducerConfig
+from broker.errors import InvalidRequestError, LeaderNotAvailableError
 from broker.producer.producer import Producer
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import ClusterMetadataRequest
-from broker.protocol.responses import ClusterMetadataResponse
+from broker.protocol.extension_requests import (
+    Acks,
+    ClusterMetadataRequest,
+    DeleteTopicRequest,
+    PartitionSet,
+    PublishRequest,
+)
+from broker.protocol.responses import ClusterMetadataResponse, decode_publish_response
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
@@ -70,9 +77,9 @@ def cluster(java: Java, tmp_path: Path) -> Iterator[LosableCluster]:
         print(f"---- {log.parent.name}\n{log.read_text()}")
 
 
-def fill(cluster: LosableCluster, topic: str = "t", **settings: str) -> list[TopicPartition]:
-    """Create a topic with three partitions and replicas, and commit messages."""
-    partitions = cluster.create_topic(topic, 3, 3, **settings)
+def fill(cluster: LosableCluster, count: int = 3, **settings: str) -> list[TopicPartition]:
+    """Create a topic with partitions of three replicas, and commit messages."""
+    partitions = cluster.create_topic("t", count, 3, **settings)
     cluster.await_full_isr(partitions)
     publish(cluster, partitions)
     wait_until(
@@ -307,3 +314,30 @@ def test_topic_when_it_got_replicas_and_zookeeper_loses_its_data_then_clients_kn
     cluster.await_full_isr(partitions)
     wait_until(lambda: len(creation_ids()) == 3, "metadata of the topic")
     assert creation_ids() == before
+
+
+def test_lost_topic_when_messages_come_or_brokers_are_to_delete_it_then_they_wait_for_recovery(
+    cluster: LosableCluster, invoke: Invoke
+) -> None:
+    partitions = fill(cluster, 1)  # of one home
+    for broker_id in list(cluster.brokers):
+        cluster.kill(broker_id)
+    cluster.lose_registry()
+    for broker_id in range(3):
+        cluster.start(broker_id)
+    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+
+    for broker_id in range(3):
+        connection = cluster.connect(broker_id)
+        for partition in (TopicPartition("t", -1, -1), TopicPartition("t", broker_id, 7)):
+            request = PublishRequest(Acks.WRITTEN, 0, (PartitionSet(partition, encode([b"x"])),))
+            (published,) = decode_publish_response(connection.call(request))
+            assert published.error == LeaderNotAvailableError.code, published
+            assert "cluster recover" in published.text
+        with pytest.raises(InvalidRequestError, match="cluster recover"):
+            connection.call(DeleteTopicRequest("t"))
+        connection.close()
+
+    done = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
+    assert done.status == ExitStatus.OK, done.stderr
+    await_whole(cluster, partitions)
