@@ -47,6 +47,24 @@ def find_damage(log: Log, offset: int, length: int) -> int | None:
     return None
 
 
+def uncommitted_loss(log: Log, segment: Segment) -> int | None:
+    """Return from where on a segment has lost messages that no other replica need have.
+
+    Args:
+        log: which may have a high watermark that is behind.
+        segment: of the log, with messages that are damaged or cannot be read.
+
+    Returns:
+        An offset at or above the high watermark; None if all above that is in good order.
+    """
+    high_watermark = log.high_watermark
+    if segment.unreadable is not None and high_watermark < segment.end_offset:
+        return max(high_watermark, segment.base_offset + segment.unreadable.start)
+    if segment.damage is not None and high_watermark <= segment.damage.offset:
+        return segment.damage.offset
+    return None
+
+
 def mend(log: Log, segment: Segment, read: Callable[[int, int], Buffer]) -> int | None:
     """Replace a segment's file by one with the messages that another replica has.
 

@@ -600,8 +600,12 @@ class Log:
         left = Segment(
             self.directory, segment.base_offset, size=size, modified_ms=segment.modified_ms
         )
+        if (damage := segment.damage) is not None and damage.offset < offset:
+            left.damage, left.is_given_up = damage, segment.is_given_up
         if (unreadable := segment.unreadable) is not None and unreadable.start < size:
             left.unreadable = unreadable
+            # a file that had become shorter has zeros there now, which can be read
+            left.damage = Damage(segment.base_offset + unreadable.start, unreadable.error)
         return left
 
     def read(self, offset: int, max_bytes: int, *, to_log_end: bool = False) -> FileSlice | None:

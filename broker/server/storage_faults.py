@@ -23,7 +23,7 @@ from broker.errors import (
     ShuttingDownError,
     error_for_code,
 )
-from broker.log.damage import find_damage, mend
+from broker.log.damage import find_damage, mend, uncommitted_loss
 from broker.log.log import Log, segment_of
 from broker.log.segment import Segment
 from broker.protocol.extension_requests import DigestLogRequest, PartitionPosition, ReadRequest
@@ -129,12 +129,12 @@ class StorageFaults:
     def _mend(self, hosted: HostedReplica, role: Follower, segment: Segment) -> None:
         """Copy a segment from the leader; after a `BrokerError` it is to be tried again."""
         log = hosted.log
-        if segment.damage is not None and segment.damage.offset >= log.high_watermark:
+        if (offset := uncommitted_loss(log, segment)) is not None:
             with hosted:
                 # in sync it would lack messages that its leader counts as replicated here
                 is_out = hosted.replica.role is role and self._me not in role.info.state.isr
                 if is_out:
-                    log.truncate(segment.damage.offset)
+                    log.truncate(offset)
             return
         address = self._address_of(role.leader)
         if address is None:

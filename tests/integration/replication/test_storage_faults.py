@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
@@ -242,3 +245,32 @@ def test_consume_when_all_replicas_are_damaged_in_one_place_then_stops_there_and
     skipped = shell.run(*words, "--on-corrupt", "skip")
     assert skipped.status == ExitStatus.PARTIAL
     assert len(skipped.text.splitlines()) == len(LINES)
+
+
+def test_leader_when_what_is_not_committed_lies_behind_what_it_cannot_read_then_is_mended(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster(replica_lag_time_max_ms="60000", zk_sessiontimeout_ms="60000")
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell)
+    state = cluster.state(partition)
+    assert state is not None
+    leader = state.leader
+    *_, frozen = (one for one in state.replicas if one != leader)
+    cluster.freeze(frozen)  # in sync, so that nothing more is committed
+    connection = cluster.connect(leader)
+    sets = (PartitionSet(partition, encode([b"not committed"])),)
+    (published,) = decode_publish_response(
+        connection.call(PublishRequest(Acks.WRITTEN, 1000, sets))
+    )
+    assert published.error == 0
+    connection.close()
+
+    (segment,) = cluster.directory_of(leader, partition).glob("*.pylog")
+    os.truncate(segment, 5000)
+    shell.run("consume", "t", "-o", "start", "-n", "1000", "--timeout", "5s")
+    cluster.await_leader(partition, other_than=leader)
+    cluster.thaw(frozen)
+
+    await_mended(cluster, shell, partition)
+    assert [one for one in shell.consume() if one != "not committed"] == LINES

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from broker.errors import OffsetNotAvailableError
-from broker.log.damage import find_damage, mend
+from broker.log.damage import find_damage, mend, uncommitted_loss
+from broker.log.epoch_file import EpochFile
 from broker.log.log import Log
 from broker.protocol.codec import encode
 from tests.support.log_fixtures import LogFactory, content
@@ -128,3 +129,72 @@ def test_mend_when_messages_are_not_committed_then_the_own_ones_stay(log: Log) -
     assert mend(log, segment, read) is None
     log.flush()
     assert content(log) == ENTRY * COUNT
+
+
+def test_uncommitted_loss_when_damage_is_at_the_high_watermark_then_from_there_on(log: Log) -> None:
+    assert log.high_watermark == 7 * SIZE
+    log.note_damage(7 * SIZE)
+    (segment,) = log.bad_segments()
+    assert uncommitted_loss(log, segment) == 7 * SIZE
+
+
+def test_uncommitted_loss_when_damage_is_committed_then_there_is_none(log: Log) -> None:
+    log.note_damage(6 * SIZE)
+    (segment,) = log.bad_segments()
+    assert uncommitted_loss(log, segment) is None
+
+
+@pytest.mark.parametrize(("at", "lost_from"), [(6, 7), (7, 7), (8, 8)])
+def test_uncommitted_loss_when_a_segment_cannot_be_read_then_at_least_from_the_high_watermark_on(
+    log: Log, at: int, lost_from: int
+) -> None:
+    segment = log.segments[-1]
+    os.truncate(segment.path, at * SIZE + 10 - segment.base_offset)
+    found = log.read(6 * SIZE, 3 * SIZE, to_log_end=True)
+    assert found is not None
+    assert log.note_unreadable(found, at * SIZE + 10 - segment.base_offset) is not None
+    assert uncommitted_loss(log, segment) == lost_from * SIZE
+
+
+def replica(make_log: LogFactory) -> Log:
+    log = make_log()
+    log.replicate(EpochFile(log.directory))
+    for _ in range(3):
+        log.append(ENTRY, 1)
+    return log
+
+
+def test_truncate_when_a_message_before_is_damaged_then_it_stays_noted(
+    make_log: LogFactory,
+) -> None:
+    log = replica(make_log)
+    log.note_damage(SIZE)
+
+    log.truncate(2 * SIZE)
+
+    (segment,) = log.bad_segments()
+    assert segment.damage is not None
+    assert segment.damage.offset == SIZE
+    log.truncate(SIZE)
+    assert not log.bad_segments()
+
+
+def test_truncate_when_the_file_is_shorter_than_what_stays_then_the_zeros_there_count_as_damage(
+    make_log: LogFactory,
+) -> None:
+    log = replica(make_log)
+    os.truncate(log.segments[0].path, SIZE + 10)
+    found = log.read(SIZE, SIZE, to_log_end=True)
+    assert found is not None
+    assert log.note_unreadable(found, SIZE + 10) is not None
+
+    log.truncate(2 * SIZE)
+    log.retry_refused()
+
+    (segment,) = log.bad_segments()
+    assert segment.damage is not None
+    assert segment.damage.offset == SIZE
+    log.advance_high_watermark(2 * SIZE)
+    assert mend(log, segment, lambda offset, size: (ENTRY * 2)[offset : offset + size]) is None
+    assert content(log) == ENTRY * 2
+    assert not log.bad_segments()
