@@ -96,17 +96,18 @@ class Replicas:
         """Raise `StaleControllerEpochError` or `StaleBrokerEpochError` for a stale order.
 
         `broker_epoch` is the registration of this broker that the order is for. The errors tell no
-        epochs: with them any client could give orders.
+        epochs, nor whether another one is too low or too high: with them any client could give
+        orders.
         """
-        if controller_epoch < self.controller_epoch:
-            raise StaleControllerEpochError(
-                f"orders for broker {self._me} of a former controller: there is a later one"
-            )
         # Before this broker has registered, orders can only be for its former run. A controller can
         # know of a registration before this broker does: it tries again.
         if broker_epoch != self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
             raise StaleBrokerEpochError(
                 f"orders for broker {self._me} that are not for its present registration"
+            )
+        if controller_epoch < self.controller_epoch:
+            raise StaleControllerEpochError(
+                f"orders for broker {self._me} of a former controller: there is a later one"
             )
 
     def note_brokers(self, brokers: Iterable[LiveBroker]) -> None:
@@ -115,15 +116,11 @@ class Replicas:
             self._broker_epochs[one.id] = max(one.epoch, self._broker_epochs.get(one.id, one.epoch))
 
     def check_follower(self, broker_id: int, broker_epoch: int) -> None:
-        """Raise unless a follower fetches under the registration that a controller announced."""
-        told_epoch = self._broker_epochs.get(broker_id)
-        if told_epoch is None or broker_epoch > told_epoch:
+        """Raise `UnknownEpochError` unless a follower fetches under its announced registration."""
+        # The error does not tell whether this broker or the follower is behind.
+        if self._broker_epochs.get(broker_id) != broker_epoch:
             raise UnknownEpochError(
                 f"this registration of broker {broker_id}, which fetches, is not known here"
-            )
-        if broker_epoch < told_epoch:
-            raise StaleBrokerEpochError(
-                f"broker {broker_id} fetches under a registration that is over"
             )
 
     def push(

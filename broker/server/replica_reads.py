@@ -18,7 +18,6 @@ from broker.errors import (
     NotLeaderError,
     OffsetOutOfRangeError,
     ServerError,
-    StaleBrokerEpochError,
     UnknownEpochError,
 )
 from broker.log.segment import FileSlice
@@ -42,7 +41,7 @@ from broker.server.replica_manager import ReplicaManager
 
 _POSITION_BYTES = 300
 """Memory of one position of a delayed read."""
-_FENCES = (FencedEpochError, UnknownEpochError, StaleBrokerEpochError)
+_FENCES = (FencedEpochError, UnknownEpochError)
 
 
 class _Asked(NamedTuple):

@@ -33,7 +33,6 @@ SITUATIONS = (
     "elections",
     "fetches discarded",
     "fetches refused: FencedEpochError",
-    "fetches refused: StaleBrokerEpochError",
     "fetches refused: UnknownEpochError",
     "fetches restarted",
     "fetches that wait for the throttle",
