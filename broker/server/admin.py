@@ -258,8 +258,9 @@ class AdminHandler:
                     )
                 if self._replicas.is_lost(request.topic):
                     raise InvalidRequestError(
-                        f"ZooKeeper has lost topic '{request.topic}', of which there are logs of "
-                        "replicas: `pylogctl cluster recover` restores it, or discards them"
+                        f"there are logs of replicas of topic '{request.topic}', of which the "
+                        "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
+                        "recover` restores it, or discards them"
                     )
                 self._logs.delete_topic(request.topic)
             except ServerError as error:

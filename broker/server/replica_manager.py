@@ -304,12 +304,14 @@ class ReplicaManager:
         """Return the error for a partition of which this broker has no log that it may use."""
         known = self._replicas.known.get(partition)
         if known is None:
-            is_unread = partition.topic in self._topics and not self._has_full_orders
+            is_lost = self.is_lost(partition.topic)
+            has_replicas = is_lost or partition.topic in self._topics
+            is_unread = has_replicas and not self._has_full_orders
             if is_unread or self._awaits_orders:
                 return LeaderNotAvailableError(
                     f"the controller has not yet told this broker who leads {partition}; try again"
                 )
-            if self.is_lost(partition.topic):
+            if is_lost:
                 return LeaderNotAvailableError(
                     f"ZooKeeper has lost topic '{partition.topic}', of which broker {self._me} has "
                     "logs: `pylogctl cluster recover` restores it"
@@ -455,7 +457,7 @@ class ReplicaManager:
         return self.records.find_unknown(self._replicas.known, self._replicas.unnamed)
 
     def is_lost(self, topic: str) -> bool:
-        """Return whether replicas here are of a topic of which the controller knows nothing."""
+        """Return whether replicas here are of a topic of which no controller has told this run."""
         return topic not in self._topics and self._logs.has_replicas_of(topic)
 
     def is_unknown(self, partition: TopicPartition) -> bool:
