@@ -747,6 +747,10 @@ class Controller:
             with suppress(TopicExistsError):  # another topic has the name by now
                 self.restore(records)
 
+    def lost_homes(self, topic: str) -> set[int]:
+        """Return the homes of partitions of a topic that the registry has lost."""
+        return self._lost.homes(topic)
+
     def restore(self, records: Sequence[ReplicaRecord]) -> list[ReplicatedPartition]:
         """Put partitions of one topic back that the registry has lost and brokers have logs of.
 

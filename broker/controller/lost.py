@@ -49,6 +49,10 @@ class LostPartitions:
         """Return whether a live broker has a log of a lost topic."""
         return any(one.topic == topic for found in self._found.values() for one in found)
 
+    def homes(self, topic: str) -> set[int]:
+        """Return the homes of the partitions of such a topic."""
+        return {one.home for found in self._found.values() for one in found if one.topic == topic}
+
     def holders(self, partition: TopicPartition, creation_id: str) -> set[int]:
         """Return which live brokers have a log of a lost partition of that creation of its topic."""
         return {

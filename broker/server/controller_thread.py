@@ -274,10 +274,8 @@ class ControllerThread:
             if not request.records:
                 raise InvalidRequestError("no partitions to restore are named")
             topic = request.records[0].partition.topic
-            own = {one.partition.home for one in request.records}
-            if topic not in controller.topics and (
-                others := set(self._registry.topic_partitions(topic)) - own
-            ):
+            homes = self._registry.topic_partitions(topic).keys()
+            if topic not in controller.topics and (others := homes - controller.lost_homes(topic)):
                 raise TopicExistsError(
                     f"a topic '{topic}' exists without replicas on brokers {sorted(others)}"
                 )

@@ -15,7 +15,7 @@ from broker.protocol.cluster_requests import (
     RestorePartitionsRequest,
 )
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
-from broker.protocol.responses import BrokerAddress
+from broker.protocol.responses import BrokerAddress, TopicMetadata
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
 from pylogctl.cli.confirmation import confirm
@@ -144,15 +144,22 @@ def recover(
     """Show the topics that ZooKeeper has lost; with `executes`, restore them over their logs.
 
     Named `topics` are restored even if some of their data would be lost; without names, topics with
-    all replicas are. `discards` deletes the logs of named topics instead.
+    all replicas are. `discards` deletes the logs of named topics instead, if all of a topic is lost.
     """
     if discards and not topics:
         raise UsageError("--discard needs --topic")
     connect = connector(env)
     with open_cluster(env, absence=Absence.WARN) as cluster:
-        brokers = cluster_metadata(cluster.brokers(), connect, ()).brokers
+        metadata = cluster_metadata(cluster.brokers(), connect, tuple(topics))
+    brokers = metadata.brokers
     found, done = for_each(env, "brokers", brokers, lambda one: find_unknown(connect, one))
     lost = plan(dict(found))
+    if discards and (known := [one.topic for one in metadata.topics if _has_replicas(one)]):
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"topic '{known[0]}' is not lost, only partitions of it: all would be deleted",
+            hints=[f"restore them; or delete all: pylogctl topic delete {known[0]} --data"],
+        )
     if missing := sorted(set(topics) - {one.record.partition.topic for one in lost}):
         raise CliError(
             ExitStatus.NOT_FOUND, f"no live broker has logs of a lost topic '{missing[0]}'"
@@ -196,6 +203,10 @@ def recover(
     raise_failures(env, done)
     if executes and left:
         raise CliError(ExitStatus.PARTIAL, f"{len(left)} topics are not restored")
+
+
+def _has_replicas(topic: TopicMetadata) -> bool:
+    return any(one.is_replicated for one in topic.partitions)
 
 
 def _restore(

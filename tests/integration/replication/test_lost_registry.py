@@ -21,12 +21,18 @@ from broker.protocol.extension_requests import (
     PartitionSet,
     PublishRequest,
 )
+from broker.protocol.cluster_requests import (
+    ListUnknownReplicasRequest,
+    RestorePartitionsRequest,
+)
+from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import ClusterMetadataResponse, decode_publish_response
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.cluster.recover import plan
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke, Spawn
 from tests.support.waiting import wait_until
@@ -337,6 +343,37 @@ def test_lost_topic_when_messages_come_or_brokers_are_to_delete_it_then_they_wai
         with pytest.raises(InvalidRequestError, match="cluster recover"):
             connection.call(DeleteTopicRequest("t"))
         connection.close()
+
+    done = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
+    assert done.status == ExitStatus.OK, done.stderr
+    await_whole(cluster, partitions)
+
+
+def test_recover_when_told_to_discard_a_topic_of_which_partitions_are_there_then_refuses(
+    cluster: LosableCluster, invoke: Invoke
+) -> None:
+    partitions = fill(cluster)
+    for broker_id in list(cluster.brokers):
+        cluster.kill(broker_id)
+    cluster.lose_registry()
+    for broker_id in range(3):
+        cluster.start(broker_id)
+    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
+    found = {}
+    for broker_id in range(3):
+        connection = cluster.connect(broker_id)
+        found[broker_id] = UNKNOWN_REPLICAS.decode(connection.call(ListUnknownReplicasRequest()))
+        connection.close()
+    restored, *_ = (one.record for one in plan(found))
+    connection = cluster.connect(cluster.controller())
+    connection.call(RestorePartitionsRequest((restored,)))
+    connection.close()
+    assert lost_topics(invoke, cluster) == ["t"]  # the others
+
+    words = ("cluster", "recover", "--topic", "t", "--discard", "--execute", "--yes")
+    refused = invoke(*words, *brokers_of(cluster))
+    assert refused.status == ExitStatus.CONFLICT
+    assert "pylogctl topic delete t" in refused.stderr
 
     done = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
     assert done.status == ExitStatus.OK, done.stderr
