@@ -79,6 +79,8 @@ logger = logging.getLogger(__name__)
 
 _DISK_THREADS = 16
 """How many logs are created, or flushed, side by side: a file system syncs many files in one go."""
+_MENDING_THREADS = 4
+"""Apart from those, as a disk that fails can take minutes, and its logs are many."""
 _TICK_S = 0.5
 _KINDS = {
     RoleChange.LEADS: ChangeKind.LEADS,
@@ -173,9 +175,10 @@ class ReplicaManager:
         # pushes about partitions that a disk has refused to carry out
         self._refused: dict[TopicPartition, PushStatesRequest] = {}
         self._is_stopping = Event()
+        self._menders = ThreadPoolExecutor(_MENDING_THREADS, thread_name_prefix="replica-mender")
         self._faults = StorageFaults(
             self._me,
-            self._disk_workers,
+            self._menders,
             self.address_of,
             self._connect,
             clock,
@@ -228,6 +231,7 @@ class ReplicaManager:
         if connection is not None:
             connection.close()
         self._disk_workers.shutdown()
+        self._menders.shutdown(cancel_futures=True)
         self.records.stop()
 
     def hosted(self, partition: TopicPartition) -> HostedReplica:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -16,6 +19,7 @@ from broker.errors import (
     RequestTimedOutError,
     ServerError,
     StaleControllerEpochError,
+    StorageError,
 )
 from broker.log.log import Log
 from broker.protocol.codec import encode
@@ -42,6 +46,7 @@ from broker.protocol.responses import (
     decode_read_response,
 )
 from broker.server.broker import Broker
+from broker.server.hosted_replica import HostedReplica
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
@@ -423,6 +428,33 @@ def test_start_when_a_topic_is_gone_by_the_first_orders_then_clients_are_not_tol
     cluster.peer(0).call(PushStatesRequest(1, 1, 1, True, (), (), ()))
 
     assert broker._snapshot().topic("gone") is None
+
+
+class HangingLog:
+    """A faulty log whose disk does not respond before the test says so."""
+
+    is_faulty = True
+
+    def __init__(self, index: int, responds: Event) -> None:
+        self.partition = TopicPartition("hanging", 0, index)
+        self._responds = responds
+
+    def retry_refused(self) -> None:
+        self._responds.wait()
+        raise StorageError("it is as before")
+
+
+def test_orders_when_the_disks_of_many_faulty_logs_hang_then_are_carried_out_meanwhile(
+    cluster: ScriptedCluster,
+) -> None:
+    responds = Event()
+    hanging = [SimpleNamespace(log=HangingLog(index, responds)) for index in range(40)]
+    cluster.brokers[0]._replicas._faults.retry(cast(list[HostedReplica], hanging))
+    try:
+        cluster.decide(0, (0, 1, 2))
+        assert cluster.publish(0, ONE).error == 0
+    finally:
+        responds.set()
 
 
 def test_orders_when_of_a_former_controller_then_refused(cluster: ScriptedCluster) -> None:
