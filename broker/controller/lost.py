@@ -54,7 +54,7 @@ class LostPartitions:
         return {one.home for found in self._found.values() for one in found if one.topic == topic}
 
     def holders(self, partition: TopicPartition, creation_id: str) -> set[int]:
-        """Return which live brokers have a log of a lost partition of that creation of its topic."""
+        """Return the live brokers with a log of a lost partition of that creation of its topic."""
         return {
             broker_id
             for broker_id, found in self._found.items()

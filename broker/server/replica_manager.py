@@ -248,8 +248,8 @@ class ReplicaManager:
     def find_served(self, partition: TopicPartition) -> Log | None:
         """Return the log of a partition that clients may use here, None if it has none yet.
 
-        Home -1 means this broker. Raises the error of `not_led` if others lead the partition, or its
-        topic is lost.
+        Home -1 means this broker. Raises the error of `not_led` if others lead the partition, or
+        its topic is lost.
         """
         topic = partition.topic
         if partition.home == -1:

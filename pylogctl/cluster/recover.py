@@ -144,7 +144,7 @@ def recover(
     """Show the topics that ZooKeeper has lost; with `executes`, restore them over their logs.
 
     Named `topics` are restored even if some of their data would be lost; without names, topics with
-    all replicas are. `discards` deletes the logs of named topics instead, if all of a topic is lost.
+    all replicas are. `discards` deletes the logs of named topics instead, if all of each is lost.
     """
     if discards and not topics:
         raise UsageError("--discard needs --topic")

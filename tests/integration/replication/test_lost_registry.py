@@ -13,6 +13,10 @@ import pytest
 from broker.config import ProducerConfig
 from broker.errors import InvalidRequestError, LeaderNotAvailableError
 from broker.producer.producer import Producer
+from broker.protocol.cluster_requests import (
+    ListUnknownReplicasRequest,
+    RestorePartitionsRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     Acks,
@@ -20,10 +24,6 @@ from broker.protocol.extension_requests import (
     DeleteTopicRequest,
     PartitionSet,
     PublishRequest,
-)
-from broker.protocol.cluster_requests import (
-    ListUnknownReplicasRequest,
-    RestorePartitionsRequest,
 )
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import ClusterMetadataResponse, decode_publish_response

@@ -8,11 +8,10 @@ import struct
 import pytest
 
 from broker.errors import InvalidRequestError
-from broker.protocol.cluster_requests import ReassignRequest
+from broker.protocol.cluster_requests import ReassignRequest, RestorePartitionsRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import MAX_CONTROLLER_REQUEST_BYTES, ControllerRequest
+from broker.protocol.extension_requests import MAX_CONTROLLER_REQUEST_BYTES, ExtensionRequest
 from broker.protocol.primitives import INT32
-from broker.protocol.recovery_requests import RestorePartitionsRequest
 from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
@@ -135,7 +134,7 @@ def test_connection_when_frame_is_one_byte_too_large_then_closed(
     "asked", [ReassignRequest(()), ChangeIsrRequest(0, 1, ()), RestorePartitionsRequest(())]
 )
 def test_request_to_the_controller_when_longer_than_any_needed_then_refused_without_being_decoded(
-    running_broker: Broker, connect: PeerFactory, asked: ControllerRequest
+    running_broker: Broker, connect: PeerFactory, asked: ExtensionRequest
 ) -> None:
     frame = extension_frame(asked)[INT32.size : -INT32.size]
     garbage = b"\xff" * (MAX_CONTROLLER_REQUEST_BYTES + 1)  # what is decoded ends the connection
