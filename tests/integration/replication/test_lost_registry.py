@@ -282,6 +282,7 @@ def test_group_when_a_lost_topic_is_recovered_then_reads_on_where_it_was(
     wait_until(
         lambda: len(cluster.session.get_many(offsets)) == len(offsets), "the group's offsets"
     )
+    wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
     done = invoke("cluster", "recover", "--execute", "--yes", *brokers_of(cluster))
     assert done.status == ExitStatus.OK, done.stderr
     await_whole(cluster, partitions)
