@@ -75,7 +75,10 @@ class WrittenEnds:
 
 def _validate(partition: TopicPartition, end: int, found: int) -> None:
     if found < end:
-        where = f"the log has nothing of that behind offset {found}" if found > 0 else "it is gone"
+        if found > 0:
+            where = f"the log has nothing of that behind offset {found}"
+        else:  # also after two crashes between which nothing was acknowledged
+            where = "its broker does not know of them any more"
         raise AcknowledgedLossError(
             f"{partition}: messages before offset {end} were acknowledged as written, and {where}: "
             "its broker failed before they were safe; send them again, or ask for acks -1"

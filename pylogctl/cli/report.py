@@ -73,6 +73,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.InvalidMessageError: _Rule(ExitStatus.CORRUPT, "INVALID_MESSAGE"),
     library.WrongPartitionError: _Rule(ExitStatus.NOT_FOUND, "PARTITION_NOT_FOUND"),
     library.LeaderNotAvailableError: _Rule(ExitStatus.UNREACHABLE, "LEADER_NOT_AVAILABLE"),
+    library.NotLeaderError: _Rule(ExitStatus.UNREACHABLE, "NOT_LEADER"),
     library.OffsetNotAvailableError: _Rule(
         ExitStatus.UNREACHABLE, "OFFSET_NOT_AVAILABLE", "try: pylogctl topic describe TOPIC"
     ),

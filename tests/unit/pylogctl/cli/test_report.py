@@ -39,6 +39,7 @@ def test_every_library_error_has_a_status_and_keeps_its_text(kind: type[Exceptio
         (errors.ProtocolError("x"), ExitStatus.REMOTE),
         (errors.RequestTimeoutError("x"), ExitStatus.TIMEOUT),
         (errors.StorageError("x"), ExitStatus.REMOTE),
+        (errors.NotLeaderError("x"), ExitStatus.UNREACHABLE),
     ],
 )
 def test_library_error_ends_in_its_status(error: Exception, status: ExitStatus) -> None:
