@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 from bench.broker_process import BrokerProcess
 from broker.client.connection import Connection
@@ -174,6 +177,7 @@ class ReplicatedCluster:
         while True:
             self.await_full_isr(partitions)
             self.freeze(broker_id)  # so that it removes no replica from now on
+            time.sleep(0.2)  # a removal that it has sent to ZooKeeper takes effect
             if all(map(others_can_lead, partitions)):
                 break
             self.thaw(broker_id)
@@ -257,7 +261,11 @@ class ReplicatedCluster:
         def has_leader() -> bool:
             return self.leader(partition) not in (-1, other_than)
 
-        wait_until(has_leader, f"a leader of {partition}")
+        try:
+            wait_until(has_leader, f"a leader of {partition}")
+        except pytest.fail.Exception:
+            print(f"{partition}: {self.state(partition)}; controller {self.controller()}")
+            raise
         return self.leader(partition)
 
     def await_full_isr(self, partitions: Iterable[TopicPartition]) -> None:
