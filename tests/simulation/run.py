@@ -319,7 +319,8 @@ class Simulation:
         for session in list(self.registry.sessions):
             if session.process is broker:
                 self.registry.expire(session)
-        if not any(broker.id in one.state.isr for one in self.registry.states.values()):
+        lost = (self.checker.states[one] for one in self.checker.forgotten)
+        if not any(broker.id in one.state.isr for one in (*self.registry.states.values(), *lost)):
             broker.replace_disk()
         broker.start()
 
