@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from broker.cluster_state import LAST_EPOCH, NO_LEADER, StoppedReplica, TopicAssignment
+from broker.cluster_state import NO_LEADER, TopicAssignment
 from broker.controller.election import elect_offline
 from broker.errors import InvalidRequestError, TopicExistsError
 from broker.properties import INT32_MAX
@@ -33,17 +33,17 @@ class LostPartitions:
             for partition in partitions:
                 found.pop(partition, None)
 
-    def take(self, topic: str) -> list[tuple[int, StoppedReplica]]:
-        """Forget the partitions of a topic that is deleted; return the orders to its brokers."""
-        orders = [
-            (broker_id, StoppedReplica(partition, one.record.creation_id, LAST_EPOCH, True))
+    def take(self, topic: str) -> list[tuple[int, ReplicaRecord]]:
+        """Forget the partitions of a topic; return the brokers with their records."""
+        taken = [
+            (broker_id, one.record)
             for broker_id, found in self._found.items()
             for partition, one in found.items()
             if partition.topic == topic
         ]
-        for broker_id, order in orders:
-            del self._found[broker_id][order.partition]
-        return orders
+        for broker_id, record in taken:
+            del self._found[broker_id][record.partition]
+        return taken
 
     def has_topic(self, topic: str) -> bool:
         """Return whether a live broker has a log of a lost topic."""

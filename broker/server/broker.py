@@ -292,7 +292,7 @@ class Broker:
     def _join_controllers(self, registry: Registry, view: ClusterView) -> None:
         """Stand for election as the controller, and accept its pushes."""
         assert self._settings is not None
-        from broker.controller.controller import ControllerSettings  # late: as the next one
+        from broker.controller.context import ControllerSettings  # late: as the next one
         from broker.server.controller_thread import (  # late: kazoo
             ControllerThread,
             LeaderBalance,

@@ -26,7 +26,9 @@ from broker.cluster_state import (
     ReplicatedPartition,
     ShutdownProgress,
 )
-from broker.controller.controller import Controller, ControllerSettings, Push
+from broker.controller.context import ControllerSettings
+from broker.controller.controller import Controller
+from broker.controller.pushes import Push
 from broker.errors import (
     NO_ERROR,
     ControllerFencedError,
@@ -202,12 +204,12 @@ class ControllerThread:
 
         def create(controller: Controller) -> list[ReplicatedPartition]:
             homes = self._registry.topic_partitions(request.topic)
-            known = {*controller.topics, *controller.unreadable}
+            known = {*controller.context.topics, *controller.context.unreadable}
             if homes and request.topic not in known:
                 raise TopicExistsError(
                     f"topic '{request.topic}' exists without replicas on brokers {sorted(homes)}"
                 )
-            return controller.create_topic(
+            return controller.topics.create(
                 request.topic,
                 request.partition_count,
                 request.replication_factor,
@@ -225,7 +227,7 @@ class ControllerThread:
 
         def replicate(controller: Controller) -> list[ReplicatedPartition]:
             counts = self._registry.topic_partitions(topic)
-            if not counts and topic not in controller.topics:
+            if not counts and topic not in controller.context.topics:
                 raise UnknownTopicError(f"no live broker has topic '{topic}'")
             away = self._registry.absent_homes([topic]).get(topic, [])
             partitions = [
@@ -234,7 +236,7 @@ class ControllerThread:
                 for index in range(count)
             ]
             creations = read_creations(self._registry.session, partitions)
-            return controller.replicate_topic(
+            return controller.topics.replicate(
                 topic,
                 partitions,
                 request.replication_factor,
@@ -275,11 +277,12 @@ class ControllerThread:
                 raise InvalidRequestError("no partitions to restore are named")
             topic = request.records[0].partition.topic
             homes = self._registry.topic_partitions(topic).keys()
-            if topic not in controller.topics and (others := homes - controller.lost_homes(topic)):
+            context = controller.context
+            if topic not in context.topics and (others := homes - context.lost.homes(topic)):
                 raise TopicExistsError(
                     f"a topic '{topic}' exists without replicas on brokers {sorted(others)}"
                 )
-            return controller.restore(request.records)
+            return controller.topics.restore(request.records)
 
         return self._submit(restore)
 
@@ -288,23 +291,25 @@ class ControllerThread:
         start = random.randrange(1 << 16)
         return self._submit(
             self._with_all_brokers(
-                lambda one: one.add_partitions(request.topic, request.partition_count, start=start)
+                lambda one: one.topics.add_partitions(
+                    request.topic, request.partition_count, start=start
+                )
             )
         )
 
     def delete_topic(self, request: DeleteReplicatedTopicRequest) -> Future[None]:
         """Have a topic deleted on all brokers."""
-        return self._submit(lambda one: one.delete_topic(request.topic))
+        return self._submit(lambda one: one.deletions.delete_topic(request.topic))
 
     def elect_leaders(self, request: ElectLeadersRequest) -> Future[list[PartitionOutcome]]:
         """Have leaders elected."""
 
         def elect(controller: Controller) -> list[PartitionOutcome]:
             if request.kind is ElectionKind.PREFERRED:
-                outcomes = controller.elect_preferred(request.partitions)
+                outcomes = controller.leadership.elect_preferred(request.partitions)
                 return [_outcome(one, outcomes[one]) for one in request.partitions]
             return [
-                _outcome(one, _refusal(partial(controller.elect_unclean, one)))
+                _outcome(one, _refusal(partial(controller.leadership.elect_unclean, one)))
                 for one in request.partitions
             ]
 
@@ -317,13 +322,15 @@ class ControllerThread:
             targets = {one.partition: one.replicas for one in request.targets if one.replicas}
             throttle = request.throttle_bytes_per_s
             if targets or throttle != THROTTLE_STAYS:
-                controller.reassign(targets, None if throttle == THROTTLE_STAYS else throttle)
+                controller.reassignments.begin(
+                    targets, None if throttle == THROTTLE_STAYS else throttle
+                )
             return [
                 _outcome(
                     one.partition,
                     None
                     if one.replicas
-                    else _refusal(partial(controller.cancel_reassignment, one.partition)),
+                    else _refusal(partial(controller.reassignments.cancel, one.partition)),
                 )
                 for one in request.targets
             ]
@@ -334,8 +341,8 @@ class ControllerThread:
         """List the reassignments under way."""
         return self._submit(
             lambda one: Reassignments(
-                one.throttle_bytes_per_s,
-                tuple(PartitionReassignment(*item) for item in one.reassignments.items()),
+                one.context.throttle_bytes_per_s,
+                tuple(PartitionReassignment(*item) for item in one.context.reassignments.items()),
             )
         )
 
@@ -361,7 +368,7 @@ class ControllerThread:
             except (InvalidReplicationFactorError, InvalidRequestError):
                 # ZooKeeper's watch for brokers may fire after a client's request that needs them
                 brokers = self._topics.brokers()
-                if set(brokers) == set(controller.brokers):
+                if set(brokers) == set(controller.context.brokers.values()):
                     raise
                 controller.brokers_changed(brokers)
                 return job(controller)
@@ -376,7 +383,7 @@ class ControllerThread:
 
     def _end_creations(self, controller: Controller | None) -> None:
         """Complete creations whose live leaders all know of them; out of office, all creations."""
-        live = set() if controller is None else {one.id for one in controller.brokers}
+        live = set() if controller is None else controller.context.brokers.keys()
         for creation in list(self._creations):
             if not creation.waiting & live:
                 self._creations.remove(creation)
@@ -434,13 +441,13 @@ class ControllerThread:
         if (controller := self._controller) is None:
             return None
         due = [self._balance_at_s] if self._balance is not None else []
-        due += [self._reread_at_s] if controller.unreadable else []
+        due += [self._reread_at_s] if controller.context.unreadable else []
         return max(0.001, min(due) - self._clock.monotonic_s()) if due else None
 
     def _do_what_is_due(self) -> None:
         now_s = self._clock.monotonic_s()
         controller = self._controller
-        if controller is not None and controller.unreadable and now_s >= self._reread_at_s:
+        if controller is not None and controller.context.unreadable and now_s >= self._reread_at_s:
             self._reread(controller)
         if now_s >= self._balance_at_s:
             self._balance_leaders()
@@ -448,7 +455,7 @@ class ControllerThread:
     def _reread(self, controller: Controller) -> None:
         """Read all states again once a topic can be read that could not."""
         self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
-        names = controller.unreadable
+        names = controller.context.unreadable
         still = self._topics.find(names).unreadable
         if still.keys() == names.keys():
             self._report_unreadable({topic: one.reason for topic, one in still.items()})
@@ -476,7 +483,7 @@ class ControllerThread:
             return
         self._balance_at_s = self._clock.monotonic_s() + self._balance.interval_s
         max_percentage = self._balance.max_percentage
-        self._guard(lambda: controller.balance_leaders(max_percentage))
+        self._guard(lambda: controller.leadership.balance_leaders(max_percentage))
         self._carry_out()
 
     def _has_left(self) -> bool:
@@ -527,7 +534,7 @@ class ControllerThread:
             self._controller = controller
             self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
             self._report_unreadable(
-                {topic: one.reason for topic, one in controller.unreadable.items()}
+                {topic: one.reason for topic, one in controller.context.unreadable.items()}
             )
             if self._balance is not None:
                 self._balance_at_s = self._clock.monotonic_s() + self._balance.interval_s
@@ -579,20 +586,20 @@ class ControllerThread:
         """Read the list of topics; one that this controller has not created means a new start."""
         if (controller := self._controller) is not None:
             names = self._topics.topics(lambda: self._events.put(self._read_topics))
-            if set(names) != {*controller.topics, *controller.unreadable}:
+            if set(names) != {*controller.context.topics, *controller.context.unreadable}:
                 logger.warning("topics were created or deleted by hand: reading all states again")
                 self._controller = None
                 self._look()
 
     def _read_settings(self) -> None:
-        if (controller := self._controller) is not None and controller.topics:
-            settings = self._topics.settings(controller.topics)
+        if (controller := self._controller) is not None and controller.context.topics:
+            settings = self._topics.settings(controller.context.topics)
             self._guard(lambda: controller.settings_changed(settings))
             self._carry_out()
 
     def _note_delivered(self, controller: Controller, broker_id: int, push: Push) -> None:
         if self._controller is controller:
-            self._guard(lambda: controller.delivered(broker_id, push))
+            self._guard(lambda: controller.deletions.delivered(broker_id, push))
             self._carry_out()
 
     def _note_unknown(
@@ -621,7 +628,7 @@ class ControllerThread:
         controller = self._controller
         if controller is None:
             return
-        changes = controller.take_changes()
+        changes = controller.states.take_changes()
         if elected_count := sum(one.is_election for one in changes):
             self.election_count += elected_count
             self.election_stats.record(self._events.age_s)
@@ -640,14 +647,14 @@ class ControllerThread:
                 ),
                 level=logging.WARNING if change.is_unclean else logging.INFO,
             )
-        topics = controller.topics or controller.unreadable
-        if not topics and all(one.is_clean and not one.has_replicas for one in controller.brokers):
+        live = controller.context.brokers
+        topics = controller.context.topics or controller.context.unreadable
+        if not topics and all(one.is_clean and not one.has_replicas for one in live.values()):
             # No pushes and no connections without replicated topics. But a broker that may have
             # lost messages is told that this is known, so that it is trusted with new topics, and
             # one with replicas is asked for them.
             return
-        pushes = controller.take_pushes()
-        live = {broker.id: broker for broker in controller.brokers}
+        pushes = controller.pushes.take()
         for broker_id in self._senders.keys() - live.keys():
             self._senders.pop(broker_id).request_stop()
         for broker_id, push in pushes.items():

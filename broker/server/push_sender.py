@@ -10,7 +10,8 @@ from typing import NamedTuple
 from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import LiveBroker, ReplicatedPartition
-from broker.controller.controller import Controller, Push
+from broker.controller.controller import Controller
+from broker.controller.pushes import Push
 from broker.errors import (
     BrokerError,
     ServerError,

@@ -14,7 +14,9 @@ from broker.cluster_state import (
     IsrDecision,
     ReplicatedPartition,
 )
-from broker.controller.controller import Controller, ControllerSettings, Push
+from broker.controller.context import ControllerSettings
+from broker.controller.controller import Controller
+from broker.controller.pushes import Push
 from broker.errors import (
     BrokerError,
     FencedEpochError,
@@ -380,8 +382,8 @@ class Broker(Process):
         except BrokerError:
             self._resign()
             return None
-        controller.take_changes()
-        for id, push in controller.take_pushes().items():
+        controller.states.take_changes()
+        for id, push in controller.pushes.take().items():
             queue = self._queues.setdefault(id, [])
             if push.is_full:
                 queue.clear()
@@ -396,7 +398,7 @@ class Broker(Process):
             return
         push = queue[0]
         target = self.peers[id]
-        if not any(one.id == id and one.epoch == push.broker_epoch for one in controller.brokers):
+        if not controller.context.is_registered(id, push.broker_epoch):
             queue.pop(0)
             self._send_pushes(controller, id)
             return
@@ -422,8 +424,9 @@ class Broker(Process):
                 queue.pop(0)
             if isinstance(response, list):
                 if response:
-                    self._control(lambda c: c.told_unknown(id, push.broker_epoch, response))
-                self._control(lambda c: c.delivered(id, push))
+                    registration = push.broker_epoch
+                    self._control(lambda c: c.told_unknown(id, registration, response))
+                self._control(lambda c: c.deletions.delivered(id, push))
             self._send_pushes(controller, id)
 
         epoch, me = controller.epoch, self.id

@@ -9,7 +9,8 @@ from random import Random
 from unittest.mock import patch
 
 from broker.cluster_state import NO_LEADER
-from broker.controller.controller import Controller, ControllerSettings
+from broker.controller.context import ControllerSettings
+from broker.controller.controller import Controller
 from broker.topic import TopicPartition
 from pylogctl.cluster.recover import Lost, plan
 from tests.simulation.broker import MESSAGE_BYTES, Broker, Options
@@ -142,7 +143,7 @@ class Simulation:
         self._creation_count += 1
         creation_id = f"creation {self._creation_count}"
         self._administer(
-            lambda c: c.create_topic(
+            lambda c: c.topics.create(
                 *(TOPIC, partition_count, self.factor, {}), creation_id=creation_id, start=0
             )
         )
@@ -326,9 +327,9 @@ class Simulation:
 
     def _prefer(self, broker: Broker) -> None:
         if self.random.random() < 0.5:
-            self._administer(lambda c: c.elect_preferred(list(self.registry.states)))
+            self._administer(lambda c: c.leadership.elect_preferred(list(self.registry.states)))
         else:
-            self._administer(lambda c: c.balance_leaders(10))
+            self._administer(lambda c: c.leadership.balance_leaders(10))
 
     def _reassign(self, broker: Broker) -> None:
         if not self.registry.states:
@@ -343,10 +344,10 @@ class Simulation:
             for one in list(self.registry.reassignments):
                 self._administer(partial(self._cancel, partition=one))
         else:
-            self._administer(lambda c: c.reassign({partition: target}, throttle))
+            self._administer(lambda c: c.reassignments.begin({partition: target}, throttle))
 
     def _cancel(self, controller: Controller, partition: TopicPartition) -> None:
-        controller.cancel_reassignment(partition)
+        controller.reassignments.cancel(partition)
         self.scheduler.counts["changes of replicas cancelled"] += 1
 
     def _change_settings(self, broker: Broker) -> None:
@@ -361,7 +362,7 @@ class Simulation:
 
     def _delete_or_create(self, broker: Broker) -> None:
         if TOPIC in self.registry.topics:
-            self._administer(lambda c: c.delete_topic(TOPIC))
+            self._administer(lambda c: c.deletions.delete_topic(TOPIC))
             self._for_a_while(3.0, lambda: self._delete_or_create(broker))
         else:
             self._order_topic(self.random.choice((1, 1, 2)))
@@ -380,10 +381,10 @@ class Simulation:
         """
         found = [one for one in self._lost() if gives_up or not one.doubts]
         if any(one.doubts and one.record.creation_id in self.checker.deleted for one in found):
-            self._administer(lambda c: c.delete_topic(TOPIC))
+            self._administer(lambda c: c.deletions.delete_topic(TOPIC))
             self.scheduler.counts["remains of deleted topics discarded"] += 1
         elif lost := [one.record for one in found]:
-            restored = self._administer(lambda c: c.restore(lost))
+            restored = self._administer(lambda c: c.topics.restore(lost))
             self.scheduler.counts["topics recovered"] += isinstance(restored, list)
 
     def _lost(self) -> list[Lost]:
@@ -399,7 +400,7 @@ class Simulation:
     def _add_partition(self, broker: Broker) -> None:
         if len(self.registry.states) < 3:
             start = self.random.randint(0, 2)
-            added = self._administer(lambda c: c.add_partitions(TOPIC, 1, start=start))
+            added = self._administer(lambda c: c.topics.add_partitions(TOPIC, 1, start=start))
             self.scheduler.counts["partitions added"] += isinstance(added, list)
 
     # The end.

@@ -19,7 +19,7 @@ from broker.cluster_state import (
     TopicAssignment,
     creation_key,
 )
-from broker.controller.controller import ControllerSettings
+from broker.controller.context import ControllerSettings
 from broker.errors import (
     InvalidRequestError,
     NotControllerError,
@@ -221,7 +221,7 @@ def test_cluster_when_no_topic_has_replicas_then_no_broker_is_connected_to(
     start(3)
     controller = brokers[0].thread.controller
     assert controller is not None
-    wait_until(lambda: len(controller.brokers) == 4, "the news")
+    wait_until(lambda: len(controller.context.brokers) == 4, "the news")
 
     assert [one.server.connection_count for one in brokers] == [0, 0, 0]
 
@@ -536,7 +536,8 @@ def test_topic_when_deleted_by_hand_then_states_are_read_again(
         session.delete(path)
 
     wait_until(
-        lambda: (one := brokers[0].thread.controller) is not None and not one.topics, "another look"
+        lambda: (one := brokers[0].thread.controller) is not None and not one.context.topics,
+        "another look",
     )
     create(brokers)
 
@@ -619,7 +620,7 @@ def test_topic_when_its_own_node_is_damaged_then_others_go_on_and_it_cannot_be_c
 
     def is_taken_in() -> bool:
         controller = successor.thread.controller
-        return controller is not None and set(controller.topics) == {"t", "damaged"}
+        return controller is not None and set(controller.context.topics) == {"t", "damaged"}
 
     wait_until(is_taken_in, "another look", deadline_s=60)
 
@@ -796,8 +797,10 @@ def test_leadership_when_preferred_replica_is_in_sync_again_then_goes_back_by_it
 
     def rejoin() -> bool:
         controller = next((b.thread.controller for b in brokers if b.thread.controller), None)
-        info = next(iter(controller.partitions()), None) if controller is not None else None
-        if info is None or info.state.leader < 0:
+        if controller is None or not controller.context.states:
+            return False
+        info = controller.context.described(next(iter(controller.context.states)))
+        if info.state.leader < 0:
             return False
         leader = brokers[info.state.leader]
         isr = tuple(IsrMember(one, brokers[one].epoch) for one in info.replicas)

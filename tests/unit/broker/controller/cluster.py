@@ -12,7 +12,9 @@ from broker.cluster_state import (
     TopicAssignment,
     creation_key,
 )
-from broker.controller.controller import Controller, ControllerSettings, Push
+from broker.controller.context import ControllerSettings
+from broker.controller.controller import Controller
+from broker.controller.pushes import Push
 from broker.topic import TopicPartition
 from tests.support.model_store import ModelRegistry, ModelStore
 
@@ -90,4 +92,4 @@ class Cluster:
         return state.leader, state.leader_epoch, state.isr
 
     def pushes(self) -> dict[int, Push]:
-        return self.controller.take_pushes()
+        return self.controller.pushes.take()

@@ -23,7 +23,7 @@ def led(leader: int, *isr: int) -> PartitionState:
 
 def create(cluster: Cluster, count: int = 6, factor: int = 3, **settings: str) -> list[str]:
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    created = cluster.controller.create_topic(
+    created = cluster.controller.topics.create(
         "new", count, factor, named, creation_id="c1", start=0
     )
     return [one.partition.name for one in created]
@@ -103,7 +103,7 @@ def test_create_when_min_isr_exceeds_factor_then_error() -> None:
 
 def test_create_when_name_is_not_allowed_then_error() -> None:
     with pytest.raises(InvalidTopicError):
-        Cluster().controller.create_topic("a/b", 1, 1, {}, creation_id="c", start=0)
+        Cluster().controller.topics.create("a/b", 1, 1, {}, creation_id="c", start=0)
 
 
 def test_create_when_broker_shuts_down_then_it_gets_no_replica() -> None:
@@ -137,7 +137,7 @@ def test_create_when_interrupted_before_the_states_then_successor_completes_it()
 def test_add_partitions_when_topic_exists_then_new_ones_follow_with_the_same_factor() -> None:
     cluster = Cluster(led(0, 0))
 
-    added = cluster.controller.add_partitions("t", 2, start=0)
+    added = cluster.controller.topics.add_partitions("t", 2, start=0)
 
     assert [(one.partition.name, one.replicas) for one in added] == [
         ("0-1", (0, 1, 2)),
@@ -149,7 +149,7 @@ def test_add_partitions_when_topic_exists_then_new_ones_follow_with_the_same_fac
 
 def test_add_partitions_when_topic_is_unknown_then_error() -> None:
     with pytest.raises(UnknownTopicError):
-        Cluster().controller.add_partitions("x", 1, start=0)
+        Cluster().controller.topics.add_partitions("x", 1, start=0)
 
 
 # Replicas for a topic without
@@ -161,7 +161,7 @@ def test_replicate_when_homes_are_live_then_they_lead_alone_and_clients_keep_the
     kept = {0: Creation("home 0", 7), 1: Creation("home 1", 8)}
     partitions = [TopicPartition("old", home, 0) for home in kept]
 
-    taken = cluster.controller.replicate_topic(
+    taken = cluster.controller.topics.replicate(
         "old", partitions, 3, kept, {"min.insync.replicas": "2"}, creation_id="c1"
     )
 
@@ -203,7 +203,7 @@ def test_replicate_when_it_cannot_be_then_refused_by_name_and_nothing_is_changed
     settings = {"min.insync.replicas": "2"}
 
     with pytest.raises(error, match=text):
-        cluster.controller.replicate_topic(
+        cluster.controller.topics.replicate(
             "old", partitions, factor, {}, settings, creation_id="c1"
         )
     assert "old" not in cluster.registry.topics
@@ -213,7 +213,7 @@ def test_replicate_when_the_topic_has_replicas_then_refused() -> None:
     cluster = Cluster(led(0, 0))
 
     with pytest.raises(TopicExistsError):
-        cluster.controller.replicate_topic("t", [P], 3, {}, {}, creation_id="c1")
+        cluster.controller.topics.replicate("t", [P], 3, {}, {}, creation_id="c1")
 
 
 # Deletion
@@ -223,7 +223,7 @@ def test_delete_when_all_brokers_are_live_then_is_done_once_all_have_deleted() -
     cluster = Cluster(led(0, 0))
     cluster.pushes()
 
-    cluster.controller.delete_topic("t")
+    cluster.controller.deletions.delete_topic("t")
 
     pushes = cluster.pushes()
     assert {one: [s.deletes_log for s in push.stopped] for one, push in pushes.items()} == {
@@ -231,17 +231,17 @@ def test_delete_when_all_brokers_are_live_then_is_done_once_all_have_deleted() -
         1: [True],
         2: [True],
     }
-    cluster.controller.delivered(0, pushes[0])
-    cluster.controller.delivered(1, pushes[1])
+    cluster.controller.deletions.delivered(0, pushes[0])
+    cluster.controller.deletions.delivered(1, pushes[1])
     assert "t" in cluster.registry.topics
-    cluster.controller.delivered(2, pushes[2])
+    cluster.controller.deletions.delivered(2, pushes[2])
     assert (cluster.registry.topics, cluster.registry.states) == ({}, {})
     assert cluster.registry.deletions == set()
 
 
 def deliver(cluster: Cluster) -> None:
     for broker_id, push in cluster.pushes().items():
-        cluster.controller.delivered(broker_id, push)
+        cluster.controller.deletions.delivered(broker_id, push)
 
 
 @pytest.mark.parametrize("is_elected_again", [False, True])
@@ -252,28 +252,28 @@ def test_delete_when_a_replica_is_away_then_is_done_and_it_deletes_its_log_when_
     cluster.fail(2)
     cluster.pushes()
 
-    cluster.controller.delete_topic("t")
+    cluster.controller.deletions.delete_topic("t")
     deliver(cluster)
 
     assert (cluster.registry.topics, cluster.registry.deletions) == ({}, set())
-    cluster.controller.create_topic("t", 1, 2, {}, creation_id="new", start=0)
+    cluster.controller.topics.create("t", 1, 2, {}, creation_id="new", start=0)
     if is_elected_again:
         cluster.elect()
     deliver(cluster)
     cluster.start(2)
     push = cluster.pushes()[2]
     assert [(one.partition, one.creation_id) for one in push.stopped] == [(P, "id")]
-    cluster.controller.delivered(2, push)
+    cluster.controller.deletions.delivered(2, push)
     assert cluster.registry.deleted == {}
     assert cluster.registry.topics["t"].creation_id == "new"
 
 
 def test_delete_when_a_broker_goes_meanwhile_then_it_is_not_waited_for() -> None:
     cluster = Cluster(led(0, 0))
-    cluster.controller.delete_topic("t")
+    cluster.controller.deletions.delete_topic("t")
     pushes = cluster.pushes()
     for broker_id in (0, 1):
-        cluster.controller.delivered(broker_id, pushes[broker_id])
+        cluster.controller.deletions.delivered(broker_id, pushes[broker_id])
     assert "t" in cluster.registry.topics
 
     cluster.fail(2)
@@ -286,7 +286,7 @@ def test_delete_when_no_replica_is_live_then_is_done_at_once() -> None:
     cluster = Cluster(led(0, 0))
     cluster.fail(0, 1, 2)
 
-    cluster.controller.delete_topic("t")
+    cluster.controller.deletions.delete_topic("t")
 
     assert cluster.registry.topics == {}
     assert cluster.registry.deleted["id"].brokers == {0, 1, 2}
@@ -294,18 +294,18 @@ def test_delete_when_no_replica_is_live_then_is_done_at_once() -> None:
 
 def test_delete_when_controller_changes_then_the_next_goes_on() -> None:
     cluster = Cluster(led(0, 0))
-    cluster.controller.delete_topic("t")
+    cluster.controller.deletions.delete_topic("t")
     cluster.elect()
 
     for broker_id, push in cluster.pushes().items():
-        cluster.controller.delivered(broker_id, push)
+        cluster.controller.deletions.delivered(broker_id, push)
 
     assert cluster.registry.topics == {}
 
 
 def test_delete_when_interrupted_then_no_later_topic_inherits_a_change_of_replicas() -> None:
     cluster = Cluster(led(0, 0))
-    cluster.controller.reassign({P: (1, 2)})
+    cluster.controller.reassignments.begin({P: (1, 2)})
 
     def fail_behind_the_deletion() -> None:
         if "t" in cluster.registry.deletions:
@@ -313,26 +313,26 @@ def test_delete_when_interrupted_then_no_later_topic_inherits_a_change_of_replic
 
     cluster.store.on_write = fail_behind_the_deletion
     with pytest.raises(RegistryUnreachableError):
-        cluster.controller.delete_topic("t")
+        cluster.controller.deletions.delete_topic("t")
 
     cluster.elect()
     for broker_id, push in cluster.pushes().items():
-        cluster.controller.delivered(broker_id, push)
+        cluster.controller.deletions.delivered(broker_id, push)
     assert cluster.registry.topics == {}
     assert cluster.registry.reassignments == {}
 
 
 def test_delete_when_under_way_then_topic_cannot_be_created_or_led() -> None:
     cluster = Cluster(led(0, 0, 1))
-    cluster.controller.delete_topic("t")
+    cluster.controller.deletions.delete_topic("t")
 
     cluster.fail(0)
 
     assert cluster.state == (0, 5, (0, 1))
     with pytest.raises(TopicExistsError, match="is being deleted"):
-        cluster.controller.create_topic("t", 1, 1, {}, creation_id="c", start=0)
+        cluster.controller.topics.create("t", 1, 1, {}, creation_id="c", start=0)
     with pytest.raises(UnknownTopicError):
-        cluster.controller.delete_topic("t")
+        cluster.controller.deletions.delete_topic("t")
 
 
 # Elections on request
@@ -341,14 +341,14 @@ def test_delete_when_under_way_then_topic_cannot_be_created_or_led() -> None:
 def test_preferred_when_in_sync_then_leads_again_with_the_same_members() -> None:
     cluster = Cluster(led(1, 1, 0))
 
-    assert cluster.controller.elect_preferred([P]) == {P: None}
+    assert cluster.controller.leadership.elect_preferred([P]) == {P: None}
     assert cluster.state == (0, 6, (1, 0))
 
 
 def test_preferred_when_it_leads_already_then_nothing_is_written() -> None:
     cluster = Cluster(led(0, 0, 1))
 
-    assert cluster.controller.elect_preferred([P]) == {P: None}
+    assert cluster.controller.leadership.elect_preferred([P]) == {P: None}
     assert cluster.state == (0, 5, (0, 1))
 
 
@@ -356,7 +356,7 @@ def test_preferred_when_out_of_sync_or_unknown_then_says_so_and_state_stays() ->
     cluster = Cluster(led(1, 1))
     unknown = TopicPartition("x", 0, 0)
 
-    outcome = cluster.controller.elect_preferred([P, unknown])
+    outcome = cluster.controller.leadership.elect_preferred([P, unknown])
 
     assert isinstance(outcome[P], InvalidRequestError)
     assert isinstance(outcome[unknown], UnknownTopicError)
@@ -369,7 +369,7 @@ def test_balance_when_more_than_allowed_is_led_elsewhere_then_leaderships_go_bac
 ) -> None:
     cluster = Cluster(led(1, 1, 0))
 
-    cluster.controller.balance_leaders(max_percentage)
+    cluster.controller.leadership.balance_leaders(max_percentage)
 
     assert cluster.state[0] == leader
 
@@ -378,19 +378,19 @@ def test_balance_when_preferred_replica_is_out_of_sync_or_replicas_change_then_s
     None
 ):
     cluster = Cluster(led(1, 1))
-    cluster.controller.balance_leaders(0)
+    cluster.controller.leadership.balance_leaders(0)
     assert cluster.registry.states[P].version == 0
 
     cluster = Cluster(led(1, 1, 0))
     cluster.start(3)
     move(cluster, 0, 3)
-    cluster.controller.balance_leaders(0)
+    cluster.controller.leadership.balance_leaders(0)
     assert cluster.state[0] == 1
 
 
 def test_unclean_when_partition_has_a_leader_then_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="has a leader"):
-        Cluster(led(0, 0), unclean=True).controller.elect_unclean(P)
+        Cluster(led(0, 0), unclean=True).controller.leadership.elect_unclean(P)
 
 
 def test_unclean_when_topic_does_not_allow_it_then_is_refused() -> None:
@@ -398,7 +398,7 @@ def test_unclean_when_topic_does_not_allow_it_then_is_refused() -> None:
     cluster.fail(0)
 
     with pytest.raises(InvalidRequestError, match="does not allow it"):
-        cluster.controller.elect_unclean(P)
+        cluster.controller.leadership.elect_unclean(P)
 
     assert cluster.state == (NO_LEADER, 6, (0,))
 
@@ -407,7 +407,7 @@ def test_unclean_when_topic_does_not_allow_it_then_is_refused() -> None:
 
 
 def move(cluster: Cluster, *target: int) -> None:
-    cluster.controller.reassign({P: target})
+    cluster.controller.reassignments.begin({P: target})
 
 
 def replicas(cluster: Cluster) -> tuple[int, ...]:
@@ -547,7 +547,7 @@ def test_reassign_when_new_replica_dies_then_waits_and_can_be_cancelled() -> Non
     cluster.fail(3)
     assert replicas(cluster) == (0, 1, 2, 3)
 
-    cluster.controller.cancel_reassignment(P)
+    cluster.controller.reassignments.cancel(P)
 
     assert (replicas(cluster), cluster.state) == ((0, 1, 2), (0, 7, (0, 1, 2)))
     assert cluster.registry.reassignments == {}
@@ -570,7 +570,7 @@ def test_reassign_when_throttled_then_brokers_are_told_of_it_and_of_what_it_limi
     cluster.start(3)
     cluster.pushes()
 
-    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+    cluster.controller.reassignments.begin({P: (0, 1, 3)}, 5000)
 
     (info,) = cluster.pushes()[3].partitions
     assert (info.replicas, info.adding) == ((0, 1, 2, 3), (3,))
@@ -581,10 +581,10 @@ def test_reassign_when_throttled_then_brokers_are_told_of_it_and_of_what_it_limi
 def test_reassign_when_throttle_alone_changes_then_all_brokers_are_told_of_it() -> None:
     cluster = Cluster(led(0, 0, 1, 2))
     cluster.start(3)
-    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+    cluster.controller.reassignments.begin({P: (0, 1, 3)}, 5000)
     cluster.pushes()
 
-    cluster.controller.reassign({}, 7000)
+    cluster.controller.reassignments.begin({}, 7000)
 
     pushes = cluster.pushes()
     assert {one: push.throttle_bytes_per_s for one, push in pushes.items()} == dict.fromkeys(
@@ -594,15 +594,15 @@ def test_reassign_when_throttle_alone_changes_then_all_brokers_are_told_of_it() 
     assert cluster.registry.throttle_bytes_per_s == 7000
     assert P in cluster.registry.reassignments
 
-    cluster.controller.reassign({P: (0, 1, 3)})  # without a throttle: as it is
+    cluster.controller.reassignments.begin({P: (0, 1, 3)})  # without a throttle: as it is
 
-    assert cluster.controller.throttle_bytes_per_s == 7000
+    assert cluster.controller.context.throttle_bytes_per_s == 7000
 
 
 def test_reassign_when_the_last_change_has_ended_then_the_throttle_has_too() -> None:
     cluster = Cluster(led(0, 0, 1, 2))
     cluster.start(3)
-    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+    cluster.controller.reassignments.begin({P: (0, 1, 3)}, 5000)
     cluster.pushes()
 
     cluster.change_isr(0, 1, 2, 3)
@@ -610,13 +610,13 @@ def test_reassign_when_the_last_change_has_ended_then_the_throttle_has_too() -> 
     push = cluster.pushes()[3]
     assert (push.throttle_bytes_per_s, push.partitions[0].adding) == (0, ())
     assert cluster.registry.throttle_bytes_per_s == 0
-    assert cluster.controller.throttle_bytes_per_s == 0
+    assert cluster.controller.context.throttle_bytes_per_s == 0
 
 
 def test_reassign_when_a_new_replica_is_in_sync_then_it_is_throttled_no_more() -> None:
     cluster = Cluster(led(0, 0, 1, 2))
     cluster.start(3, 4)
-    cluster.controller.reassign({P: (3, 4)}, 5000)
+    cluster.controller.reassignments.begin({P: (3, 4)}, 5000)
     cluster.pushes()
 
     cluster.change_isr(0, 1, 2, 3)
@@ -629,10 +629,10 @@ def test_reassign_when_a_new_replica_is_in_sync_then_it_is_throttled_no_more() -
 def test_reassign_when_cancelled_then_the_throttle_ends() -> None:
     cluster = Cluster(led(0, 0, 1, 2))
     cluster.start(3)
-    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+    cluster.controller.reassignments.begin({P: (0, 1, 3)}, 5000)
     cluster.pushes()
 
-    cluster.controller.cancel_reassignment(P)
+    cluster.controller.reassignments.cancel(P)
 
     assert cluster.pushes()[0].throttle_bytes_per_s == 0
 
@@ -640,7 +640,7 @@ def test_reassign_when_cancelled_then_the_throttle_ends() -> None:
 def test_reassign_when_controller_changes_then_the_throttle_stays() -> None:
     cluster = Cluster(led(0, 0, 1, 2))
     cluster.start(3)
-    cluster.controller.reassign({P: (0, 1, 3)}, 5000)
+    cluster.controller.reassignments.begin({P: (0, 1, 3)}, 5000)
 
     cluster.elect()
 
@@ -653,7 +653,7 @@ def test_reassign_when_throttle_is_negative_then_error_and_nothing_is_changed() 
     cluster.start(3)
 
     with pytest.raises(InvalidRequestError, match="a throttle of -5 bytes per second"):
-        cluster.controller.reassign({P: (0, 1, 3)}, -5)
+        cluster.controller.reassignments.begin({P: (0, 1, 3)}, -5)
 
     assert cluster.registry.reassignments == {}
 
@@ -675,29 +675,29 @@ def test_create_when_a_broker_loses_all_its_replicas_then_gets_none() -> None:
     cluster.start(3)
     move(cluster, 0, 1, 3)  # all that broker 2 has goes away
 
-    created = cluster.controller.create_topic("new", 8, 3, {}, creation_id="n", start=2)
+    created = cluster.controller.topics.create("new", 8, 3, {}, creation_id="n", start=2)
 
     assert {one for info in created for one in info.replicas} == {0, 1, 3}
     with pytest.raises(InvalidReplicationFactorError, match=r"3 brokers are live besides \[2\]"):
-        cluster.controller.create_topic("other", 1, 4, {}, creation_id="o", start=0)
+        cluster.controller.topics.create("other", 1, 4, {}, creation_id="o", start=0)
 
     cluster.change_isr(0, 1, 2, 3)  # the change has ended, and broker 2 is one like the others
-    again = cluster.controller.create_topic("again", 8, 3, {}, creation_id="a", start=2)
+    again = cluster.controller.topics.create("again", 8, 3, {}, creation_id="a", start=2)
     assert {one for info in again for one in info.replicas} == {0, 1, 2, 3}
 
 
 def test_partitions_when_a_broker_keeps_a_replica_then_it_gets_others_too() -> None:
     cluster = Cluster(led(0, 0, 1, 2))
     cluster.start(3)
-    (kept,) = cluster.controller.create_topic("kept", 1, 4, {}, creation_id="k", start=0)
+    (kept,) = cluster.controller.topics.create("kept", 1, 4, {}, creation_id="k", start=0)
     assert 2 in kept.replicas
     move(cluster, 0, 1, 3)
 
-    created = cluster.controller.create_topic("new", 8, 3, {}, creation_id="n", start=0)
+    created = cluster.controller.topics.create("new", 8, 3, {}, creation_id="n", start=0)
 
     assert {one for info in created for one in info.replicas} == {0, 1, 2, 3}
 
 
 def test_cancel_when_nothing_is_under_way_then_error() -> None:
     with pytest.raises(UnknownTopicError):
-        Cluster().controller.cancel_reassignment(P)
+        Cluster().controller.reassignments.cancel(P)

@@ -161,8 +161,8 @@ def test_failure_when_unclean_is_allowed_then_replica_out_of_sync_leads_and_is_c
     cluster.fail(0)
 
     assert cluster.state == (1, 6, (1,))
-    assert cluster.controller.unclean_election_count == 1
-    assert [one.is_unclean for one in cluster.controller.take_changes()] == [True]
+    assert cluster.controller.states.unclean_election_count == 1
+    assert [one.is_unclean for one in cluster.controller.states.take_changes()] == [True]
 
 
 def test_failure_when_many_partitions_are_concerned_then_one_batch_with_elections_first() -> None:
@@ -619,7 +619,7 @@ def test_settings_when_unclean_is_allowed_then_offline_partition_gets_a_leader_a
     cluster.controller.settings_changed({"t": {"unclean.leader.election.enable": "true"}})
 
     assert cluster.state == (1, 7, (1,))
-    assert cluster.controller.unclean_election_count == 1
+    assert cluster.controller.states.unclean_election_count == 1
 
 
 def test_settings_when_topic_forbids_unclean_then_default_does_not_count() -> None:
@@ -638,12 +638,12 @@ def test_changes_when_decided_then_each_names_state_version_and_reason_once() ->
     cluster = Cluster(led(0, 0, 1))
     cluster.fail(0)
 
-    (change,) = cluster.controller.take_changes()
+    (change,) = cluster.controller.states.take_changes()
 
     assert (change.partition, change.state, change.version) == (P, led(1, 1, epoch=6), 1)
     assert change.reason == "broker failed"
     assert change.is_election
-    assert cluster.controller.take_changes() == []
+    assert cluster.controller.states.take_changes() == []
 
 
 def test_changes_when_no_other_broker_leads_then_are_no_elections() -> None:
@@ -651,7 +651,7 @@ def test_changes_when_no_other_broker_leads_then_are_no_elections() -> None:
     cluster.fail(1)
     cluster.fail(0)
 
-    changes = cluster.controller.take_changes()
+    changes = cluster.controller.states.take_changes()
 
     assert [(one.state.leader, one.is_election) for one in changes] == [
         (0, False),

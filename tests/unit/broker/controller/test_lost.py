@@ -77,7 +77,7 @@ def test_lost_when_a_replica_was_started_since_then_waits_for_an_operator() -> N
     assert cluster.registry.topics == {}
 
     wanted = record()._replace(state=PartitionState(2, 6, (2,), 0))
-    cluster.controller.restore([wanted])
+    cluster.controller.topics.restore([wanted])
 
     assert cluster.state == (2, 6, (2,))
     assert cluster.registry.states[P].state.controller_epoch == cluster.controller.epoch
@@ -108,7 +108,7 @@ def test_lost_when_another_topic_of_the_name_is_to_be_created_then_is_refused() 
     tell(cluster, 0, replica(record()))
 
     with pytest.raises(TopicExistsError, match="cluster recover"):
-        cluster.controller.create_topic("t", 1, 3, {}, creation_id="new", start=0)
+        cluster.controller.topics.create("t", 1, 3, {}, creation_id="new", start=0)
 
 
 def test_lost_when_only_some_partitions_are_told_then_the_others_join_the_topic_later() -> None:
@@ -128,7 +128,7 @@ def test_restore_when_the_leader_has_told_of_no_log_then_is_refused() -> None:
     tell(cluster, 0, replica(record()))
 
     with pytest.raises(InvalidRequestError, match="broker 1 is to lead"):
-        cluster.controller.restore([record()])
+        cluster.controller.topics.restore([record()])
 
 
 def test_restore_when_no_broker_has_told_of_a_log_then_is_refused() -> None:
@@ -170,14 +170,14 @@ def test_restore_when_the_name_is_taken_then_is_refused() -> None:
     tell(cluster, 1, replica(record(created="former")))
 
     with pytest.raises(TopicExistsError, match="another topic"):
-        cluster.controller.restore([record(created="former")])
+        cluster.controller.topics.restore([record(created="former")])
 
 
 def test_deletion_when_only_logs_are_left_then_live_brokers_delete_them() -> None:
     cluster = emptied()
     tell(cluster, 2, replica(record(), is_live=False))
 
-    cluster.controller.delete_topic("t")
+    cluster.controller.deletions.delete_topic("t")
 
     assert cluster.pushes()[2].stopped == (StoppedReplica(P, "id", LAST_EPOCH, True),)
-    cluster.controller.create_topic("t", 1, 3, {}, creation_id="new", start=0)
+    cluster.controller.topics.create("t", 1, 3, {}, creation_id="new", start=0)

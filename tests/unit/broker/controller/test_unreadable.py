@@ -45,7 +45,7 @@ def test_load_when_a_topic_is_unreadable_then_others_are_pushed_and_no_push_is_f
 
     assert {one: push.is_full for one, push in pushes.items()} == {0: False, 1: False, 2: False}
     assert all([one.partition for one in push.partitions] == [P] for push in pushes.values())
-    assert cluster.controller.unreadable["damaged"].reason == REASON
+    assert cluster.controller.context.unreadable["damaged"].reason == REASON
 
 
 def test_failure_when_a_topic_is_unreadable_then_others_get_leaders_and_it_stays(
@@ -86,9 +86,9 @@ def test_isr_when_its_topic_is_unreadable_then_refused(cluster: Cluster) -> None
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda one: one.add_partitions("damaged", 1, start=0),
-        lambda one: one.elect_unclean(D),
-        lambda one: one.reassign({D: (0, 1)}),
+        lambda one: one.topics.add_partitions("damaged", 1, start=0),
+        lambda one: one.leadership.elect_unclean(D),
+        lambda one: one.reassignments.begin({D: (0, 1)}),
     ],
 )
 def test_request_when_its_topic_is_unreadable_then_refused_with_the_node(
@@ -100,7 +100,7 @@ def test_request_when_its_topic_is_unreadable_then_refused_with_the_node(
 
 def test_create_when_a_topic_of_the_name_is_unreadable_then_it_exists(cluster: Cluster) -> None:
     with pytest.raises(TopicExistsError, match="was deleted"):
-        cluster.controller.create_topic("damaged", 1, 1, {}, creation_id="new", start=0)
+        cluster.controller.topics.create("damaged", 1, 1, {}, creation_id="new", start=0)
 
 
 def test_reassign_when_a_topic_is_unreadable_then_the_record_of_its_change_stays(
@@ -110,7 +110,7 @@ def test_reassign_when_a_topic_is_unreadable_then_the_record_of_its_change_stays
     cluster.registry.reassignments[D] = change
     cluster.elect()
 
-    cluster.controller.reassign({P: (0, 1)})
+    cluster.controller.reassignments.begin({P: (0, 1)})
 
     assert cluster.registry.reassignments == {D: change}  # that of P is done at once
 
@@ -120,21 +120,21 @@ def test_delete_when_replicas_are_known_then_deleted_and_brokers_get_a_full_push
 ) -> None:
     cluster.pushes()
 
-    cluster.controller.delete_topic("damaged")
+    cluster.controller.deletions.delete_topic("damaged")
 
     pushes = cluster.pushes()
     assert all(push.is_full for push in pushes.values())
     assert [one.partition for one in pushes[1].stopped] == [D]
     for broker_id, push in pushes.items():
-        cluster.controller.delivered(broker_id, push)
+        cluster.controller.deletions.delivered(broker_id, push)
     assert set(cluster.registry.topics) == {"t"}
-    assert cluster.controller.unreadable == {}
+    assert cluster.controller.context.unreadable == {}
 
 
 def test_delete_when_replicas_are_not_known_then_refused(cluster: Cluster) -> None:
     damage(cluster, assignment=None)
 
     with pytest.raises(ServerError, match="stays as it is until it can be read"):
-        cluster.controller.delete_topic("damaged")
+        cluster.controller.deletions.delete_topic("damaged")
 
     assert cluster.registry.deletions == set()

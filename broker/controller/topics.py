@@ -1,0 +1,204 @@
+"""Partitions that come into being: created, given replicas, added, or restored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from broker.cluster_state import (
+    NO_LEADER,
+    Creation,
+    KeptCreation,
+    ReplicatedPartition,
+    TopicAssignment,
+)
+from broker.controller.assignment import place_partitions, place_replicas
+from broker.controller.context import MIN_ISR, ControllerContext
+from broker.controller.leadership import Leadership
+from broker.controller.lost import validate_records
+from broker.controller.states import StateWriter
+from broker.controller.store import Store
+from broker.errors import (
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    TopicExistsError,
+)
+from broker.replica_records import ReplicaRecord
+from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_topic_name
+
+
+class Topics:
+    """Decides which brokers get partitions, and records that before they get a leader."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        store: Store,
+        states: StateWriter,
+        leadership: Leadership,
+    ) -> None:
+        self._context = context
+        self._store = store
+        self._states = states
+        self._leadership = leadership
+
+    def create(
+        self,
+        topic: str,
+        partition_count: int,
+        replication_factor: int,
+        settings: Mapping[str, str],
+        *,
+        creation_id: str,
+        start: int,
+    ) -> list[ReplicatedPartition]:
+        """Create a topic whose partitions are spread over the brokers.
+
+        Args:
+            creation_id: not used by any topic before.
+            start: any number; which broker gets the first partition follows from it.
+        """
+        validate_topic_name(topic)
+        self._validate_absent(topic)
+        brokers = self._context.brokers_for_new(topic, replication_factor)
+        replicas = place_partitions(
+            topic, partition_count, replication_factor, brokers, start=start
+        )
+        _validate_min_isr(topic, settings, replication_factor)
+        return self._create(TopicAssignment(topic, creation_id, replicas), settings)
+
+    def replicate(
+        self,
+        topic: str,
+        partitions: Collection[TopicPartition],
+        replication_factor: int,
+        kept: Mapping[int, Creation],
+        settings: Mapping[str, str],
+        *,
+        creation_id: str,
+    ) -> list[ReplicatedPartition]:
+        """Give replicas to a topic that has none.
+
+        The log at the home of a partition has all its messages: the home leads, and alone is in
+        sync until others have copied it. To clients it stays the same topic: `kept` has the
+        creations that they know, by home broker.
+        """
+        self._validate_absent(topic)
+        brokers = self._context.brokers_for_new(topic, replication_factor)
+        if away := {one.home for one in partitions} - {one.id for one in brokers}:
+            raise InvalidRequestError(
+                f"topic '{topic}' cannot get replicas while its brokers {sorted(away)} are away: "
+                "start them first"
+            )
+        if not 1 <= replication_factor <= len(brokers):
+            raise InvalidReplicationFactorError(
+                f"topic '{topic}' cannot have {replication_factor} replicas of a partition: "
+                f"{len(brokers)} brokers are live"
+            )
+        _validate_min_isr(topic, settings, replication_factor)
+        replicas = place_replicas(partitions, replication_factor, brokers)
+        counts = Counter(one.home for one in partitions)
+        older = {home: KeptCreation(one, counts[home]) for home, one in kept.items()}
+        return self._create(TopicAssignment(topic, creation_id, replicas, kept=older), settings)
+
+    def add_partitions(
+        self, topic: str, partition_count: int, *, start: int
+    ) -> list[ReplicatedPartition]:
+        """Add partitions to a topic, with as many replicas as its others have."""
+        context = self._context
+        assignment = context.existing(topic)
+        self._validate_not_lost(topic)
+        factor = min(len(context.settled_replicas(one)) for one in assignment.replicas)
+        brokers = context.brokers_for_new(topic, factor)
+        added = place_partitions(
+            topic, partition_count, factor, brokers, start=start, existing=assignment.replicas
+        )
+        self._validate_count(added)
+        context.topics[topic] = self._store.write_assignment(
+            assignment._replace(replicas={**assignment.replicas, **added})
+        )
+        self._leadership.settle("created")
+        return [context.described(one) for one in added]
+
+    def restore(self, records: Sequence[ReplicaRecord]) -> list[ReplicatedPartition]:
+        """Put partitions of one topic back that the registry has lost and brokers have logs of.
+
+        The records have the new states, in higher leader epochs than any log has, and the topic's
+        settings.
+        """
+        context = self._context
+        topic, creation_id = records[0].partition.topic, records[0].creation_id
+        known = context.topics.get(topic, TopicAssignment(topic, creation_id, {}, version=-1))
+        if topic in context.unreadable or topic in context.deletions:
+            raise TopicExistsError(f"topic '{topic}' exists, or is being deleted")
+        validate_records(records, known)
+        for partition, _, _, (leader, *_), *_ in records:
+            holders = context.lost.holders(partition, creation_id)
+            if not holders:
+                raise InvalidRequestError(f"no broker has told of a log of {partition}")
+            if leader not in {*holders, NO_LEADER}:
+                raise InvalidRequestError(
+                    f"broker {leader} is to lead {partition}, and has told of no log of it"
+                )
+        epoch = self._states.epoch
+        states = {one.partition: one.state._replace(controller_epoch=epoch) for one in records}
+        replicas = {**known.replicas, **{one.partition: one.replicas for one in records}}
+        kept = dict(known.kept)
+        for partition, *_, kept_id in records:
+            count = max(one.index for one in replicas if one.home == partition.home) + 1
+            # to clients it is the same topic, and no offset in the new registry is older
+            kept[partition.home] = KeptCreation(Creation(kept_id or creation_id, 0), count)
+        context.topics[topic] = self._store.restore_partitions(
+            known._replace(replicas=replicas, kept=kept), records[0].settings, states
+        )
+        context.settings.setdefault(topic, dict(records[0].settings))
+        context.lost.forget(states)
+        for partition, state in states.items():
+            self._states.note_restored(partition, state)
+        self._leadership.settle("restored")
+        return [context.described(one) for one in states]
+
+    def _create(
+        self, assignment: TopicAssignment, settings: Mapping[str, str]
+    ) -> list[ReplicatedPartition]:
+        self._validate_count(assignment.replicas)
+        self._store.create_topic(assignment, settings)
+        self._context.topics[assignment.topic] = assignment
+        self._context.settings[assignment.topic] = dict(settings)
+        self._leadership.settle("created")
+        return [self._context.described(one) for one in assignment.replicas]
+
+    def _validate_count(self, added: Collection[TopicPartition]) -> None:
+        """Refuse partitions with which brokers could not be told of all there are."""
+        count = sum(len(one.replicas) for one in self._context.topics.values())
+        if count + len(added) > MAX_CLUSTER_PARTITIONS:
+            raise InvalidRequestError(
+                f"{len(added)} partitions cannot be added to the {count} with replicas: a cluster "
+                f"has at most {MAX_CLUSTER_PARTITIONS}"
+            )
+
+    def _validate_absent(self, topic: str) -> None:
+        context = self._context
+        if topic in context.unreadable:
+            raise TopicExistsError(f"topic '{topic}' exists: {context.unreadable[topic].reason}")
+        self._validate_not_lost(topic)
+        if topic in context.topics:
+            state = "is being deleted" if topic in context.deletions else "exists"
+            raise TopicExistsError(f"topic '{topic}' {state}")
+
+    def _validate_not_lost(self, topic: str) -> None:
+        """Refuse to give new partitions the names of lost ones that brokers still have logs of."""
+        if self._context.lost.has_topic(topic):
+            raise TopicExistsError(
+                f"brokers have logs of a topic '{topic}' that ZooKeeper has lost: `pylogctl "
+                "cluster recover` shows and restores it"
+            )
+
+
+def _validate_min_isr(topic: str, settings: Mapping[str, str], factor: int) -> None:
+    text = settings.get(MIN_ISR, "1")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= factor):
+        raise InvalidRequestError(
+            f"{MIN_ISR} of topic '{topic}' is {text}: it must be a number from 1 to the "
+            f"replication factor, {factor}"
+        )
