@@ -293,6 +293,7 @@ class Broker:
         """Stand for election as the controller, and accept its pushes."""
         assert self._settings is not None
         from broker.controller.context import ControllerSettings  # late: as the next one
+        from broker.server.controller_requests import ControllerRequests  # late: kazoo
         from broker.server.controller_thread import (  # late: kazoo
             ControllerThread,
             LeaderBalance,
@@ -300,7 +301,7 @@ class Broker:
         from broker.zk.controller_election import stored_epoch  # late: kazoo
         from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo
 
-        topics = ReplicatedTopics(registry.session)
+        topics = ReplicatedTopics(registry.session, self._settings.last_good)
         names = topics.topics()
         expected = topics.partitions(
             names, lambda topic: self._logs.settings_of(topic).min_insync_replicas
@@ -320,17 +321,17 @@ class Broker:
         )
         self._controller = ControllerThread(
             registry,
+            topics,
             config.broker_id,
             self._clock,
             ControllerSettings(config.min_insync_replicas, config.allows_unclean_election),
             self._note_controller,
             self.changes,
-            last_good_settings=self._settings.last_good,
             balance=balance if config.balances_leaders else None,
             stats_period_s=config.monitoring_period_ms / 1000,
             push_timeout_s=config.controller_socket_timeout_ms / 1000,
         )
-        self._control.controller = self._controller
+        self._control.controller = ControllerRequests(self._controller, registry, topics)
 
     def _note_states(
         self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition]

@@ -5,28 +5,15 @@ Each is carried out on another thread, one after the other; the response follows
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.errors import NotControllerError, ProtocolError, ServerError
-from broker.protocol.cluster_requests import (
-    AddPartitionsRequest,
-    CreateReplicatedTopicRequest,
-    DeleteReplicatedTopicRequest,
-    ElectLeadersRequest,
-    ListReassignmentsRequest,
-    ListUnknownReplicasRequest,
-    ReassignRequest,
-    ReplicateTopicRequest,
-    RestorePartitionsRequest,
-)
+from broker.protocol.cluster_requests import ListUnknownReplicasRequest
 from broker.protocol.layouts import ControllerRequest, Layout
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
     UNKNOWN_REPLICAS,
-    ChangeIsrRequest,
-    ControlledShutdownRequest,
     PushStatesRequest,
     decode_push_epochs,
 )
@@ -39,7 +26,7 @@ from broker.server.purgatory import Response
 from broker.server.replica_manager import ReplicaManager
 
 if TYPE_CHECKING:
-    from broker.server.controller_thread import ControllerThread
+    from broker.server.controller_requests import ControllerRequests
 
 _T = TypeVar("_T")
 
@@ -49,7 +36,7 @@ class ControlHandler:
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas
-        self.controller: ControllerThread | None = None  # None without a registry
+        self.controller: ControllerRequests | None = None  # None without a registry
         self._orders = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica-orders")
 
     def stop(self) -> None:
@@ -86,24 +73,8 @@ class ControlHandler:
         elif self.controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
         else:
-            outcome = _carry_out(self.controller, request)
+            outcome = self.controller.handle(request)
         return _respond(outcome, header, request.RESPONSE)
-
-
-def _carry_out(controller: ControllerThread, request: ControllerRequest) -> Future[Any]:
-    methods: dict[type[ControllerRequest], Callable[[Any], Future[Any]]] = {
-        ChangeIsrRequest: controller.change_isr,
-        ControlledShutdownRequest: controller.controlled_shutdown,
-        CreateReplicatedTopicRequest: controller.create_topic,
-        RestorePartitionsRequest: controller.restore,
-        AddPartitionsRequest: controller.add_partitions,
-        ReplicateTopicRequest: controller.replicate_topic,
-        DeleteReplicatedTopicRequest: controller.delete_topic,
-        ElectLeadersRequest: controller.elect_leaders,
-        ReassignRequest: controller.reassign,
-        ListReassignmentsRequest: controller.reassignments,
-    }
-    return methods[type(request)](request)
 
 
 def _respond(

@@ -156,6 +156,54 @@ class PushSender:
         return PushStatesRequest(self.controller.me, self.controller.epoch, *push)
 
 
+class PushSenders:
+    """The senders to all brokers, for the time that their controller is in office."""
+
+    def __init__(
+        self, on_answer: _OnAnswer, clock: Clock, *, stats_period_s: float, timeout_s: float
+    ) -> None:
+        self._on_answer = on_answer
+        self._clock = clock
+        self._stats_period_s = stats_period_s  # the windows of times
+        self._timeout_s = timeout_s  # to carry out a push
+        self._senders: dict[int, PushSender] = {}
+        self._stats: dict[int, WindowedStats] = {}  # kept for a broker that comes back
+
+    def send(self, controller: Controller) -> None:
+        """Send what brokers have not been told; end the senders to brokers that are gone."""
+        pushes, live = controller.pushes.take(), controller.context.brokers
+        for broker_id in self._senders.keys() - live.keys():
+            self._senders.pop(broker_id).request_stop()
+        for broker_id, push in pushes.items():
+            self._sender_to(live[broker_id], controller).send(push)
+
+    def times(self) -> dict[int, PushTimes]:
+        """Return how fast brokers carry out pushes, by broker id; callable from any thread."""
+        return {id: sender.times() for id, sender in self._senders.copy().items()}
+
+    def stop(self) -> None:
+        """End all senders, and wait for the end of their threads."""
+        for sender in self._senders.values():
+            sender.request_stop()
+        for sender in self._senders.values():
+            sender.join()
+        self._senders = {}
+
+    def _sender_to(self, broker: LiveBroker, controller: Controller) -> PushSender:
+        sender = self._senders.get(broker.id)
+        if sender is not None and (sender.broker != broker or sender.controller is not controller):
+            sender.request_stop()
+            sender = None
+        if sender is None:
+            stats = self._stats.setdefault(
+                broker.id, WindowedStats(self._clock, self._stats_period_s)
+            )
+            sender = self._senders[broker.id] = PushSender(
+                broker, controller, self._on_answer, self._clock, stats, self._timeout_s
+            )
+        return sender
+
+
 def _joined(first: Push, second: Push) -> Push:
     """Return one push with the effect of two consecutive ones to the same broker.
 

@@ -115,17 +115,17 @@ def replication_metrics(
         },
         "KafkaController": {
             "ActiveControllerCount": int(in_office is not None),
-            "EventQueueSize": 0 if controller is None else controller.event_count,
+            "EventQueueSize": 0 if controller is None else controller.events.waiting_count,
         },
     }
     if controller is not None:
         found["KafkaController"] |= {
-            "OldestEventMs": round(1000 * controller.oldest_event_s),
+            "OldestEventMs": round(1000 * controller.events.oldest_s),
             "LeaderElections": controller.election_count,
             **stats_attributes(controller.election_stats, "Election", "Elections"),
             "LostOffices": controller.fenced_count,
         }
-        for broker_id, times in controller.pushes().items():
+        for broker_id, times in controller.senders.times().items():
             found[f"ControllerChannelManager.{broker_id}"] = {
                 **stats_attributes(times.stats, "Push", "Pushes"),
                 "OldestPushMs": round(1000 * times.oldest_s),

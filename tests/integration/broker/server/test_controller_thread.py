@@ -53,11 +53,12 @@ from broker.protocol.replica_requests import (
 )
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import encode_extension_error, encode_extension_response
+from broker.server.controller_requests import ControllerRequests
 from broker.server.controller_thread import ControllerThread, LeaderBalance
 from broker.server.state_change_log import StateChangeLog
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
-from broker.zk.replicated_topics import decode_state, encode_assignment
+from broker.zk.replicated_topics import ReplicatedTopics, decode_state, encode_assignment
 from broker.zk.session import Session
 from tests.integration.broker.peers import Server
 from tests.support.waiting import wait_until
@@ -86,16 +87,18 @@ class PushTaker:
         self.registry.start()
         self.register()
         self.controllers: list[int] = []
+        topics = ReplicatedTopics(self.registry.session, lambda _topic: {})
         self.thread = ControllerThread(
             self.registry,
+            topics,
             broker_id,
             SystemClock(),
             ControllerSettings(),
             self.controllers.append,
             StateChangeLog(broker_id, SystemClock()),
-            last_good_settings=lambda _topic: {},
             balance=LeaderBalance(0.2, 0),
         )
+        self.requests = ControllerRequests(self.thread, self.registry, topics)
 
     def register(self) -> None:
         self.registry.register_broker(
@@ -176,7 +179,7 @@ def brokers(start: Callable[[int], PushTaker]) -> Brokers:
 
 def create(brokers: Brokers, topic: str = "t", count: int = 1, factor: int = 3) -> None:
     request = CreateReplicatedTopicRequest(topic, count, factor, ())
-    brokers[0].thread.create_topic(request).result(60)
+    brokers[0].requests.handle(request).result(60)
 
 
 def await_count(broker: PushTaker, partition_count: int) -> None:
@@ -202,7 +205,7 @@ def led(broker: PushTaker) -> ReplicatedPartition:
 def test_topic_when_created_then_all_brokers_are_told_who_leads(brokers: Brokers) -> None:
     request = CreateReplicatedTopicRequest("t", 3, 2, (Setting("min.insync.replicas", "2"),))
 
-    created = brokers[0].thread.create_topic(request).result(60)
+    created = brokers[0].requests.handle(request).result(60)
 
     assert len(created) == 3
     for broker in brokers:
@@ -238,7 +241,7 @@ def test_topic_when_news_of_a_broker_is_late_then_it_is_created_all_the_same(
     start(3)
 
     request = CreateReplicatedTopicRequest("t", 1, 4, ())
-    (created,) = brokers[0].thread.create_topic(request).result(60)
+    (created,) = brokers[0].requests.handle(request).result(60)
 
     assert set(created.state.isr) == {0, 1, 2, 3}
 
@@ -249,9 +252,9 @@ def test_topic_when_it_is_created_again_while_brokers_are_told_then_the_first_cr
     request = CreateReplicatedTopicRequest("t", 3, 1, ())
     for broker in brokers:
         broker.may_answer.clear()
-    first = brokers[0].thread.create_topic(request)
+    first = brokers[0].requests.handle(request)
     with pytest.raises(TopicExistsError):
-        brokers[0].thread.create_topic(request).result(60)
+        brokers[0].requests.handle(request).result(60)
     for broker in brokers:
         broker.may_answer.set()
     assert len(first.result(60)) == 3
@@ -340,35 +343,35 @@ def test_pushes_when_a_broker_does_not_answer_then_its_oldest_push_ages_until_it
 ) -> None:
     create(brokers)
     await_told(brokers[2], lambda one: True)
-    thread = brokers[0].thread
-    wait_until(lambda: not any(one.oldest_s for one in thread.pushes().values()), "all answers")
+    senders = brokers[0].thread.senders
+    wait_until(lambda: not any(one.oldest_s for one in senders.times().values()), "all answers")
     brokers[2].may_answer.clear()
 
     request = CreateReplicatedTopicRequest("u", 1, 3, ())
-    created = brokers[0].thread.create_topic(request)
-    wait_until(lambda: thread.pushes()[2].oldest_s > 0.2, "a push that waits")
-    wait_until(lambda: not thread.pushes()[1].oldest_s, "the answer of another broker")
+    created = brokers[0].requests.handle(request)
+    wait_until(lambda: senders.times()[2].oldest_s > 0.2, "a push that waits")
+    wait_until(lambda: not senders.times()[1].oldest_s, "the answer of another broker")
     brokers[2].may_answer.set()
 
-    wait_until(lambda: not thread.pushes()[2].oldest_s, "the answer")
+    wait_until(lambda: not senders.times()[2].oldest_s, "the answer")
     created.result(60)
-    assert thread.pushes()[2].stats.count >= 2
-    assert thread.pushes()[2].stats.total_s > 0.2
+    assert senders.times()[2].stats.count >= 2
+    assert senders.times()[2].stats.total_s > 0.2
 
 
 def test_events_when_one_takes_long_then_the_oldest_ages_and_the_others_wait(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    thread = brokers[0].thread
+    thread, events = brokers[0].thread, brokers[0].thread.events
     may_go_on = threading.Event()
     monkeypatch.setattr(thread, "_read_settings", lambda: may_go_on.wait(60))
 
     thread.settings_changed()
     thread.settings_changed()
 
-    wait_until(lambda: thread.event_count and thread.oldest_event_s > 0.1, "an event that is slow")
+    wait_until(lambda: events.waiting_count and events.oldest_s > 0.1, "an event that is slow")
     may_go_on.set()
-    wait_until(lambda: not thread.event_count and not thread.oldest_event_s, "their end")
+    wait_until(lambda: not events.waiting_count and not events.oldest_s, "their end")
 
 
 def test_change_isr_when_leader_asks_then_is_decided_and_told(brokers: Brokers) -> None:
@@ -380,7 +383,7 @@ def test_change_isr_when_leader_asks_then_is_decided_and_told(brokers: Brokers) 
     change = IsrChange(info.partition, 0, info.version, members, creation_key(info.creation_id))
 
     request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
-    (decision,) = brokers[0].thread.change_isr(request).result(60)
+    (decision,) = brokers[0].requests.handle(request).result(60)
 
     assert decision.decided is not None
     assert decision.decided.state.isr == (leader.id,)
@@ -394,15 +397,11 @@ def test_shutdown_when_asked_for_then_leaderships_move_and_old_registrations_are
     create(brokers)
     await_told(brokers[0], lambda one: True)
     leader = brokers[led(brokers[0]).state.leader]
-    thread = brokers[0].thread
+    requests = brokers[0].requests
 
     with pytest.raises(StaleBrokerEpochError):
-        thread.controlled_shutdown(ControlledShutdownRequest(leader.id, leader.epoch - 1)).result(
-            60
-        )
-    progress = thread.controlled_shutdown(
-        ControlledShutdownRequest(leader.id, leader.epoch)
-    ).result(60)
+        requests.handle(ControlledShutdownRequest(leader.id, leader.epoch - 1)).result(60)
+    progress = requests.handle(ControlledShutdownRequest(leader.id, leader.epoch)).result(60)
 
     assert [one.state.leader != leader.id for one in progress.moved] == [True]
     assert progress.unmoved == ()
@@ -416,7 +415,7 @@ def test_request_when_broker_is_not_the_controller_then_error_names_the_one_that
 
     request = CreateReplicatedTopicRequest("t", 1, 1, ())
     with pytest.raises(NotControllerError, match="broker 0 is"):
-        brokers[2].thread.create_topic(request).result(60)
+        brokers[2].requests.handle(request).result(60)
 
 
 def test_request_when_thread_has_stopped_then_shutting_down(brokers: Brokers) -> None:
@@ -468,7 +467,7 @@ def test_push_when_broker_is_slow_then_others_are_told_and_it_gets_the_rest_in_o
 ) -> None:
     brokers[1].may_answer.clear()
     created = [
-        brokers[0].thread.create_topic(CreateReplicatedTopicRequest(f"t{number}", 3, 3, ()))
+        brokers[0].requests.handle(CreateReplicatedTopicRequest(f"t{number}", 3, 3, ()))
         for number in range(4)
     ]
     for other in (brokers[0], brokers[2]):
@@ -585,7 +584,7 @@ def test_topic_when_a_state_is_damaged_then_it_is_set_aside_until_it_is_mended(
     assert not any(one.is_full for one in pushes())
     assert {one.partition.topic for push in pushes() for one in push.partitions} == {"t"}
     request = CreateReplicatedTopicRequest("u", 1, 3, ())
-    successor.thread.create_topic(request).result(60)
+    successor.requests.handle(request).result(60)
     time.sleep(0.5)  # several looks
     assert caplog.text.count("topic 'damaged' cannot be read: node " + path) == 1
     assert "pylogctl topic delete damaged --data" in caplog.text
@@ -611,9 +610,9 @@ def test_topic_when_its_own_node_is_damaged_then_others_go_on_and_it_cannot_be_c
 
     request = CreateReplicatedTopicRequest("damaged", 1, 3, ())
     with pytest.raises(TopicExistsError, match="node /replicated/topics/damaged is malformed"):
-        successor.thread.create_topic(request).result(60)
+        successor.requests.handle(request).result(60)
     with pytest.raises(InvalidRequestError, match="stays as it is"):
-        successor.thread.delete_topic(DeleteReplicatedTopicRequest("damaged")).result(60)
+        successor.requests.handle(DeleteReplicatedTopicRequest("damaged")).result(60)
     assert session.get("/replicated/topics/damaged")[0] == b"not JSON"
 
     session.set("/replicated/topics/damaged", value)
@@ -661,7 +660,7 @@ def test_epoch_when_its_node_was_deleted_or_lowered_then_the_next_is_above_all_t
 def create_or_fail(brokers: Brokers, topic: str) -> bool:
     """Create a topic; return whether that succeeded, also before."""
     request = CreateReplicatedTopicRequest(topic, 1, 3, ())
-    error = brokers[0].thread.create_topic(request).exception(60)
+    error = brokers[0].requests.handle(request).exception(60)
     return error is None or isinstance(error, TopicExistsError)
 
 
@@ -682,7 +681,7 @@ def test_state_when_damaged_in_a_term_then_the_next_decision_mends_it(
     change = IsrChange(info.partition, 0, info.version, members, creation_key(info.creation_id))
 
     request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
-    (decision,) = brokers[0].thread.change_isr(request).result(60)
+    (decision,) = brokers[0].requests.handle(request).result(60)
 
     assert decision.error == 0
     assert decision.decided is not None
@@ -705,7 +704,7 @@ def test_settings_when_changed_then_brokers_are_told(brokers: Brokers, session: 
 def test_topic_when_partitions_are_added_then_brokers_are_told(brokers: Brokers) -> None:
     create(brokers)
 
-    added = brokers[0].thread.add_partitions(AddPartitionsRequest("t", 2)).result(60)
+    added = brokers[0].requests.handle(AddPartitionsRequest("t", 2)).result(60)
 
     assert len(added) == 2
     await_count(brokers[1], 3)
@@ -718,7 +717,7 @@ def test_topic_when_deleted_then_is_gone_once_all_brokers_have_deleted_it(
     await_told(brokers[2], lambda one: True)
     brokers[2].may_answer.clear()
 
-    brokers[0].thread.delete_topic(DeleteReplicatedTopicRequest("t")).result(60)
+    brokers[0].requests.handle(DeleteReplicatedTopicRequest("t")).result(60)
 
     wait_until(lambda: any(push.stopped for push in brokers[0].pushes), "the order")
     assert session.exists("/replicated/topics/t")
@@ -735,12 +734,12 @@ def test_leaders_when_elected_by_request_then_outcomes_are_by_partition(brokers:
     info = led(brokers[0])
     leader = brokers[info.state.leader]
     shutdown = ControlledShutdownRequest(leader.id, leader.epoch)
-    brokers[0].thread.controlled_shutdown(shutdown).result(60)
+    brokers[0].requests.handle(shutdown).result(60)
     unknown = TopicPartition("x", 0, 0)
 
     for kind in ElectionKind:
         request = ElectLeadersRequest(kind, (info.partition, unknown))
-        first, second = brokers[0].thread.elect_leaders(request).result(60)
+        first, second = brokers[0].requests.handle(request).result(60)
 
         assert (first.partition, first.error) == (info.partition, InvalidRequestError.code)
         assert (second.partition, second.error) == (unknown, UnknownTopicError.code)
@@ -752,24 +751,24 @@ def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
     create(brokers, factor=1)
     await_told(brokers[0], lambda one: True)
     info = led(brokers[0])
-    thread = brokers[0].thread
+    requests = brokers[0].requests
     target = next(one.id for one in brokers if one.id not in info.replicas)
 
-    moved = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, (target,)),), 9000))
+    moved = requests.handle(ReassignRequest((ReplicaTarget(info.partition, (target,)),), 9000))
 
     assert [one.error for one in moved.result(60)] == [0]
-    listed = thread.reassignments(ListReassignmentsRequest()).result(60)
+    listed = requests.handle(ListReassignmentsRequest()).result(60)
     change = Reassignment(info.replicas, (target,))
     assert listed == Reassignments(9000, (PartitionReassignment(info.partition, change),))
     await_told(brokers[0], lambda one: one.replicas == (*info.replicas, target))
     assert led(brokers[0]).adding == (target,)
     wait_until(lambda: brokers[target].pushes[-1].throttle_bytes_per_s == 9000, "the throttle")
-    thread.reassign(ReassignRequest((), 0)).result(60)
+    requests.handle(ReassignRequest((), 0)).result(60)
     wait_until(lambda: brokers[target].pushes[-1].throttle_bytes_per_s == 0, "the new throttle")
-    cancel = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, ()),)))
+    cancel = requests.handle(ReassignRequest((ReplicaTarget(info.partition, ()),)))
     assert [one.error for one in cancel.result(60)] == [0]
     await_told(brokers[0], lambda one: one.replicas == info.replicas)
-    assert thread.reassignments(ListReassignmentsRequest()).result(60) == NO_CHANGES
+    assert requests.handle(ListReassignmentsRequest()).result(60) == NO_CHANGES
 
 
 def test_replicas_when_a_target_is_not_live_then_nothing_is_begun(brokers: Brokers) -> None:
@@ -779,11 +778,9 @@ def test_replicas_when_a_target_is_not_live_then_nothing_is_begun(brokers: Broke
     request = ReassignRequest((ReplicaTarget(partition, (9,)),))
 
     with pytest.raises(InvalidRequestError, match="broker 9, which is not live"):
-        brokers[0].thread.reassign(request).result(60)
+        brokers[0].requests.handle(request).result(60)
 
-    assert brokers[0].thread.reassignments(ListReassignmentsRequest()).result(60) == Reassignments(
-        0, ()
-    )
+    assert brokers[0].requests.handle(ListReassignmentsRequest()).result(60) == Reassignments(0, ())
 
 
 def test_leadership_when_preferred_replica_is_in_sync_again_then_goes_back_by_itself(
@@ -807,7 +804,7 @@ def test_leadership_when_preferred_replica_is_in_sync_again_then_goes_back_by_it
         epoch, creation = info.state.leader_epoch, creation_key(info.creation_id)
         change = IsrChange(info.partition, epoch, info.version, isr, creation)
         request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
-        brokers[0].thread.change_isr(request).exception(60)
+        brokers[0].requests.handle(request).exception(60)
         return led(brokers[1]).state.leader == preferred.id
 
     wait_until(rejoin, "the leadership")

@@ -2,28 +2,36 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from typing import cast
-from unittest.mock import create_autospec
 
 from broker.cluster_state import ShutdownProgress
+from broker.protocol.layouts import ControllerRequest
 from broker.protocol.replica_requests import ControlledShutdownRequest
 from broker.protocol.requests import RequestHeader
 from broker.server.control import ControlHandler
-from broker.server.controller_thread import ControllerThread
+from broker.server.controller_requests import ControllerRequests
 from broker.server.replica_manager import ReplicaManager
+
+
+class SlowController:
+    """Answers when the test wants it to."""
+
+    def __init__(self) -> None:
+        self.outcome: Future[ShutdownProgress] = Future()
+
+    def handle(self, _: ControllerRequest) -> Future[ShutdownProgress]:
+        return self.outcome
 
 
 def test_response_when_client_hangs_up_before_the_controller_has_decided_then_nothing_fails() -> (
     None
 ):
-    outcome: Future[ShutdownProgress] = Future()
+    controller = SlowController()
     handler = ControlHandler(cast(ReplicaManager, None))
-    controller = create_autospec(ControllerThread)
-    controller.controlled_shutdown.return_value = outcome
-    handler.controller = controller
+    handler.controller = cast(ControllerRequests, controller)
     response = handler.handle(ControlledShutdownRequest(1, 1), RequestHeader(0, 7, "b"))
 
     response.cancel()  # as a connection does when it closes
-    outcome.set_result(ShutdownProgress((), (), ()))
+    controller.outcome.set_result(ShutdownProgress((), (), ()))
 
     assert len(response.result(60)) == 1
     handler.stop()
