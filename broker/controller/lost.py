@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from broker.cluster_state import NO_LEADER, TopicAssignment
+from broker.cluster_state import LAST_EPOCH, NO_LEADER, TopicAssignment
 from broker.controller.election import elect_offline
 from broker.errors import InvalidRequestError, TopicExistsError
 from broker.properties import INT32_MAX

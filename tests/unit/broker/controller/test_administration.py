@@ -60,18 +60,18 @@ def test_create_when_settings_are_given_then_they_are_kept_and_told() -> None:
 def test_partitions_when_the_cluster_would_have_more_than_brokers_can_be_told_of_then_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker.controller.controller.MAX_CLUSTER_PARTITIONS", 7)
+    monkeypatch.setattr("broker.controller.topics.MAX_CLUSTER_PARTITIONS", 7)
     cluster = Cluster(led(0, 0))  # which has a topic of one partition
     kept = {0: Creation("c0", 1)}
 
     create(cluster, 6)
 
     with pytest.raises(InvalidRequestError, match="a cluster has at most 7"):
-        cluster.controller.create_topic("more", 1, 1, {}, creation_id="c2", start=0)
+        cluster.controller.topics.create("more", 1, 1, {}, creation_id="c2", start=0)
     with pytest.raises(InvalidRequestError, match="a cluster has at most 7"):
-        cluster.controller.add_partitions("new", 1, start=0)
+        cluster.controller.topics.add_partitions("new", 1, start=0)
     with pytest.raises(InvalidRequestError, match="a cluster has at most 7"):
-        cluster.controller.replicate_topic(
+        cluster.controller.topics.replicate(
             "more", [TopicPartition("more", 0, 0)], 2, kept, {}, creation_id="c2"
         )
     assert cluster.registry.topics.keys() == {"t", "new"}

@@ -136,7 +136,7 @@ def test_restore_when_no_broker_has_told_of_a_log_then_is_refused() -> None:
     without_leader = record()._replace(state=PartitionState(NO_LEADER, 6, (1, 2), 0))
 
     with pytest.raises(InvalidRequestError, match="no broker has told of a log"):
-        cluster.controller.restore([without_leader])
+        cluster.controller.topics.restore([without_leader])
     assert cluster.registry.topics == {}
 
 
@@ -161,7 +161,7 @@ def test_restore_when_a_state_cannot_be_then_is_refused_and_nothing_is_stored(
     tell(cluster, 1, replica(record()))
 
     with pytest.raises(InvalidRequestError, match="cannot have leader"):
-        cluster.controller.restore([record()._replace(replicas=replicas, state=state)])
+        cluster.controller.topics.restore([record()._replace(replicas=replicas, state=state)])
     assert cluster.registry.topics == {}
 
 
