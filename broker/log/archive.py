@@ -1,21 +1,29 @@
-"""Reading archived segments: gzip files that retention made, beside plain segments.
+"""Archived segments: gzip files that retention makes, and that tools read beside plain segments.
 
-Positions are those in the unpacked segment, a temporary file that exists while it is read.
+One, always a whole segment, is `<archive>/<topic>_<home>-<index>/<segment>.gz`. It is read from a
+temporary file, the unpacked segment; positions are those in it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import shutil
 import tempfile
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
-from broker.errors import LogCorruptError
-from broker.log.segment import ARCHIVE_SUFFIX, SegmentFile, base_offset_of
+from broker.errors import LogCorruptError, StorageError
+from broker.files import DIRECTORY_MODE, open_file, sync_directory
+from broker.log.segment import SegmentFile
+from broker.log.segment_paths import ARCHIVE_SUFFIX, base_offset_of
+from broker.protocol.checksum import crc32
+from broker.topic import TopicPartition
 
 _BLOCK_BYTES = 1 << 20
+_COMPRESS_LEVEL = 6
 
 
 def is_archive(path: Path) -> bool:
@@ -46,3 +54,45 @@ def segment_bytes(path: Path) -> int:
     """Return the size of a segment, of an archived one unpacked; errors as `open_segment`."""
     file = open_segment(path)  # kept, as its descriptor closes with it
     return os.fstat(file.fd).st_size
+
+
+def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) -> Path:
+    """Compress a closed segment into the archive, verify the copy, and return its path."""
+    directory = archive_dir / f"{partition.topic}_{partition.name}"
+    target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
+    temporary = directory / f"{target.name}.tmp"
+    try:
+        directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+        target_fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        with os.fdopen(target_fd, "wb") as compressed, path.open("rb") as source:
+            with gzip.GzipFile(
+                filename="", mode="wb", fileobj=compressed, compresslevel=_COMPRESS_LEVEL, mtime=0
+            ) as packer:
+                for block in iter(lambda: source.read(_BLOCK_BYTES), b""):
+                    packer.write(block)
+            compressed.flush()
+            os.fsync(compressed.fileno())
+        _validate_same_content(path, temporary)
+        temporary.replace(target)
+        sync_directory(directory)
+        sync_directory(archive_dir)
+    except (OSError, EOFError, zlib.error) as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise StorageError(f"cannot archive {path} to {target}: {error}") from error
+    return target
+
+
+def _validate_same_content(path: Path, compressed: Path) -> None:
+    with path.open("rb") as source, gzip.open(compressed, "rb") as copy:
+        expected, found = _size_and_crc(source), _size_and_crc(copy)
+    if expected != found:
+        raise OSError(f"it read back as {found[0]} bytes with another CRC, not {expected[0]}")
+
+
+def _size_and_crc(file: BinaryIO | gzip.GzipFile) -> tuple[int, int]:
+    size = crc = 0
+    for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
+        size += len(block)
+        crc = crc32(block, crc)
+    return size, crc

@@ -40,7 +40,8 @@ def find_damage(log: Log, offset: int, length: int) -> int | None:
                         return position + block.end - found.position
             except OSError as error:
                 text = f"cannot read {log.partition} at offset {position}: {reason_of(error)}"
-                raise log.note_unreadable(found, found.position) or StorageError(text) from error
+                noted = found.source.note_unreadable(found, found.position)
+                raise noted or StorageError(text) from error
             position += found.length
     except OffsetOutOfRangeError:  # removed, or truncated, at this moment
         pass

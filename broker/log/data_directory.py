@@ -1,15 +1,10 @@
-"""One data directory of a broker: its lock, owner, clean-shutdown marker and recovery points.
+"""One data directory of a broker: its lock, owner, clean-shutdown marker and what is where in it.
 
 Owns the lock file, the ids of broker and cluster (in `meta.properties`, as later Kafka has them),
-the creator token, the clean-shutdown marker, the explicit partition counts, the names of log
-directories and the recovery-point checkpoint. How several directories of one broker relate is the
-subject of `directories`. A lost or damaged checkpoint costs time at the next start, never data. Its
-format:
-
-    pylogctl-recovery-points 1
-    TOPIC INDEX RECOVERY_POINT ACTIVE_SINCE_MS      (one line a log)
-
-The last two are -1 for a recovery point that is unknown, and for an empty active segment.
+the creator token, the clean-shutdown marker, the explicit partition counts, and the names of all
+files and log directories. A partition whose home is another broker has its log in
+`replicas/HOME/TOPIC_INDEX`, any other in `TOPIC_INDEX`. How several directories of one broker
+relate is the subject of `directories`.
 """
 
 from __future__ import annotations
@@ -21,7 +16,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from broker.config import load_file
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError, StorageError
@@ -33,56 +27,9 @@ from broker.files import (
     write_all,
     write_atomically,
 )
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import TopicPartition, log_directory_name, validate_topic_name
 
 CHECKPOINT_NAME = "recovery-point-checkpoint"
-_FIRST_LINE = "pylogctl-recovery-points 1"
-
-
-class RecoveryPoint(NamedTuple):
-    """The offset up to which a log is flushed, None if unknown, and the age of its active segment.
-
-    `active_since_ms` is when that segment got its first message, None if it is empty.
-    """
-
-    offset: int | None
-    active_since_ms: int | None
-
-
-LogKey = tuple[str, int]
-"""Topic and index of a log within its data directory."""
-
-
-def write_checkpoint(data_dir: Path, points: Mapping[LogKey, RecoveryPoint]) -> None:
-    """Replace a data directory's checkpoint; on an `OSError` the old one remains."""
-    lines = [_FIRST_LINE]
-    for (topic, index), point in sorted(points.items()):
-        offset, since_ms = (-1 if number is None else number for number in point)
-        lines.append(f"{topic} {index} {offset} {since_ms}")
-    write_atomically(data_dir / CHECKPOINT_NAME, ("\n".join(lines) + "\n").encode())
-
-
-def read_checkpoint(data_dir: Path) -> dict[LogKey, RecoveryPoint] | None:
-    """Return a data directory's recovery points, None without a readable checkpoint."""
-    path = data_dir / CHECKPOINT_NAME
-    try:
-        lines = path.read_bytes().decode().split("\n")
-        if lines[0] != _FIRST_LINE or lines[-1] != "":
-            raise ValueError("its first line or its end is wrong")
-        return dict(_parse_line(line) for line in lines[1:-1])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        logger.warning("ignoring checkpoint %s, all logs will be scanned: %s", path, error)
-        return None
-
-
-def _parse_line(line: str) -> tuple[LogKey, RecoveryPoint]:
-    topic, index, *numbers = line.rsplit(" ", 3)
-    offset, since_ms = (None if int(one) < 0 else int(one) for one in numbers)
-    return (topic, int(index)), RecoveryPoint(offset, since_ms)
-
-
 LOCK_NAME = ".lock"
 _META_NAME = "meta.properties"
 _BROKER_ID = "broker.id"
@@ -134,6 +81,9 @@ _LOG_DIRECTORY = re.compile(r"(.+)_(0|[1-9][0-9]{0,9})", re.ASCII | re.DOTALL)
 
 logger = logging.getLogger(__name__)
 
+LogKey = tuple[str, int]
+"""Topic and index of a log, which its directory is named after."""
+
 
 def parse_log_directory_name(name: str) -> LogKey | None:
     """Return topic and index in the name of a log directory, None for another name."""
@@ -159,11 +109,12 @@ class DataDirectory:
         self.failure: StorageError | None = None
         """Why the directory is not in use, None while it is."""
         self._broker_id = broker_id
+        self._durable_homes: set[Path] = set()
         self._meta: dict[str, str] = {}
         self._lock_fd: int | None = None
         self._identity = (0, 0)  # device and inode: another file system may be mounted there
-        self._checkpointed: Mapping[LogKey, RecoveryPoint] = {}
-        self._is_suspect = False  # its last checkpoint could not be written
+        self.is_suspect = False
+        """Whether the last checkpoint here could not be written."""
 
     def has_owner(self) -> bool:
         """Return whether a broker has used the directory before."""
@@ -250,17 +201,6 @@ class DataDirectory:
         """Write the clean-shutdown marker: every log was flushed and closed."""
         write_atomically(self.path / _CLEAN_SHUTDOWN_NAME, b"")
 
-    def write_checkpoint(
-        self, points: Mapping[LogKey, RecoveryPoint], *, if_changed: bool = True
-    ) -> None:
-        """Write the recovery points of the logs here; `if_changed` skips those written last."""
-        if if_changed and points == self._checkpointed:
-            return
-        self._is_suspect = True
-        write_checkpoint(self.path, points)
-        self._is_suspect = False
-        self._checkpointed = points
-
     def find_failure(self, *, is_suspect: bool, sync: Callable[[int], None]) -> OSError | None:
         """Return why the directory cannot be used any more, None if it can.
 
@@ -273,7 +213,7 @@ class DataDirectory:
                 return OSError(errno.ENOENT, "another directory, or none, has its place")
             if os.statvfs(self.path).f_flag & os.ST_RDONLY:
                 return OSError(errno.EROFS, os.strerror(errno.EROFS))
-            if is_suspect or self._is_suspect:
+            if is_suspect or self.is_suspect:
                 self._write_holder(self._lock_fd)
                 sync(self._lock_fd)
         except OSError as error:
@@ -306,6 +246,25 @@ class DataDirectory:
             return path.read_text().strip()
         except OSError as error:
             raise StorageError(f"cannot keep {path}: {error.strerror}") from error
+
+    def path_of(self, partition: TopicPartition) -> Path:
+        """Return the directory of a partition's log, whether it is there or not."""
+        name = log_directory_name(partition.topic, partition.index)
+        if partition.home == self._broker_id:
+            return self.path / name
+        return self.path / REPLICAS_NAME / str(partition.home) / name
+
+    def make_log_directory(self, partition: TopicPartition) -> Path:
+        """Create the directory of a log; it is durable once its log is flushed, or marked."""
+        directory = self.path_of(partition)
+        home = directory.parent
+        # not the data directory itself, as its disk may be gone
+        directory.mkdir(DIRECTORY_MODE, parents=home != self.path, exist_ok=True)
+        if home != self.path and home not in self._durable_homes:
+            sync_directory(home.parent)
+            sync_directory(self.path)
+            self._durable_homes.add(home)
+        return directory
 
     def log_directories(self) -> dict[LogKey, Path]:
         """Return the directories of all logs; others are ignored with a warning."""

@@ -7,7 +7,7 @@ import os
 
 from broker.errors import StorageError
 from broker.log.log import Log
-from broker.log.segment import base_offset_of, reason_of
+from broker.log.segment import parse_segment_name, reason_of
 from broker.protocol.responses import LogDamage, LogDigest
 
 MAX_DIGEST_BYTES = 8 << 20
@@ -30,12 +30,13 @@ def digest_of(log: Log, offset: int, length: int) -> LogDigest:
         if found is None:
             break
         if segment < 0:
-            segment = base_offset_of(found.file.path) or 0
+            segment = parse_segment_name(found.file.path.name) or 0
         try:
             data = os.pread(found.file.fd, found.length, found.position)
         except OSError as error:
             text = f"cannot read {log.partition} at offset {position}: {reason_of(error)}"
-            raise log.note_unreadable(found, found.position) or StorageError(text) from error
+            noted = found.source.note_unreadable(found, found.position)
+            raise noted or StorageError(text) from error
         if not data:
             raise StorageError(f"{found.file.path} ends before offset {position}")
         digest.update(data)

@@ -30,6 +30,7 @@ from typing import NamedTuple, TypeVar
 
 from broker.errors import ConfigError, LogCorruptError, LogLockedError, StorageError
 from broker.files import write_atomically
+from broker.leader_epochs import FIRST_INCARNATION
 from broker.log.data_directory import (
     MOVED_FROM_NAME,
     PLACES_NAME,
@@ -116,6 +117,8 @@ class DataDirectories:
 
     def __init__(self, paths: Sequence[Path], broker_id: int) -> None:
         self._broker_id = broker_id
+        self.incarnation = FIRST_INCARNATION
+        """Of the broker, another one after each unclean stop or loss of messages."""
         self.all = tuple(DataDirectory(path, broker_id) for path in paths)
         self.online: tuple[DataDirectory, ...] = ()
         """Those in use, in the order of the settings."""
@@ -384,6 +387,10 @@ class DataDirectories:
             raise StorageError("no data directory can be used")
         return min(self.online, key=self._log_counts.__getitem__)
 
+    def first_path(self) -> Path:
+        """Return the first data directory in use; the first of all if none is."""
+        return (self.online or self.all)[0].path
+
     def states(self) -> list[DirectoryState]:
         """Return the state of each directory, in the order of the settings."""
         return [
@@ -433,8 +440,8 @@ class DataDirectories:
             raise failures[0]
         self._recorded = record
 
-    def begin_incarnation(self, *, is_another: bool) -> int:
-        """Store and return the incarnation; another one after an unclean stop or lost messages."""
+    def begin_incarnation(self, *, is_another: bool) -> None:
+        """Store the incarnation; another one after an unclean stop or lost messages."""
         incarnation = max(one.incarnation for one in self.online) + is_another
         is_stored = False
         for directory in self.online:
@@ -444,8 +451,8 @@ class DataDirectories:
             except OSError as error:  # a full disk: the number in another directory counts
                 logger.warning("cannot write to %s: %s", directory.path, error)
         if not is_stored:  # a number that no later start gives out again
-            return secrets.randbelow(1 << 30) + (1 << 30)
-        return incarnation
+            incarnation = secrets.randbelow(1 << 30) + (1 << 30)
+        self.incarnation = FIRST_INCARNATION + incarnation
 
     def join_cluster(self, cluster_id: str) -> None:
         """Note the cluster of all directories for good; `LogLockedError` if they are of another."""

@@ -19,7 +19,8 @@ from broker.log.archive import open_segment
 from broker.log.data_directory import validate_not_in_use
 from broker.log.recovery import cut_file
 from broker.log.scan import ScannedBlock, boundaries_around, fault_of_large, scan_blocks
-from broker.log.segment import SegmentFile, base_offset_of, segments_of
+from broker.log.segment import SegmentFile
+from broker.log.segment_paths import base_offset_of, segments_of
 from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec
 from broker.protocol.message import entry_bytes, payload_sizes

@@ -3,8 +3,9 @@
 A `Log` owns the segments of one directory and three offsets: the log end offset (written), the
 flushed offset (durable) and the high watermark (visible to readers). The high watermark equals the
 flushed or the log end offset, as the topic's settings say; that of a replicated log is set by its
-replica, which also decides whether clients may append, and what is truncated. Recovery and the
-times of retention are decided in modules of their own.
+replica, which also decides whether clients may append, and what is truncated. Opening, cutting and
+mending files is the subject of `log_segments`; recovery and the times of retention are decided in
+modules of their own.
 
 Locks: `_lock` guards every change to what is written; `_flush_lock` lets one flush run at a time
 and is taken first. Readers take neither: they read one tuple of segments and two numbers.
@@ -14,104 +15,49 @@ from __future__ import annotations
 
 import logging
 import os
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.cluster_state import EpochStart
 from broker.errors import (
-    DamagedError,
     InvalidMessageError,
     OffsetOutOfRangeError,
-    OutOfDescriptorsError,
     ServerError,
     ShuttingDownError,
     StorageError,
     UnknownTopicError,
-    UnreadableError,
 )
 from broker.files import sync_directory
-from broker.leader_epochs import LeaderEpochs, term_of
+from broker.leader_epochs import LeaderEpochs
 from broker.log.epoch_file import EpochFile
 from broker.log.flusher import Flushable
-from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, read_header
+from broker.log.incarnations import Incarnations
+from broker.log.listeners import Listeners
+from broker.log.log_segments import LogSegments, segment_of
 from broker.log.segment import (
-    Damage,
     Disk,
     FileSlice,
     Segment,
-    SegmentFile,
     SegmentFiles,
-    Unreadable,
-    base_offset_of,
     is_out_of_descriptors,
     reason_of,
     write_error,
 )
-from broker.protocol.codec import Fault, boundaries, scan
+from broker.log.unflushed import FlushedPart, Unflushed
+from broker.protocol.codec import Fault, scan
 from broker.protocol.primitives import Buffer
-from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
 
 logger = logging.getLogger(__name__)
 
-_BASE_OFFSET = attrgetter("base_offset")
-_RETRY_UNREADABLE_S = 10.0
-"""Between attempts to read an unreadable segment: on a failing disk one can take seconds."""
 _PROBE = bytes(64 << 10)
 _FLUSH_RETRY_S = 1.0
 """Before a flush that found no free descriptor is tried again."""
-
-
-class Listeners:
-    """Callbacks run when an offset of a log advances, with no lock held."""
-
-    __slots__ = ("_counts", "_lock")
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._counts: dict[int, Counter[Callable[[], None]]] = {}
-        """By the offset that an advance must reach for the callbacks to run."""
-
-    def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
-        """Add a callback; see `Log.add_listener`."""
-        with self._lock:
-            self._counts.setdefault(from_offset, Counter())[callback] += 1
-
-    def remove_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
-        """Undo one `add_listener`; an unknown callback is ignored."""
-        with self._lock:
-            counts = self._counts.get(from_offset, Counter())
-            if counts[callback] > 1:
-                counts[callback] -= 1
-            else:
-                del counts[callback]
-                if not counts:
-                    self._counts.pop(from_offset, None)
-
-    def notify(self, reached_offset: int | None = None) -> None:
-        """Run the callbacks whose offset an advance reached; None for all, as nothing advanced."""
-        with self._lock:
-            callbacks = [
-                callback
-                for from_offset, counts in self._counts.items()
-                if reached_offset is None or from_offset <= reached_offset
-                for callback in counts
-            ]
-        for callback in callbacks:
-            try:
-                callback()
-            except Exception:  # a failing listener must not keep the others from being called
-                logger.exception("a listener of a log failed")
 
 
 class CopiedEntries(NamedTuple):
@@ -135,17 +81,11 @@ def whole_entries(chunk: Buffer, partition: TopicPartition, offset: int) -> Copi
     return CopiedEntries(memoryview(chunk)[: found.valid_bytes], found.entry_count)
 
 
-class _Unflushed(NamedTuple):
-    """The data one flush makes durable, captured under the append lock."""
-
-    end_offset: int
-    message_count: int
-    files: list[SegmentFile]
-    directories: list[Path]
-
-
 class Log:
     """One partition's log.
+
+    It has more methods than other classes: the offsets, the active segment and what is unflushed
+    change together under the append lock, in appends, flushes, truncation and retention alike.
 
     Errors of all methods: `StorageError` if the disk refuses; after a failed flush or truncation,
     or a failed undo of an append, the log refuses all appends with it (`failure`).
@@ -196,30 +136,36 @@ class Log:
         self._listeners = Listeners()
         self.append_listeners = Listeners()
         """Run after every append to a replicated log, before the high watermark passes it."""
-        self._segments = tuple(segments)
-        active = self._segments[-1]
-        self._active_since_ms = (active_since_ms or active.modified_ms) if active.size else None
-        self._log_end_offset = active.end_offset
-        self._flushed_offset = self._high_watermark = active.end_offset
-        self._last_append_ms = max(segment.modified_ms for segment in self._segments)
-        self._last_flush_ms = 0
-        self._appended_message_count = 0
-        self._unflushed_message_count = 0
-        self._is_flush_scheduled = False
-        self._rolled_files: list[SegmentFile] = []
-        self._unsynced_directories = list(unsynced_directories)
-        self._failure: StorageError | None = None
+        self.segments = LogSegments(partition, segments, files=files, clock=clock)
+        active = segments[-1]
+        self._unflushed = Unflushed(unsynced_directories)
+        self.log_end_offset = active.end_offset
+        """The offset of the next append."""
+        self.flushed_offset = active.end_offset
+        """The offset up to which the log survives a crash of the machine."""
+        self.high_watermark = active.end_offset
+        """The offset up to which the log is visible to readers."""
+        self.active_since_ms = (active_since_ms or active.modified_ms) if active.size else None
+        """When the active segment got its first message; None while it is empty."""
+        self.last_append_ms = max(segment.modified_ms for segment in segments)
+        """When the log was last appended to, milliseconds since 1970."""
+        self.last_flush_ms = 0
+        """When the log was last flushed since it was opened; 0 for never."""
+        self.appended_message_count = 0
+        """The number of messages appended since the log was opened."""
+        self.failure: StorageError | None = None
+        """The error after which the log refuses appends, None if there was none."""
         self._append_failure: StorageError | None = None
-        self._has_bad_segments = False
         self._is_closed = False
-        self._is_deleted = False
+        self.is_deleted = False
+        """Whether the topic was deleted; a new log may use the same directory."""
         self._note_truncation = note_truncation
         self._refusal: Callable[[], ServerError] | None = None
         self._epochs: EpochFile | None = None
         self.is_replicated = False
         """Whether other brokers have copies of the log, or may have."""
-        self._incarnations = LeaderEpochs()
-        self._creation = 0
+        self.incarnations = Incarnations()
+        """Of a log without replicas."""
         self._is_visible_at_once = not config.flush_before_read
         self._told_of_appends = self._listeners if self._is_visible_at_once else None
         if epochs is not None:
@@ -230,27 +176,7 @@ class Log:
     @property
     def log_start_offset(self) -> int:
         """Return the offset of the oldest message kept."""
-        return self._segments[0].base_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        """Return the offset of the next append."""
-        return self._log_end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        """Return the offset up to which the log is visible to readers."""
-        return self._high_watermark
-
-    @property
-    def flushed_offset(self) -> int:
-        """Return the offset up to which the log survives a crash of the machine."""
-        return self._flushed_offset
-
-    @property
-    def committed_offset(self) -> int:
-        """Return the offset below which messages are safe: flushed, or committed if replicated."""
-        return self._flushed_offset if self._epochs is None else self._high_watermark
+        return self.segments.all[0].base_offset
 
     @property
     def read_limit(self) -> int:
@@ -259,7 +185,7 @@ class Log:
         The high watermark; of a replicated log its end, as the high watermark of a new leader may
         be behind the one that its readers have seen.
         """
-        return self._log_end_offset if self.is_replicated else self._high_watermark
+        return self.log_end_offset if self.is_replicated else self.high_watermark
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -267,107 +193,35 @@ class Log:
         return self._leader_epochs.epochs.trimmed(self.log_start_offset)
 
     @property
-    def term(self) -> int:
-        """Return the term of messages appended now to a log without replicas."""
-        return term_of(self._creation, self._incarnations.last_epoch)
-
-    def begin_incarnation(self, incarnation: int, start_offset: int, creation: int) -> None:
-        """Note which incarnation of the broker appends to a log without replicas.
-
-        A broker gets another one after a crash, which can take the end of a log. Messages before
-        `start_offset` are of the incarnation before; it is the log start offset if the incarnation
-        is the same. Incarnations count from `FIRST_INCARNATION`; `creation` is the topic's
-        `creation_key`.
-        """
-        start, before = self.log_start_offset, incarnation - 1
-        epochs = LeaderEpochs([EpochStart(before if start_offset > start else incarnation, start)])
-        self._incarnations = epochs.begun(incarnation, start_offset)
-        self._creation = creation
-
-    def end_of_term(self, term: int) -> int:
-        """Return the end offset of a term of a log without replicas, -1 if the term is unknown."""
-        return self._incarnations.end_of_term(term, self._creation, self._log_end_offset)
-
-    @property
     def size_bytes(self) -> int:
         """Return the size of all segments."""
-        return self._log_end_offset - self._segments[0].base_offset
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """Return the segments, oldest first; the last one is the active one."""
-        return self._segments
-
-    @property
-    def segment_count(self) -> int:
-        """Return the number of segments."""
-        return len(self._segments)
-
-    @property
-    def last_append_ms(self) -> int:
-        """Return when the log was last appended to, milliseconds since 1970."""
-        return self._last_append_ms
-
-    @property
-    def last_flush_ms(self) -> int:
-        """Return when the log was last flushed since it was opened; 0 for never."""
-        return self._last_flush_ms
-
-    @property
-    def active_since_ms(self) -> int | None:
-        """Return when the active segment got its first message; None while it is empty."""
-        return self._active_since_ms
-
-    @property
-    def appended_message_count(self) -> int:
-        """Return the number of messages appended since the log was opened."""
-        return self._appended_message_count
-
-    @property
-    def failure(self) -> StorageError | None:
-        """Return the error after which the log refuses appends, None if there was none."""
-        return self._failure
+        return self.log_end_offset - self.segments.all[0].base_offset
 
     def failures(self) -> list[StorageError]:
         """Return the present errors: why appends are refused, and which segments are bad."""
-        found = [error for one in self._segments for error in one.errors]
-        refusal = self._failure or self._append_failure
+        found = [error for one in self.segments.all for error in one.errors]
+        refusal = self.failure or self._append_failure
         return found if refusal is None else [refusal, *found]
 
     @property
     def is_faulty(self) -> bool:
         """Return whether anything is wrong, so that another replica should lead."""
-        return (
-            self._has_bad_segments or self._append_failure is not None or self._failure is not None
-        )
-
-    def bad_segments(self) -> list[Segment]:
-        """Return the unreadable or damaged segments that another replica may have whole."""
-        return [one for one in self._segments if one.errors and not one.is_given_up]
+        return self.segments.has_bad or self._append_failure is not None or self.failure is not None
 
     def retry_refused(self) -> None:
         """Retry what the disk has refused: reading bad segments, and an append if one failed."""
-        for segment in self._segments:
-            if segment.unreadable is not None:
-                self._retry_unreadable(segment, segment.unreadable)
-        self._has_bad_segments = False  # first, as a read may mark another one now
-        self._has_bad_segments = bool(self.bad_segments())
+        self.segments.retry_bad()
         if self._append_failure is None:
             return
         with self._lock:
             self._raise_if_not_writable()
-            active, now_ms = self._segments[-1], self._clock.time_ms()
+            active, now_ms = self.segments.all[-1], self._clock.time_ms()
             if self._is_roll_due(active, now_ms):
                 active = self._roll(now_ms)
             self._write(active, _PROBE)
             self._undo_write(active, active.size)
             self._raise_if_not_writable()
         self._note_room()
-
-    @property
-    def is_deleted(self) -> bool:
-        """Return whether the topic was deleted; a new log may use the same directory."""
-        return self._is_deleted
 
     def reconfigure(self, config: TopicConfig) -> None:
         """Use other settings from now on, also for when unflushed messages are flushed."""
@@ -380,9 +234,9 @@ class Log:
                 self._is_visible_at_once = not config.flush_before_read
                 self._told_of_appends = self._listeners if self._is_visible_at_once else None
             if self._is_visible_at_once:
-                self._high_watermark = self._log_end_offset
-            if self._log_end_offset != self._flushed_offset:
-                self._is_flush_scheduled = False
+                self.high_watermark = self.log_end_offset
+            if self.log_end_offset != self.flushed_offset:
+                self._unflushed.is_flush_scheduled = False
                 due_s = self._next_flush_s(flush_now=False)
         if due_s is not None:
             self._schedule_flush(self, due_s)
@@ -403,9 +257,9 @@ class Log:
         """
         length = len(message_set)
         if not length:
-            if flush_now and self._log_end_offset != self._flushed_offset:
+            if flush_now and self.log_end_offset != self.flushed_offset:
                 self._schedule_flush(self, self._clock.monotonic_s())
-            return self._log_end_offset
+            return self.log_end_offset
         try:
             with self._lock:
                 self._raise_if_not_writable()
@@ -430,9 +284,9 @@ class Log:
         try:
             with self._lock:
                 self._raise_if_not_writable()
-                if offset != self._log_end_offset:
+                if offset != self.log_end_offset:
                     raise OffsetOutOfRangeError(
-                        f"{self.partition} ends at offset {self._log_end_offset}, not at {offset}"
+                        f"{self.partition} ends at offset {self.log_end_offset}, not at {offset}"
                     )
                 self._append_at_end(entries.data, length, entries.entry_count)
                 due_s = self._next_flush_s(flush_now=False)
@@ -444,20 +298,20 @@ class Log:
     def _append_at_end(self, message_set: Buffer, length: int, message_count: int) -> int:
         """Write entries at the log's end, and return their offset; caller holds `_lock`."""
         now_ms = self._clock.time_ms()
-        active = self._segments[-1]
+        active = self.segments.all[-1]
         if self._is_roll_due(active, now_ms):
             active = self._roll(now_ms)
         self._write(active, message_set)
         active.size += length
-        active.modified_ms = self._last_append_ms = now_ms
-        if self._active_since_ms is None:
-            self._active_since_ms = now_ms
-        offset = self._log_end_offset
-        self._log_end_offset = offset + length
+        active.modified_ms = self.last_append_ms = now_ms
+        if self.active_since_ms is None:
+            self.active_since_ms = now_ms
+        offset = self.log_end_offset
+        self.log_end_offset = offset + length
         if self._is_visible_at_once:
-            self._high_watermark = offset + length
-        self._appended_message_count += message_count
-        self._unflushed_message_count += message_count
+            self.high_watermark = offset + length
+        self.appended_message_count += message_count
+        self._unflushed.message_count += message_count
         return offset
 
     def _note_appended(self, due_s: float | None) -> None:
@@ -467,7 +321,7 @@ class Log:
         if due_s is not None:
             self._schedule_flush(self, due_s)
         if self._told_of_appends is not None:
-            self._told_of_appends.notify(self._log_end_offset)
+            self._told_of_appends.notify(self.log_end_offset)
 
     def _note_room(self) -> None:
         self._append_failure = None
@@ -480,8 +334,8 @@ class Log:
         """
         with self._lock:
             if high_watermark is not None:
-                self._high_watermark = max(
-                    self.log_start_offset, min(high_watermark, self._log_end_offset)
+                self.high_watermark = max(
+                    self.log_start_offset, min(high_watermark, self.log_end_offset)
                 )
             self._epochs = epochs
             self.is_replicated = True
@@ -491,7 +345,7 @@ class Log:
     def note_directories_synced(self) -> None:
         """Note, before the first append, that the new directory is durable: no flush syncs it."""
         with self._lock:
-            self._unsynced_directories.clear()
+            self._unflushed.directories.clear()
 
     def refuse_appends(self, reason: Callable[[], ServerError]) -> None:
         """Refuse appends of clients with an error: none is written after this returns."""
@@ -509,10 +363,10 @@ class Log:
     def advance_high_watermark(self, offset: int) -> None:
         """Move the high watermark of a replicated log up, to its end at most."""
         with self._lock:
-            offset = min(offset, self._log_end_offset)
-            if offset <= self._high_watermark:
+            offset = min(offset, self.log_end_offset)
+            if offset <= self.high_watermark:
                 return
-            self._high_watermark = offset
+            self.high_watermark = offset
         self._listeners.notify(offset)
 
     def begin_epoch(self, epoch: int, start_offset: int) -> None:
@@ -536,8 +390,8 @@ class Log:
             with self._lock:
                 self._raise_if_not_writable()
                 if offset < self.log_start_offset:
-                    raise self._out_of_range(self._segments, self._log_end_offset, offset)
-                if offset < self._log_end_offset:
+                    raise self.segments.out_of_range(self.segments.all, self.log_end_offset, offset)
+                if offset < self.log_end_offset:
                     self._replace_end(offset)
             epochs.replace(epochs.epochs.truncated(offset))
         self._listeners.notify()
@@ -553,60 +407,29 @@ class Log:
 
     def _replace_end(self, offset: int, *, keeps_start: bool = True) -> None:
         """Make the log end at an offset, with a new segment; caller holds both locks."""
-        segments = self._segments
-        kept = [one for one in segments if keeps_start and one.base_offset < offset]
         logger.warning(
             "%s is cut from offset %d to %d (high watermark %d)",
-            *(self.partition, self._log_end_offset, offset, self._high_watermark),
+            *(self.partition, self.log_end_offset, offset, self.high_watermark),
         )
-        if offset < self._flushed_offset or not keeps_start:
-            self._flushed_offset = offset
+        if offset < self.flushed_offset or not keeps_start:
+            self.flushed_offset = offset
             self._note_truncation()
         try:
-            # the newest first: a crash between them leaves no gap
-            for segment in reversed(segments[len(kept) :]):
-                segment.is_removed = True
-                segment.path.unlink(missing_ok=True)
-                self._files.discard(segment)
-            sync_directory(self.directory)
-            if kept and kept[-1].end_offset > offset:
-                kept[-1] = self._shortened(kept[-1], offset)
-            segment = Segment(self.directory, offset, size=0, modified_ms=self._clock.time_ms())
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
-            segment.file = self._files.with_room(lambda: segment.open(flags))
+            kept = self.segments.cut_files(self.directory, offset if keeps_start else 0, self._disk)
+            segment = self.segments.create(self.directory, offset, self._clock.time_ms())
         except OSError as error:
             self._fail("truncate", error)
             raise self._storage_error("truncate", error) from error
         self._files.note_writer(self)
-        self._unsynced_directories.append(self.directory)
-        self._active_since_ms = None
+        self._unflushed.directories.append(self.directory)
+        self.active_since_ms = None
         # Before the segments: a reader takes these in the same order.
-        if not keeps_start or offset < self._high_watermark:
-            self._high_watermark = offset
-        self._segments = (*kept, segment)
-        self._log_end_offset = offset
-        if self._flushed_offset == offset:
-            self._unflushed_message_count = 0
-
-    def _shortened(self, segment: Segment, offset: int) -> Segment:
-        """Truncate a segment's file, durably, and return the segment that ends at the offset."""
-        size = offset - segment.base_offset
-        file = segment.file or self._files.with_room(lambda: segment.open(os.O_RDWR))
-        self._disk.truncate(file.fd, size)
-        self._disk.sync(file.fd)  # else the next segment could overlap it after a crash
-        self._files.discard(segment)
-        segment.is_removed = True
-        # not the same object, as readers may still use it with its old size
-        left = Segment(
-            self.directory, segment.base_offset, size=size, modified_ms=segment.modified_ms
-        )
-        if (damage := segment.damage) is not None and damage.offset < offset:
-            left.damage, left.is_given_up = damage, segment.is_given_up
-        if (unreadable := segment.unreadable) is not None and unreadable.start < size:
-            left.unreadable = unreadable
-            # a file that had become shorter has zeros there now, which can be read
-            left.damage = Damage(segment.base_offset + unreadable.start, unreadable.error)
-        return left
+        if not keeps_start or offset < self.high_watermark:
+            self.high_watermark = offset
+        self.segments.all = (*kept, segment)
+        self.log_end_offset = offset
+        if self.flushed_offset == offset:
+            self._unflushed.message_count = 0
 
     def read(self, offset: int, max_bytes: int, *, to_log_end: bool = False) -> FileSlice | None:
         """Return the slice of a file with the visible bytes from an offset on, None at their end.
@@ -620,68 +443,23 @@ class Log:
             to_log_end: for replicas: return what is above the high watermark too.
         """
         # The high watermark first: the segments up to it are then sure to be in the tuple.
-        visible_end = self._log_end_offset if to_log_end else self._high_watermark
-        segments = self._segments
+        visible_end = self.log_end_offset if to_log_end else self.high_watermark
+        segments = self.segments.all
         found = None
         if segments[0].base_offset <= offset < visible_end:
             segment = segment_of(segments, offset)
             base = segment.base_offset
             end = min(base + segment.size, visible_end)
             if end <= offset:  # it was truncated in this moment
-                raise self._out_of_range(segments, end, offset)
-            found = FileSlice(
-                self._open(segment), offset - base, min(max_bytes, end - offset), self
-            )
+                raise self.segments.out_of_range(segments, end, offset)
+            file = self.segments.open(segment)
+            found = FileSlice(file, offset - base, min(max_bytes, end - offset), self.segments)
             if segment.unreadable is not None:
-                found = self._readable_part(segment, segment.unreadable, found)
+                found = self.segments.readable_part(segment, segment.unreadable, found)
         elif offset != visible_end and not visible_end < offset <= self.read_limit:
-            raise self._out_of_range(segments, visible_end, offset)
+            raise self.segments.out_of_range(segments, visible_end, offset)
         self._raise_if_deleted()
         return found
-
-    def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
-        """Note that reading a slice failed at a position of its file: later reads end before it.
-
-        Returns the error of reads from there on; None if the file can be read there, so that the
-        failure has another cause.
-        """
-        reason = _reason_unreadable(found.file, position)
-        if reason is None:
-            return None
-        base = base_offset_of(found.file.path)
-        assert base is not None
-        segment = segment_of(self._segments, base)
-        place = f"{self.partition} at offset {base + position}: {found.file.path}"
-        text = f"cannot read {place}: {reason}"
-        error = UnreadableError(text)
-        known = segment.unreadable
-        if segment.base_offset != base or (known and known.position <= position):
-            return error  # removed by retention since; or noted by another read
-        if position >= segment.size or found.file.path.parent != self.directory:
-            return error  # truncated, or moved, since
-        start = _start_of_entry_at(found.file, found.position, position)
-        self._mark_unreadable(segment, start, position, text)
-        return error
-
-    def _mark_unreadable(self, segment: Segment, start: int, position: int, text: str) -> None:
-        error = UnreadableError(text)  # one that is never raised: a traceback keeps files open
-        segment.unreadable = Unreadable(start, position, self._clock.monotonic_s(), error)
-        self._has_bad_segments = True
-        logger.error(
-            "%s; reads from offset %d to %d get this error until the file can be read again",
-            *(error, segment.base_offset + start, segment.end_offset),
-        )
-
-    def note_damage(self, offset: int) -> None:
-        """Note that the message at an offset is damaged; it is served until it is mended."""
-        segment = segment_of(self._segments, offset)
-        if segment.damage is None:
-            error = DamagedError(
-                f"{self.partition}: the message at offset {offset} is damaged in {segment.path}"
-            )
-            logger.error("%s", error)
-            segment.damage = Damage(offset, error)
-            self._has_bad_segments = True
 
     def replace_file(self, segment: Segment, path: Path) -> None:
         """Replace a segment's file by another with the same messages, durably.
@@ -691,7 +469,7 @@ class Log:
         """
         with self._flush_lock, self._lock:
             self._raise_if_not_writable()
-            if segment not in self._segments or path.stat().st_size != segment.size:
+            if segment not in self.segments.all or path.stat().st_size != segment.size:
                 return  # truncated, removed or appended to since
             try:
                 path.replace(segment.path)
@@ -703,33 +481,6 @@ class Log:
             segment.unreadable = segment.damage = None
         logger.warning("%s: %s has good messages again", self.partition, segment.path)
 
-    def _readable_part(
-        self, segment: Segment, unreadable: Unreadable, found: FileSlice
-    ) -> FileSlice:
-        """Return the readable part of a slice; at intervals retry whether all of it can be read."""
-        if self._clock.monotonic_s() - unreadable.noted_s >= _RETRY_UNREADABLE_S:
-            file = self._retry_unreadable(segment, unreadable)
-            if file is not None:
-                return found._replace(file=file)
-        length = min(found.length, unreadable.start - found.position)
-        if length <= 0:
-            raise UnreadableError(str(unreadable.error))
-        return found._replace(length=length)
-
-    def _retry_unreadable(self, segment: Segment, unreadable: Unreadable) -> SegmentFile | None:
-        """Return the file of a segment if it can be read again, else None."""
-        segment.unreadable = unreadable._replace(noted_s=self._clock.monotonic_s())
-        self._files.discard(segment)  # the file may have been replaced
-        try:
-            file = self._files.get(segment)
-        except OSError:
-            return None
-        if _reason_unreadable(file, unreadable.position) is not None:
-            return None
-        segment.unreadable = None
-        logger.warning("%s can be read again: %s", self.partition, segment.path)
-        return file
-
     def flush(self) -> None:
         """Make everything appended before this call durable, then visible.
 
@@ -738,18 +489,18 @@ class Log:
         """
         with self._flush_lock:
             with self._lock:
-                if self._failure is not None:
-                    raise self._failure
-                unflushed = self._capture_unflushed()
-            if unflushed is None:
+                if self.failure is not None:
+                    raise self.failure
+                part = self._unflushed.capture(self.segments.all[-1], self.flushed_offset)
+            if part is None:
                 return
-            self._sync(unflushed)
+            self._sync(part)
         self._tell_of_flush()
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
 
     def _tell_of_flush(self) -> None:
-        self._listeners.notify(self._high_watermark if self._failure is None else None)
+        self._listeners.notify(self.high_watermark if self.failure is None else None)
 
     def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Have a callback run when high watermark or flushed offset advance, on failure and close.
@@ -771,20 +522,7 @@ class Log:
         the high watermark counts as written now. The resolution is one segment (Kafka 0.7
         `Log.getOffsetsBefore`).
         """
-        visible_end = self._high_watermark
-        segments = [segment for segment in self._segments if segment.base_offset <= visible_end]
-        candidates = [(segment.base_offset, segment.modified_ms) for segment in segments]
-        if visible_end > segments[-1].base_offset:
-            candidates.append((visible_end, self._clock.time_ms()))
-        if time_ms == LATEST_TIME:
-            count = len(candidates)
-        elif time_ms == EARLIEST_TIME:
-            count = 1
-        else:
-            count = len(candidates)
-            while count and candidates[count - 1][1] > time_ms:
-                count -= 1
-        newest_first = [offset for offset, _ in reversed(candidates[:count])]
+        newest_first = self.segments.offsets_before(time_ms, self.high_watermark)
         return newest_first[: max(0, max_offsets)]
 
     def boundary_at_or_before(self, offset: int, *, to_log_end: bool = False) -> int:
@@ -793,14 +531,20 @@ class Log:
         The other is from the log start offset to the high watermark, with `to_log_end` to the log
         end offset, else `OffsetOutOfRangeError`.
         """
-        return self._boundaries_around(offset, to_log_end=to_log_end)[0]
+        end = self.log_end_offset if to_log_end else self.high_watermark
+        found, _ = self.segments.boundaries_around(offset, end)
+        self._raise_if_deleted()
+        return found
 
     def boundary_at_or_after(self, offset: int, *, to_log_end: bool = False) -> int:
         """Return the first offset at or after another where an entry starts, or the end.
 
         Behind a damaged entry that is the next good one. Range as for `boundary_at_or_before`.
         """
-        return self._boundaries_around(offset, to_log_end=to_log_end)[1]
+        end = self.log_end_offset if to_log_end else self.high_watermark
+        _, found = self.segments.boundaries_around(offset, end)
+        self._raise_if_deleted()
+        return found
 
     def prepare_removal(self, choose: Callable[[Sequence[Segment]], int]) -> tuple[Segment, ...]:
         """Return the segments retention may remove; roll first if it chooses all of them.
@@ -810,12 +554,12 @@ class Log:
         many of the oldest to remove; it runs under the append lock, so that no append intervenes.
         """
         with self._lock:
-            segments = self._segments
+            segments = self.segments.all
             count = choose(segments)
             if self._epochs is not None:  # other brokers may lack what is above it
-                committed = sum(one.end_offset <= self._high_watermark for one in segments)
+                committed = sum(one.end_offset <= self.high_watermark for one in segments)
                 count = min(count, committed)
-            if count < len(segments) or self._failure is not None or self._is_closed:
+            if count < len(segments) or self.failure is not None or self._is_closed:
                 return segments[: min(count, len(segments) - 1)]
             active = segments[-1]
             now_ms = self._clock.time_ms()
@@ -837,9 +581,9 @@ class Log:
         it.
         """
         with self._lock:
-            if self._segments[0] is not segment:
+            if self.segments.all[0] is not segment:
                 return  # truncated since
-            self._segments = self._segments[1:]
+            self.segments.all = self.segments.all[1:]
             segment.is_removed = True
         try:
             segment.path.unlink(missing_ok=True)
@@ -855,8 +599,8 @@ class Log:
         returned before stay readable.
         """
         with self._lock:
-            self._is_deleted = True
-            for segment in self._segments:
+            self.is_deleted = True
+            for segment in self.segments.all:
                 segment.is_removed = True
         self.close()
 
@@ -868,9 +612,7 @@ class Log:
             self.flush()
         finally:
             with self._lock:
-                for segment in self._segments:
-                    segment.file = None
-                    self._files.discard(segment)
+                self.segments.close_files()
                 self._files.forget_writer(self)
             self._listeners.notify()
 
@@ -884,38 +626,21 @@ class Log:
             self._raise_if_not_writable()
             with nullcontext() if self._epochs is None else self._epochs.moving_to(directory):
                 complete()
-            moved = []
-            for segment in self._segments:
-                # not the same objects, as files of the old ones may be put into the cache later
-                moved.append(
-                    Segment(
-                        directory,
-                        segment.base_offset,
-                        size=segment.size,
-                        modified_ms=segment.modified_ms,
-                    )
-                )
-                segment.directory = directory  # for readers that are about to open it
-                segment.file = None
-                self._files.discard(segment)
+            self.segments.move_to(directory)
             self._files.forget_writer(self)
-            self._segments = tuple(moved)
             self.directory = directory
-            self._rolled_files, self._unsynced_directories = [], []
-            self._unflushed_message_count = 0
-            self._flushed_offset = self._log_end_offset
+            self._unflushed.clear()
+            self.flushed_offset = self.log_end_offset
             if self._epochs is None:
-                self._high_watermark = self._log_end_offset
+                self.high_watermark = self.log_end_offset
         self._listeners.notify()
 
     def take_offline(self, failure: StorageError) -> None:
         """Refuse appends and flushes with the failure of the data directory, and close files."""
         with self._lock:
-            self._failure = self._failure or failure
+            self.failure = self.failure or failure
             self._is_closed = True
-            for segment in self._segments:
-                segment.file = None
-                self._files.discard(segment)
+            self.segments.close_files()
             self._files.forget_writer(self)
         self._listeners.notify()  # requests delayed for a flush get the failure
 
@@ -931,9 +656,9 @@ class Log:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if self._flushed_offset != self._log_end_offset:
+            if self.flushed_offset != self.log_end_offset:
                 return False
-            self._segments[-1].file = None
+            self.segments.all[-1].file = None
             self._files.forget_writer(self)
             return True
         finally:
@@ -946,65 +671,23 @@ class Log:
             if not self._lock.acquire(blocking=False):
                 return
             try:
-                unflushed = None if self._failure else self._capture_unflushed()
+                part = (
+                    None
+                    if self.failure
+                    else self._unflushed.capture(self.segments.all[-1], self.flushed_offset)
+                )
             finally:
                 self._lock.release()
-            if unflushed is not None:
+            if part is not None:
                 with suppress(StorageError):  # it is flushed later
-                    self._sync(unflushed)
+                    self._sync(part)
         finally:
             self._flush_lock.release()
         self._tell_of_flush()
 
-    def _open(self, segment: Segment) -> SegmentFile:
-        try:
-            return self._files.get(segment)
-        except OSError as error:
-            if segment.is_removed:  # by retention or truncation, since the tuple was read
-                raise OffsetOutOfRangeError(
-                    f"{self.partition}: the segment at {segment.base_offset} was just removed"
-                ) from error
-            if not is_out_of_descriptors(error) and segment.unreadable is None:
-                self._mark_unreadable(segment, 0, 0, str(self._unreadable(segment, error)))
-            # in no variable: this frame and the error would keep each other, and the files of all
-            # frames above, until the next collection of garbage
-            raise self._unreadable(segment, error) from error
-
-    def _unreadable(self, segment: Segment, error: OSError) -> StorageError:
-        kind = OutOfDescriptorsError if is_out_of_descriptors(error) else UnreadableError
-        return kind(f"cannot read {self.partition}: {segment.path}: {reason_of(error)}")
-
-    def _out_of_range(
-        self, segments: tuple[Segment, ...], visible_end: int, offset: int
-    ) -> OffsetOutOfRangeError:
-        return OffsetOutOfRangeError(
-            f"offset {offset} of {self.partition} is out of range: "
-            f"{segments[0].base_offset} to {visible_end} can be read"
-        )
-
-    def _boundaries_around(self, offset: int, *, to_log_end: bool) -> tuple[int, int]:
-        visible_end = self._log_end_offset if to_log_end else self._high_watermark
-        segments = self._segments
-        found = offset, offset
-        if segments[0].base_offset <= offset < visible_end:
-            segment = segment_of(segments, offset)
-            base = segment.base_offset
-            end = min(segment.end_offset, visible_end) - base
-            if end <= offset - base:  # it was truncated in this moment
-                raise self._out_of_range(segments, base + end, offset)
-            try:
-                before, after = boundaries_despite_damage(self._open(segment), offset - base, end)
-            except OSError as error:
-                raise self._unreadable(segment, error) from error
-            found = base + before, base + after
-        elif offset != visible_end:
-            raise self._out_of_range(segments, visible_end, offset)
-        self._raise_if_deleted()
-        return found
-
     def _note_append_failure(self, error: StorageError) -> None:
-        if self._failure is not None:
-            if error.__cause__ is not self._failure:
+        if self.failure is not None:
+            if error.__cause__ is not self.failure:
                 self._listeners.notify()  # the log failed in this call
             return
         if self._append_failure is None:
@@ -1014,52 +697,50 @@ class Log:
 
     def _raise_if_deleted(self) -> None:
         """Called after a file was opened: the files of a new log have the same names."""
-        if self._is_deleted:
+        if self.is_deleted:
             raise UnknownTopicError(f"{self.partition} was deleted")
 
     def _raise_if_not_writable(self) -> None:
-        if self._is_deleted:
+        if self.is_deleted:
             self._raise_if_deleted()
-        if self._failure is not None:
-            raise StorageError(str(self._failure)) from self._failure
+        if self.failure is not None:
+            raise StorageError(str(self.failure)) from self.failure
         if self._is_closed:
             raise ShuttingDownError(f"{self.partition} is closed")
 
     def _next_flush_s(self, *, flush_now: bool) -> float | None:
         """Return when to flush the last append, None if a flush is scheduled already."""
-        if flush_now or self._unflushed_message_count >= self._config.flush_interval_messages:
+        if flush_now or self._unflushed.message_count >= self._config.flush_interval_messages:
             due_s = self._clock.monotonic_s()
-        elif self._is_flush_scheduled:
+        elif self._unflushed.is_flush_scheduled:
             return None
         else:
             due_s = self._clock.monotonic_s() + self._config.flush_interval_ms / 1000
-        self._is_flush_scheduled = True
+        self._unflushed.is_flush_scheduled = True
         return due_s
 
     def _is_roll_due(self, active: Segment, now_ms: int) -> bool:
         if active.size > self._config.segment_bytes:
             return True
-        since_ms = self._active_since_ms
+        since_ms = self.active_since_ms
         return since_ms is not None and now_ms - since_ms > self._config.roll_ms
 
     def _roll(self, now_ms: int) -> Segment:
         """Roll: start a new segment at the log's end; caller holds `_lock`. Syncs nothing."""
-        previous = self._segments[-1]
-        segment = Segment(self.directory, self._log_end_offset, size=0, modified_ms=now_ms)
+        previous = self.segments.all[-1]
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
-            segment.file = self._files.with_room(lambda: segment.open(flags))
+            segment = self.segments.create(self.directory, self.log_end_offset, now_ms)
         except OSError as error:
             raise self._storage_error("start a segment", error) from error
         self._files.note_writer(self)
-        self._unsynced_directories.append(self.directory)
+        self._unflushed.directories.append(self.directory)
         if previous.file is not None:
-            if previous.end_offset > self._flushed_offset:
-                self._rolled_files.append(previous.file)
+            if previous.end_offset > self.flushed_offset:
+                self._unflushed.rolled_files.append(previous.file)
             self._files.put(previous, previous.file)
             previous.file = None
-        self._active_since_ms = None
-        self._segments = (*self._segments, segment)
+        self.active_since_ms = None
+        self.segments.all = (*self.segments.all, segment)
         return segment
 
     def _write(self, active: Segment, message_set: Buffer) -> None:
@@ -1085,91 +766,38 @@ class Log:
         except OSError as error:
             self._fail("undo a failed append", error)
 
-    def _capture_unflushed(self) -> _Unflushed | None:
-        """Return the data the flush that starts now must cover; caller holds `_lock`."""
-        self._is_flush_scheduled = False
-        if self._log_end_offset == self._flushed_offset and not self._unsynced_directories:
-            return None
-        files = self._rolled_files
-        active = self._segments[-1]
-        if active.file is not None and active.end_offset > self._flushed_offset:
-            files.append(active.file)
-        directories = list(dict.fromkeys(self._unsynced_directories))
-        self._rolled_files, self._unsynced_directories = [], []
-        return _Unflushed(self._log_end_offset, self._unflushed_message_count, files, directories)
-
-    def _sync(self, unflushed: _Unflushed) -> None:
+    def _sync(self, part: FlushedPart) -> None:
         """Sync, then advance the flushed offset or fail the log; caller holds `_flush_lock`."""
         started_s = self._clock.monotonic_s()
         try:
-            for directory in unflushed.directories:
-                self._files.with_room(partial(sync_directory, directory))
-            for file in unflushed.files:
-                self._disk.sync(file.fd)
+            part.sync(self._files, self._disk)
         except OSError as error:
             if is_out_of_descriptors(error):  # nothing has been lost
-                self._put_back(unflushed)
+                with self._lock:
+                    self._unflushed.put_back(part)
+                self._schedule_flush(self, self._clock.monotonic_s() + _FLUSH_RETRY_S)
                 raise self._storage_error("flush", error) from error
             self._fail("flush", error)
             return
         with self._lock:
-            self._unflushed_message_count -= unflushed.message_count
-            self._flushed_offset = unflushed.end_offset
+            self._unflushed.message_count -= part.message_count
+            self.flushed_offset = part.end_offset
             if self._epochs is None:
-                self._high_watermark = max(self._high_watermark, unflushed.end_offset)
-            self._last_flush_ms = self._clock.time_ms()
+                self.high_watermark = max(self.high_watermark, part.end_offset)
+            self.last_flush_ms = self._clock.time_ms()
         self._flush_stats.record(self._clock.monotonic_s() - started_s)
-
-    def _put_back(self, unflushed: _Unflushed) -> None:
-        """Leave the data of a flush that found no free descriptor to a later flush."""
-        with self._lock:
-            self._rolled_files = [*unflushed.files, *self._rolled_files]
-            self._unsynced_directories = [*unflushed.directories, *self._unsynced_directories]
-            self._is_flush_scheduled = True
-        self._schedule_flush(self, self._clock.monotonic_s() + _FLUSH_RETRY_S)
 
     def _fail(self, action: str, error: OSError) -> None:
         failure = self._storage_error(action, error)
         failure.__cause__ = error
-        self._failure = failure
+        self.failure = failure
         logger.error("%s; it refuses appends until the broker is started again", failure)
 
     def _storage_error(
         self, action: str, error: OSError, segment: Segment | None = None
     ) -> StorageError:
-        path = (segment or self._segments[-1]).path
+        path = (segment or self.segments.all[-1]).path
         return write_error(error)(
-            f"cannot {action} {self.partition} at offset {self._log_end_offset}: {path}: "
+            f"cannot {action} {self.partition} at offset {self.log_end_offset}: {path}: "
             f"{reason_of(error)}"
         )
-
-
-def _reason_unreadable(file: SegmentFile, position: int) -> str | None:
-    """Return why a file cannot be read at a position, None if it can."""
-    try:
-        if os.pread(file.fd, 1, position):
-            return None
-    except OSError as error:
-        return error.strerror or str(error)
-    return f"the file ends at byte {os.fstat(file.fd).st_size}"
-
-
-def _start_of_entry_at(file: SegmentFile, start: int, position: int) -> int:
-    """Return the start of the entry that holds `position`, walking from the entry start `start`."""
-    while start < position:
-        length = boundaries(os.pread(file.fd, min(BLOCK_BYTES, position - start), start))[-1]
-        if length == 0:
-            header = read_header(file.fd, start)
-            if header is None or not start < header.end <= position:
-                return start
-            length = header.end - start
-        start += length
-    return start
-
-
-def segment_of(segments: Sequence[Segment], offset: int) -> Segment:
-    """Return the segment that holds an offset at or after the first one's start."""
-    last = segments[-1]
-    if offset >= last.base_offset:
-        return last
-    return segments[bisect_right(segments, offset, key=_BASE_OFFSET) - 1]

@@ -15,18 +15,28 @@ import logging
 import os
 import queue
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
-from broker.errors import ServerError, ShuttingDownError, StorageError
+from broker.errors import (
+    InvalidRequestError,
+    ServerError,
+    ShuttingDownError,
+    StorageError,
+    UnknownTopicError,
+    WrongPartitionError,
+)
 from broker.files import DIRECTORY_MODE, open_file, sync_directory, write_all
-from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME
+from broker.log.checkpoints import Checkpoints
+from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME, DataDirectory
+from broker.log.deletion import Deletions
 from broker.log.log import Log
 from broker.log.segment import Segment, parse_segment_name, reason_of, segment_name
+from broker.log.table import LogTable
 from broker.topic import TopicPartition
 
 _BLOCK_BYTES = 8 << 20
@@ -55,21 +65,53 @@ class Move:
 
 
 class Moves:
-    """The moves of one broker, made one after another by `make` on a thread of their own."""
+    """The moves of one broker's logs, made one after another on a thread of their own."""
 
-    def __init__(self, make: Callable[[Move], None]) -> None:
-        self._make = make
+    def __init__(self, table: LogTable, deletions: Deletions, checkpoints: Checkpoints) -> None:
+        self._table = table
+        self._directories = table.directories
+        self._deletions = deletions
+        self._checkpoints = checkpoints
         self._lock = Lock()
         self._latest: dict[TopicPartition, Move] = {}
         self._queue: queue.SimpleQueue[Move | None] = queue.SimpleQueue()
         self._thread: Thread | None = None
-        self.stopping = Event()
+        self._stopping = Event()
 
-    def get(self, partition: TopicPartition) -> Move | None:
+    def latest(self, partition: TopicPartition) -> Move | None:
         """Return the latest move of a partition, None if there was none since the start."""
         return self._latest.get(partition)
 
-    def add(self, move: Move) -> bool:
+    def add(self, partition: TopicPartition, data_dir: Path) -> Move:
+        """Queue the move of a log, which is served meanwhile, to another data directory."""
+        table, directories = self._table, self._directories
+        if not table.is_open:
+            raise ShuttingDownError(f"{partition} is not moved: the logs are closed")
+        table.validate_online(partition)
+        log = table.find(partition)
+        if log is None:
+            raise WrongPartitionError(
+                f"broker {table.home} has no log of {partition}, which nothing was appended to here"
+            )
+        if log.failure is not None:
+            raise StorageError(f"{partition} is not moved: {log.failure}")
+        target = directories.find(data_dir)
+        if target is None:
+            known = ", ".join(str(one.path.absolute()) for one in directories.all)
+            raise InvalidRequestError(
+                f"broker {table.home} has no data directory {data_dir}: it has {known}"
+            )
+        if target.failure is not None:
+            raise StorageError(str(target.failure))
+        if directories.place_of.get(partition) is target:
+            raise InvalidRequestError(f"{partition} is in {target.path} already")
+        move = Move(partition, target.path, log.size_bytes)
+        _validate_room(log, target)
+        if not self._enqueue(move):
+            raise InvalidRequestError(f"{partition} is being moved already")
+        return move
+
+    def _enqueue(self, move: Move) -> bool:
         """Queue a move; return False if one of the partition is queued or under way."""
         with self._lock:
             known = self._latest.get(move.partition)
@@ -84,7 +126,7 @@ class Moves:
 
     def stop(self) -> None:
         """Abandon the moves that are queued or under way, and join the thread."""
-        self.stopping.set()
+        self._stopping.set()
         with self._lock:
             self._queue.put(None)
             thread = self._thread
@@ -94,7 +136,7 @@ class Moves:
     def _run(self) -> None:
         while (move := self._queue.get()) is not None:
             try:
-                if self.stopping.is_set():
+                if self._stopping.is_set():
                     raise ShuttingDownError(f"{move.partition} is not moved: the broker stops")
                 self._make(move)
             except ServerError as error:
@@ -111,6 +153,60 @@ class Moves:
             if move.error is not None:
                 logger.error("%s", move.error)
             move.is_done = True
+
+    def _make(self, move: Move) -> None:
+        partition = move.partition
+        log, target = self._table.find(partition), self._directories.find(move.target)
+        if log is None or target is None:
+            raise UnknownTopicError(f"{partition} was deleted")
+        _validate_room(log, target)
+        former, source = log.directory, self._directories.place_of[partition]
+        final = target.path_of(partition)
+        copy = LogCopy(log, move, final, self._stopping)
+        try:
+            while True:
+                copy.catch_up()
+                # Under the lock: retention and deletions change the directory, too.
+                with self._table.removal_lock:
+                    try:
+                        self._switch(log, target, final, copy)
+                    except TooMuchLeftError:
+                        continue
+                    self._checkpoints.write_or_log()
+                    self._remove_former(source, former, final)
+                    break
+        except BaseException:
+            copy.discard()
+            raise
+        logger.info("moved %s from %s to %s", partition, source.path, target.path)
+        self._deletions.remove_in_background()
+
+    def _switch(self, log: Log, target: DataDirectory, final: Path, copy: LogCopy) -> None:
+        with self._table.lock:  # against the failure of a directory
+            if target.failure is not None:
+                raise StorageError(str(target.failure))
+            log.move_to(final, copy.complete)
+            self._directories.add(log.partition, target)
+
+    def _remove_former(self, source: DataDirectory, former: Path, final: Path) -> None:
+        try:
+            self._deletions.move_aside(source, [former])
+            (final / MOVED_FROM_NAME).unlink()
+        except OSError as error:
+            logger.error("cannot remove %s, the next start does: %s", former, error)
+
+
+def _validate_room(log: Log, target: DataDirectory) -> None:
+    """Validate that a data directory has room for a log that can be read."""
+    free = target.free_bytes()
+    try:
+        needed = sum(path.lstat().st_blocks * 512 for path in log.directory.iterdir())
+    except OSError as error:
+        raise StorageError(f"cannot read {log.directory}: {reason_of(error)}") from error
+    if free is not None and free < needed:
+        raise StorageError(
+            f"{log.partition} takes {needed} bytes, and {target.path} has room for {free}"
+        )
 
 
 class TooMuchLeftError(Exception):
@@ -148,9 +244,9 @@ class LogCopy:
         self._directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         self._final.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         for _ in range(_MAX_PASSES):
-            segments = self._log.segments
+            segments = self._log.segments.all
             self._copy_segments(segments)
-            if self._left(self._log.segments) <= _SMALL_BYTES:
+            if self._left(self._log.segments.all) <= _SMALL_BYTES:
                 return
         raise StorageError(f"{self._log.partition} grows faster than it is copied")
 
@@ -172,7 +268,7 @@ class LogCopy:
         Called while nothing is appended, flushed or truncated, and no segment is removed. Raises
         `TooMuchLeftError` if that would take too long; on any error nothing has changed.
         """
-        segments = self._log.segments
+        segments = self._log.segments.all
         if self._left(segments) > _SMALL_BYTES:
             raise TooMuchLeftError
         self._copy_segments(segments)
@@ -302,8 +398,3 @@ def _data_ranges(fd: int, position: int, end: int) -> Iterator[tuple[int, int]]:
             return
         yield start, min(stop, end)
         position = stop
-
-
-def used_bytes(directory: Path) -> int:
-    """Return the bytes that a log's directory takes on its disk."""
-    return sum(path.lstat().st_blocks * 512 for path in directory.iterdir())

@@ -1,80 +1,29 @@
-"""Retention: which segments are past their age or size, archiving and removing them.
+"""Retention: which segments are past their age or size, and removing them.
 
 Runs on a thread of its own; files are archived and deleted outside a log's append lock, and fetches
-in flight keep their descriptors. An archived segment, always a whole one, is
-`<archive>/<topic>_<home>-<index>/<segment>.gz`.
+in flight keep their descriptors.
 """
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import gzip
 import logging
-import os
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from broker.clock import Clock
 from broker.errors import StorageError
-from broker.files import DIRECTORY_MODE, open_file, sync_directory
+from broker.log.archive import archive_segment
 from broker.log.log import Log
-from broker.log.segment import ARCHIVE_SUFFIX, Segment
-from broker.protocol.checksum import crc32
+from broker.log.segment import Segment
+from broker.log.table import LogTable
+from broker.log.topics import LogSettings
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
 
-_BLOCK_BYTES = 1 << 20
-_COMPRESS_LEVEL = 6
-
-
-def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) -> Path:
-    """Compress a closed segment into the archive, verify the copy, and return its path."""
-    directory = archive_dir / f"{partition.topic}_{partition.name}"
-    target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
-    temporary = directory / f"{target.name}.tmp"
-    try:
-        directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
-        target_fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        with os.fdopen(target_fd, "wb") as compressed, path.open("rb") as source:
-            with gzip.GzipFile(
-                filename="", mode="wb", fileobj=compressed, compresslevel=_COMPRESS_LEVEL, mtime=0
-            ) as packer:
-                for block in iter(lambda: source.read(_BLOCK_BYTES), b""):
-                    packer.write(block)
-            compressed.flush()
-            os.fsync(compressed.fileno())
-        _validate_same_content(path, temporary)
-        temporary.replace(target)
-        sync_directory(directory)
-        sync_directory(archive_dir)
-    except (OSError, EOFError, zlib.error) as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise StorageError(f"cannot archive {path} to {target}: {error}") from error
-    return target
-
-
-def _validate_same_content(path: Path, compressed: Path) -> None:
-    with path.open("rb") as source, gzip.open(compressed, "rb") as copy:
-        expected, found = _size_and_crc(source), _size_and_crc(copy)
-    if expected != found:
-        raise OSError(f"it read back as {found[0]} bytes with another CRC, not {expected[0]}")
-
-
-def _size_and_crc(file: BinaryIO | gzip.GzipFile) -> tuple[int, int]:
-    size = crc = 0
-    for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
-        size += len(block)
-        crc = crc32(block, crc)
-    return size, crc
-
+_MAX_CLOCK_STEP_S = 60.0
 
 logger = logging.getLogger(__name__)
-
-MAX_CLOCK_STEP_S = 60.0
 
 
 class RetentionTime:
@@ -97,7 +46,7 @@ class RetentionTime:
     def now_ms(self) -> int:
         """Return the time, milliseconds since 1970; an error is logged when the clock jumps."""
         jump_s = self._offset_s() - self._ahead_s
-        if jump_s <= MAX_CLOCK_STEP_S:
+        if jump_s <= _MAX_CLOCK_STEP_S:
             self._ahead_s += jump_s
             if self.waits is not None:
                 logger.warning("the clock is back: segments are deleted by its time again")
@@ -110,6 +59,34 @@ class RetentionTime:
             )
             logger.error("%s", self.waits)
         return round((self._clock.monotonic_s() + self._ahead_s) * 1000)
+
+
+class Retention:
+    """Removes what is past retention from all logs of a broker."""
+
+    def __init__(self, table: LogTable, settings: LogSettings, clock: Clock) -> None:
+        self.is_ownerless: Callable[[TopicPartition], bool] = lambda _partition: False
+        """Whether no controller knows a replicated log: it is left alone then."""
+        self._table = table
+        self._settings = settings
+        self._time = RetentionTime(clock)
+
+    @property
+    def waits(self) -> str | None:
+        """Return why segments that are old by the clock are kept; None if they are not."""
+        return self._time.waits
+
+    def apply(self) -> None:
+        """Remove the segments past retention of all logs."""
+        now_ms = self._time.now_ms()
+        config = self._settings.broker
+        archive_dir = config.archive_dir if config.retention_policy == "archive" else None
+        for log in self._table.all():
+            # Under the lock: the files of a new log have the names of a deleted one's.
+            with self._table.removal_lock:
+                if not (log.is_deleted or (log.is_replicated and self.is_ownerless(log.partition))):
+                    settings = self._settings.of(log.partition.topic)
+                    apply_retention(log, settings, now_ms=now_ms, archive_dir=archive_dir)
 
 
 def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int) -> int:

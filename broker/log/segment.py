@@ -12,7 +12,7 @@ import weakref
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -21,10 +21,15 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from broker.errors import DiskFullError, StorageError
 from broker.files import open_file
-from broker.log.data_directory import DELETED_NAME, MOVING_NAME
 from broker.protocol.primitives import Buffer
 
 SPACING_BYTES = 1 << 20
+_SEGMENT_NAME = re.compile(r"([0-9]{20})\.pylog", re.ASCII)
+_FLUSHED_FOR_ROOM = 16
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_Result = TypeVar("_Result")
 
 
 class BoundaryIndex:
@@ -64,15 +69,9 @@ class BoundaryIndex:
         return len(self._positions)
 
 
-_SEGMENT_SUFFIX = ".pylog"
-_KAFKA_SUFFIX = ".kafka"
-
-_SEGMENT_NAME = re.compile(r"([0-9]{20})\.pylog", re.ASCII)
-
-
 def segment_name(base_offset: int) -> str:
     """Return the file name of the segment that starts at an offset: 20 digits and `.pylog`."""
-    return f"{base_offset:020d}{_SEGMENT_SUFFIX}"  # Kafka 0.7 `Log.nameFromOffset`
+    return f"{base_offset:020d}.pylog"  # Kafka 0.7 `Log.nameFromOffset`
 
 
 def parse_segment_name(name: str) -> int | None:
@@ -129,7 +128,7 @@ class SliceSource(Protocol):
     """The log of a slice."""
 
     def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
-        """See `Log.note_unreadable`."""
+        """See `LogSegments.note_unreadable`."""
 
 
 class FileSlice(NamedTuple):
@@ -207,12 +206,6 @@ class Segment:
     def open(self, flags: int = os.O_RDONLY) -> SegmentFile:
         """Open the file, unless it is a symbolic link."""
         return SegmentFile(self.path, flags | os.O_NOFOLLOW)
-
-
-_Result = TypeVar("_Result")
-_FLUSHED_FOR_ROOM = 16
-_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_out_of_descriptors(error: OSError) -> bool:
@@ -338,58 +331,3 @@ def _release(writers: Sequence[SegmentWriter]) -> None:
     if not sum([writer.release_file(may_flush=False) for writer in writers]):
         for writer in writers[:_FLUSHED_FOR_ROOM]:
             writer.release_file(may_flush=True)
-
-
-_NAME = re.compile(
-    rf"([0-9]{{20}})(?:{re.escape(_SEGMENT_SUFFIX)}|{re.escape(_KAFKA_SUFFIX)})", re.ASCII
-)
-_DIGITS = re.compile(r"([0-9]+)", re.ASCII)
-_NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
-"""Parts of a data directory with logs that no broker serves."""
-ARCHIVE_SUFFIX = ".gz"
-"""Follows the name of a segment in the archive."""
-
-
-def base_offset_of(path: Path) -> int | None:
-    """Return the base offset in the name of a `.pylog` or `.kafka` segment, else None."""
-    found = _NAME.fullmatch(path.name)
-    return int(found[1]) if found else None
-
-
-def expand_paths(paths: Iterable[Path], *, archives: bool = False) -> list[Path]:
-    """Return the given files, and the segments in and below the given directories, each once.
-
-    Files inside a directory come in natural order (`t_2` before `t_10`); missing paths are returned
-    as given. Left out are, of a data directory, the logs of deleted topics and copies under
-    construction, and archived segments unless asked for.
-    """
-    found: list[Path] = []
-    for path in paths:
-        found += _segments_below(path, archives) if path.is_dir() else [path]
-    return list(dict.fromkeys(found))
-
-
-def segments_of(directory: Path, *, archives: bool = False) -> list[Path]:
-    """Return the segments directly in a directory, with archived ones if asked, by base offset."""
-    return sorted(path for path in directory.iterdir() if _is_segment(path, archives))
-
-
-def _is_segment(path: Path, archives: bool) -> bool:
-    name = path.name.removesuffix(ARCHIVE_SUFFIX) if archives else path.name
-    return _NAME.fullmatch(name) is not None
-
-
-def _segments_below(directory: Path, archives: bool) -> list[Path]:
-    found = [
-        path
-        for path in directory.rglob("*")
-        if _is_segment(path, archives) and _NOT_SERVED.isdisjoint(path.relative_to(directory).parts)
-    ]
-    return sorted(found, key=_natural_key)
-
-
-def _natural_key(path: Path) -> list[list[tuple[int, str]]]:
-    return [
-        [(int(text), "") if text.isdecimal() else (-1, text) for text in _DIGITS.split(part)]
-        for part in path.parts
-    ]

@@ -29,7 +29,7 @@ from broker.log.scan import (
     read_header,
     scan_blocks,
 )
-from broker.log.segment import expand_paths, segments_of
+from broker.log.segment_paths import expand_paths, segments_of
 from broker.protocol import _codec_python, codec
 from broker.protocol.checksum import crc32_crcmod
 from broker.protocol.codec import Fault, Scan

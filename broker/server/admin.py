@@ -146,31 +146,33 @@ class AdminHandler:
     def _end_of_term(self, log: Log, term: int) -> int:
         """Return where a term ends in the log; also a term before the topic got its replicas."""
         if not log.is_replicated:
-            return log.end_of_term(term)
+            return log.incarnations.end_of_term(term, log.log_end_offset)
         end = self._replicas.leader_of(log.partition).end_of_term(term)
-        return end if end >= 0 else log.end_of_term(term)
+        return end if end >= 0 else log.incarnations.end_of_term(term, log.log_end_offset)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
         """Return error and offset of a partition without a log."""
         validate_topic_name(partition.topic)
-        self._logs.validate_not_offline(partition.topic, partition.index)
-        if not self._logs.has_topic(partition.topic):
+        self._logs.table.validate_not_offline(partition.topic, partition.index)
+        if partition.topic not in self._logs.topics:
             return UnknownTopicError.code, -1
-        if not 0 <= partition.index < self._logs.partition_count(partition.topic):
+        if not 0 <= partition.index < self._logs.topics.partition_count(partition.topic):
             return WrongPartitionError.code, -1
         return NO_ERROR, 0
 
     def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:
         """List this broker's topics and the partitions it leads; a topic named twice once."""
-        asked = dict.fromkeys(self._logs.topics() if request.topics is None else request.topics)
+        asked = dict.fromkeys(
+            self._logs.topics.names() if request.topics is None else request.topics
+        )
         address = self._host.address()
         cluster_id = self._host.hello().cluster_id
         small: list[Buffer] = [encode_metadata_header(cluster_id, address, len(asked))]
         parts: list[Part] = []
         body_bytes = len(small[0])
         for topic in asked:
-            is_known = self._logs.has_topic(topic)
-            count = self._logs.partition_count(topic) if is_known else 0
+            is_known = topic in self._logs.topics
+            count = self._logs.topics.partition_count(topic) if is_known else 0
             error = NO_ERROR if is_known else UnknownTopicError.code
             head = encode_topic_metadata_header(topic, error, count)
             body_bytes += len(head) + count * LED_PARTITION_BYTES
@@ -240,7 +242,7 @@ class AdminHandler:
             raise TopicExistsError(
                 f"topic '{request.topic}' exists with replicas: the controller adds partitions"
             )
-        self._logs.create_topic(request.topic, request.partition_count)
+        self._logs.creation.create_topic(request.topic, request.partition_count)
         return Response(encode_extension_response(header.correlation_id, b""))
 
     def delete_topic(
@@ -262,7 +264,7 @@ class AdminHandler:
                         "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
                         "recover` restores it, or discards them"
                     )
-                self._logs.delete_topic(request.topic)
+                self._logs.deletions.delete_topic(request.topic)
             except ServerError as error:
                 text = str(error)
                 return [Response(encode_extension_error(header.correlation_id, error.code, text))]
@@ -289,9 +291,9 @@ class AdminHandler:
         if partition.home == -1:
             partition = TopicPartition(partition.topic, self._host.address().id, partition.index)
         if request.directory:
-            move = self._logs.move_log(partition, Path(request.directory))
+            move = self._logs.moves.add(partition, Path(request.directory))
         else:
-            latest = self._logs.latest_move(partition)
+            latest = self._logs.moves.latest(partition)
             if latest is None:
                 raise InvalidRequestError(
                     f"no move of {partition} was asked for since the broker started"
@@ -330,7 +332,7 @@ class AdminHandler:
 
         def work() -> list[Response]:
             try:
-                log = self._logs.find(request.partition)
+                log = self._logs.table.find(request.partition)
                 if log is None:
                     raise WrongPartitionError(f"this broker has no log of {request.partition}")
                 digest = digest_of(log, request.offset, request.length)

@@ -125,7 +125,7 @@ class Broker:
         self._replicas = ReplicaManager(
             config, self._logs, self._clock, self._note_states, self.changes.note
         )
-        self._logs.is_ownerless = self._replicas.is_unknown
+        self._logs.retention.is_ownerless = self._replicas.is_unknown
         self._logs.on_no_directory = self._fail
         self._logs.on_directory_failure = self._note_directory_failure
         self.failure: StorageError | None = None
@@ -189,8 +189,8 @@ class Broker:
         _raise_open_files_limit()
         try:
             self.recoveries = self._logs.open()
-            self.changes.open(self._logs.data_dir())
-            for directory in self._logs.directory_states():
+            self.changes.open(self._logs.directories.first_path())
+            for directory in self._logs.directories.states():
                 if directory.failure is not None:
                     self._note_directory_failure(directory.failure)
             self._listener = listen(
@@ -231,12 +231,12 @@ class Broker:
             self.config.zookeeper_connect, session_timeout_ms=self.config.zk_session_timeout_ms
         )
         self._registry.start(timeout_s=self.config.zk_connection_timeout_ms / 1000)
-        proposed_id = self._logs.cluster_id() or _new_cluster_id()
-        self._logs.join_cluster(self._registry.join_cluster(proposed_id))
+        proposed_id = self._logs.directories.cluster_id() or _new_cluster_id()
+        self._logs.directories.join_cluster(self._registry.join_cluster(proposed_id))
         self._settings = SettingsFollower(
             self._registry.session,
             self.config.broker_id,
-            self._logs.data_dir(),
+            self._logs.directories.first_path(),
             self._apply_settings,
         )
         self._replicas.records.settings_of = self._settings.last_good
@@ -257,9 +257,9 @@ class Broker:
         self.config, self._overrides = config, overrides  # the status shows what is in effect
 
     def _register(self, view: ClusterView) -> None:
-        self._logs.on_new_topic = self._note_topic
-        self._logs.on_deleted_topic = self._note_deleted_topic
-        for topic in self._logs.topics():
+        self._logs.topics.on_new = self._note_topic
+        self._logs.topics.on_deleted = self._note_deleted_topic
+        for topic in self._logs.topics.names():
             self._show_own(view, topic)
         registry = self._registry
         if registry is None:
@@ -277,12 +277,12 @@ class Broker:
             address.id,
             address.host,
             address.port,
-            creator=self._logs.creator_token(address.host),
+            creator=self._logs.directories.creator_token(f"{address.host}-{self._clock.time_ms()}"),
             rack=self.config.rack,
-            is_clean=self._logs.was_clean,
-            has_replicas=lambda: self._logs.has_replicas,
+            is_clean=self._logs.loaded.was_clean,
+            has_replicas=lambda: self._logs.table.has_replicas,
         )
-        for topic in self._logs.topics():
+        for topic in self._logs.topics.names():
             self._register_topic(registry, topic, is_new=False)
         registry.await_registered(self.config.zk_connection_timeout_ms / 1000)
         self._feed = RegistryFeed(registry, view)
@@ -304,7 +304,7 @@ class Broker:
         topics = ReplicatedTopics(registry.session, self._settings.last_good)
         names = topics.topics()
         expected = topics.partitions(
-            names, lambda topic: self._logs.settings_of(topic).min_insync_replicas
+            names, lambda topic: self._logs.settings.of(topic).min_insync_replicas
         )
         self._replicas.expect_topics(names, (one.partition for one in expected))
         view.apply_partition_states(expected)
@@ -363,7 +363,8 @@ class Broker:
             self._register_topic(self._registry, topic, is_new=is_new)
 
     def _show_own(self, view: ClusterView, topic: str) -> None:
-        count, creation_id = self._logs.partition_count(topic), self._logs.creation_id(topic)
+        topics = self._logs.topics
+        count, creation_id = topics.partition_count(topic), topics.creation_id(topic)
         view.set_own_topic(topic, count, creation_id)
 
     def _note_deleted_topic(self, topic: str) -> None:
@@ -375,8 +376,8 @@ class Broker:
     def _register_topic(self, registry: Registry, topic: str, *, is_new: bool) -> None:
         registry.register_topic(
             topic,
-            self._logs.partition_count(topic),
-            creation_id=self._logs.creation_id(topic),
+            self._logs.topics.partition_count(topic),
+            creation_id=self._logs.topics.creation_id(topic),
             is_new=is_new,
         )
 
@@ -405,7 +406,7 @@ class Broker:
             count=self._connection_count,
             peer_log=peer_log,
             send_bytes=self.config.socket_send_bytes,
-            make_room=self._logs.close_idle_files,
+            make_room=self._logs.files.make_room,
         )
         self._acceptor.start()
 
@@ -637,7 +638,7 @@ class Broker:
 
     def status(self) -> dict[str, Any]:
         """Return the state and counters as a document."""
-        logs = self._logs.logs()
+        logs = self._logs.table.all()
         address = self.address()
         return {
             "broker": address.id,
@@ -649,9 +650,9 @@ class Broker:
             "phase": self._phase,
             "started_ms": self._started_ms,
             "uptime_ms": self._clock.time_ms() - self._started_ms,
-            "data": str(self._logs.data_dir().absolute()),
+            "data": str(self._logs.directories.first_path().absolute()),
             "directories": self._directories(),
-            "topics": len(self._logs.topics()),
+            "topics": len(self._logs.topics.names()),
             "partitions": len(logs),
             "bytes": sum(log.size_bytes for log in logs),
             "connections": self._connection_count.total,
@@ -671,9 +672,9 @@ class Broker:
             "topic_settings": self._topic_settings(),
             "settings_problems": {} if self._settings is None else dict(self._settings.problems),
             "failures": self._failures(),
-            "retention_waits": self._logs.retention_waits,
+            "retention_waits": self._logs.retention.waits,
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
-            "clean_start": not self._logs.was_recovered,
+            "clean_start": not self._logs.loaded.was_recovered,
             "zookeeper": self.config.zookeeper_connect or None,
             "runs_zookeeper": self._runs_zookeeper,
             "session": self._session(),
@@ -716,12 +717,12 @@ class Broker:
                 "free_bytes": one.free_bytes,
                 "error": None if one.failure is None else str(one.failure),
             }
-            for one in self._logs.directory_states()
+            for one in self._logs.directories.states()
         ]
 
     def _failures(self) -> list[dict[str, str]]:
-        found = [(one, error, "offline") for one, error in self._logs.offline().items()]
-        for log in self._logs.logs():
+        found = [(one, error, "offline") for one, error in self._logs.table.errors().items()]
+        for log in self._logs.table.all():
             found += [(log.partition, error, error.state) for error in log.failures()]
         return [
             {
@@ -770,15 +771,15 @@ class Broker:
             f"logs.{self._name_of(log.partition)}": {
                 "Name": log.partition.name,
                 "Size": log.size_bytes,
-                "NumberOfSegments": log.segment_count,
+                "NumberOfSegments": len(log.segments.all),
                 "CurrentOffset": log.high_watermark,
                 "LogStartOffset": log.log_start_offset,
                 "LogEndOffset": log.log_end_offset,
                 "NumAppendedMessages": log.appended_message_count,
             }
-            for log in self._logs.logs()
+            for log in self._logs.table.all()
         }
-        offline_count = sum(one.failure is not None for one in self._logs.directory_states())
+        offline_count = sum(one.failure is not None for one in self._logs.directories.states())
         registry = self._registry
         return {
             "SocketServerStats": {
@@ -801,7 +802,7 @@ class Broker:
             },
             "LogManager": {
                 "OfflineLogDirectoryCount": offline_count,
-                "RecoveryMs": round(1000 * self._logs.recovery_s),
+                "RecoveryMs": round(1000 * self._logs.loaded.recovery_s),
             },
             **topic_attributes(shards),
             **replication_metrics(

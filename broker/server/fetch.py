@@ -169,7 +169,7 @@ class FetchHandler:
         try:
             found = self._slice(request, room_bytes)
         except ServerError as error:
-            if self._logs.get(request.topic, request.index):
+            if self._logs.table.get(request.topic, request.index):
                 self.metrics.topics[request.topic].failed_fetch += 1
             return encode_fetch_header(_code_for_07(error, is_multifetch=is_multifetch), 0), None
         if isinstance(found, PartitionPosition):
@@ -183,7 +183,7 @@ class FetchHandler:
         self, request: FetchRequest, room_bytes: int
     ) -> FileSlice | PartitionPosition | None:
         max_bytes = max(0, min(request.max_bytes, room_bytes))
-        log = self._logs.get(request.topic, request.index)
+        log = self._logs.table.get(request.topic, request.index)
         if log is None:
             self._check_partition(request.topic, request.index)
             if self._replicas.is_replicated(request.topic):
@@ -199,8 +199,8 @@ class FetchHandler:
 
     def _check_partition(self, topic: str, index: int) -> None:
         validate_topic_name(topic, self._max_topic_name_length)
-        self._logs.validate_not_offline(topic, index)
-        count = self._logs.partition_count(topic)
+        self._logs.table.validate_not_offline(topic, index)
+        count = self._logs.topics.partition_count(topic)
         if not 0 <= index < count:
             raise WrongPartitionError(
                 f"topic '{topic}' has no partition {self._broker_id}-{index}: "
@@ -211,7 +211,7 @@ class FetchHandler:
         """Respond to an offsets request; with a future if the leader has to be asked."""
         if request.max_offsets < 0:
             raise ProtocolError(f"{request.max_offsets} offsets were asked for")
-        log = self._logs.get(request.topic, request.index)
+        log = self._logs.table.get(request.topic, request.index)
         if log is not None:
             return Response(
                 encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets))
@@ -309,9 +309,9 @@ class FetchHandler:
         if log is not None:
             return log
         validate_topic_name(topic, self._max_topic_name_length)
-        if not self._logs.has_topic(topic):
+        if topic not in self._logs.topics:
             raise UnknownTopicError(f"there is no topic '{topic}' on broker {self._broker_id}")
-        return self._logs.get_or_create(topic, index)
+        return self._logs.creation.get_or_create(topic, index)
 
     def read_log(self, log: Log, offset: int, max_bytes: int) -> FileSlice | None:
         """Read from a log; `NotLeaderError` if it cannot be read and another replica is to lead."""

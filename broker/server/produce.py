@@ -208,9 +208,9 @@ class ProduceHandler:
         parts: list[_WrittenSet] = []
         for partition, sets in request.parts:
             if partition.home in (-1, self._broker_id):
-                log = self._logs.get(partition.topic, partition.index)
+                log = self._logs.table.get(partition.topic, partition.index)
             else:
-                log = self._logs.find(partition)
+                log = self._logs.table.find(partition)
             if log is None or (log.is_replicated and not self._replicas.leads(log.partition)):
                 return None
             if refused and log.partition in refused:
@@ -293,7 +293,7 @@ class ProduceHandler:
         """Return the partition that a request of 0.7 means, of a topic with replicas."""
         index = partition.index
         if index == ANY_PARTITION:
-            index = self._logs.choose_partition(partition.topic)
+            index = self._logs.table.choose_partition(partition.topic)
         return TopicPartition(partition.topic, self._broker_id, index)
 
     def _is_led_elsewhere(self, partition: TopicPartition) -> bool:
@@ -309,7 +309,7 @@ class ProduceHandler:
     ) -> _LogAppend:
         log_append = _LogAppend(partition, None)
         if partition.home not in (-1, self._broker_id):
-            log_append.log = self._logs.find(partition)
+            log_append.log = self._logs.table.find(partition)
             if log_append.log is None:
                 log_append.error = self._replicas.not_led(partition)
                 _note_refused(partition, log_append.error, refused)
@@ -336,7 +336,7 @@ class ProduceHandler:
                     )
                     return
                 if index == ANY_PARTITION:
-                    index = self._logs.choose_partition(topic)
+                    index = self._logs.table.choose_partition(topic)
                 log = log_append.log = self._get_or_create(topic, index)
             if refused and (earlier := refused.get(log.partition)) is not None:
                 raise earlier.again()
@@ -347,7 +347,7 @@ class ProduceHandler:
                 log_append.leader.check_append(needs_commit=needs_commit)
                 log_append.term = log_append.leader.term
             else:
-                log_append.term = log.term
+                log_append.term = log.incarnations.term
             log_append.base_offset = log.append(messages, message_count, flush_now=needs_commit)
         except ServerError as error:
             home = self._broker_id if partition.home == -1 else partition.home
@@ -362,19 +362,19 @@ class ProduceHandler:
         log_append.sets.clear()
 
     def _get_or_create(self, topic: str, index: int) -> Log:
-        log = self._logs.get(topic, index)
+        log = self._logs.table.get(topic, index)
         if log is None:
             # raises NotLeaderError if the partition has its replicas on other brokers
             self._replicas.find_served(TopicPartition(topic, self._broker_id, index))
             self._creations.validate(topic)
-            log = self._logs.get_or_create(topic, index)
+            log = self._logs.creation.get_or_create(topic, index)
         return log
 
     def _fail(self, log_append: _LogAppend, error: ServerError) -> None:
         log_append.error = error
         topic, index = log_append.partition.topic, log_append.partition.index
         # A name without a log is not counted: every mistyped name would add counters.
-        if self._logs.get(topic, max(index, 0)):
+        if self._logs.table.get(topic, max(index, 0)):
             self._metrics.topics[topic].failed_produce += max(1, len(log_append.sets))
 
     def _respond(

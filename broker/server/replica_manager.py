@@ -254,13 +254,13 @@ class ReplicaManager:
         topic = partition.topic
         if partition.home == -1:
             partition = TopicPartition(topic, self._me, partition.index)
-        log = self._logs.find(partition)
+        log = self._logs.table.find(partition)
         if log is None:
             is_foreign = partition.home != self._me or topic in self._topics
             if (
                 is_foreign
                 or self.is_lost(topic)
-                or (self._awaits_orders and not self._logs.has_topic(topic))
+                or (self._awaits_orders and topic not in self._logs.topics)
             ):
                 raise self.not_led(partition)
         elif log.is_replicated or partition in self._replicas.known:  # it is about to be one
@@ -366,7 +366,7 @@ class ReplicaManager:
 
     def counts_flushed(self, topic: str) -> bool:
         """Return whether only flushed messages of a topic count as being on a replica."""
-        return self._logs.settings_of(topic).flush_before_read
+        return self._logs.settings.of(topic).flush_before_read
 
     def address_of(self, broker_id: int) -> BrokerAddress | None:
         """Return the address of a live broker, None for another."""
@@ -454,7 +454,7 @@ class ReplicaManager:
 
     def unknown_replicas(self) -> list[UnknownReplica]:
         """Return the replicas that have logs here and that the controller does not know."""
-        if not self._has_full_orders and self._logs.has_replicas:
+        if not self._has_full_orders and self._logs.table.has_replicas:
             raise LeaderNotAvailableError(
                 f"the controller has not yet told broker {self._me} of all partitions; try again"
             )
@@ -462,7 +462,7 @@ class ReplicaManager:
 
     def is_lost(self, topic: str) -> bool:
         """Return whether replicas here are of a topic of which no controller has told this run."""
-        return topic not in self._topics and self._logs.has_replicas_of(topic)
+        return topic not in self._topics and self._logs.table.has_replicas_of(topic)
 
     def is_unknown(self, partition: TopicPartition) -> bool:
         """Return whether no controller has told this run of a partition, or it is gone."""
@@ -518,8 +518,8 @@ class ReplicaManager:
         self._note_states([one for one in news if one.partition.topic in again], ())
         self._creation_ids.update(creation_ids)
         orders = []
-        for log in self._logs.logs():
-            former = self._logs.replica_creation_id(log.partition)
+        for log in self._logs.table.all():
+            former = self._logs.table.replica_creation_id(log.partition)
             if former is not None and former != creation_ids.get(log.partition.topic, former):
                 orders.append(StoppedReplica(log.partition, former, LAST_EPOCH, deletes_log=True))
         for order in orders:
@@ -528,12 +528,12 @@ class ReplicaManager:
 
     def _delete_unassigned(self, request: PushStatesRequest) -> None:
         """Delete the logs of partitions that moved to other brokers while this one was away."""
-        for log in self._logs.logs():
+        for log in self._logs.table.all():
             partition = log.partition
             known = self._replicas.known.get(partition)
             if known is None or self._me in known.replicas:
                 continue
-            if self._logs.replica_creation_id(partition) == known.creation_id:
+            if self._logs.table.replica_creation_id(partition) == known.creation_id:
                 logger.info("%s has other replicas by now: the log here is deleted", partition)
                 epoch = known.state.leader_epoch
                 order = StoppedReplica(partition, known.creation_id, epoch, deletes_log=True)
@@ -548,10 +548,10 @@ class ReplicaManager:
         self._topics -= topics
         for topic in topics:
             self._creation_ids.pop(topic, None)
-        with_logs = {one.partition.topic for one in self._logs.logs()}
+        with_logs = {one.partition.topic for one in self._logs.table.all()}
         for topic in topics - with_logs:
             with suppress(UnknownTopicError):
-                self._logs.delete_topic(topic)
+                self._logs.deletions.delete_topic(topic)
 
     def _apply_all(self, request: PushStatesRequest) -> None:
         """Carry out the orders about partitions, those that write to a disk side by side."""
@@ -608,9 +608,9 @@ class ReplicaManager:
             if partition.home == self._me:
                 counts[partition.topic] = max(counts.get(partition.topic, 0), partition.index + 1)
         for topic, count in counts.items():
-            if not self._logs.has_topic(topic):
+            if topic not in self._logs.topics:
                 try:
-                    self._logs.create_topic(topic, count, has_replicas=True)
+                    self._logs.creation.create_topic(topic, count, has_replicas=True)
                 except TopicExistsError:
                     continue  # a client's message created it before this push
                 except ServerError as error:
@@ -647,9 +647,10 @@ class ReplicaManager:
             self._take_over(self._push(request, (), [order]), hosted)
         known = self._replicas.known.get(order.partition)
         is_unused = hosted is None and (known is None or self._me not in known.replicas)
-        is_former = self._logs.replica_creation_id(order.partition) == order.creation_id
+        is_former = self._logs.table.replica_creation_id(order.partition) == order.creation_id
         if order.deletes_log and is_unused and is_former:
-            self._logs.delete_replica(order.partition)  # no push has opened it since the start
+            # no push has opened it since the start
+            self._logs.deletions.delete_replica(order.partition)
 
     def _stop_unnamed(self, request: PushStatesRequest) -> None:
         """Stop the replicas of partitions that are gone."""
@@ -667,7 +668,7 @@ class ReplicaManager:
         for replica, change in applied.changes:
             known = self._hosted.get(replica.partition)
             if known is None or known.replica is not replica:
-                log = self._logs.find(replica.partition)
+                log = self._logs.table.find(replica.partition)
                 if log is None:  # it was deleted
                     continue
                 if known is not None:
@@ -719,15 +720,15 @@ class ReplicaManager:
         )
 
     def _open_log(self, info: ReplicatedPartition) -> Log:
-        if self._logs.find(info.partition) is None:
+        if self._logs.table.find(info.partition) is None:
             self._new_logs.add(info.partition)
-        return self._logs.open_replica(info.partition, info.creation_id)
+        return self._logs.creation.open_replica(info.partition, info.creation_id)
 
     def _delete_log(self, replica: Replica) -> None:
         hosted = self._hosted.pop(replica.partition, None)
         if hosted is not None:
             hosted.forget_log()
-        self._logs.delete_replica(replica.partition)
+        self._logs.deletions.delete_replica(replica.partition)
 
     def _direct_fetchers(self) -> None:
         """Have a fetcher for each followed leader and share of its partitions, and no others."""

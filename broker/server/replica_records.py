@@ -56,8 +56,11 @@ class ReplicaRecords:
         with self._lock:
             waiting, self._waiting, self._timer = self._waiting, {}, None
         for info in waiting.values():
-            log = self._logs.find(info.partition)
-            if log is None or self._logs.replica_creation_id(info.partition) != info.creation_id:
+            log = self._logs.table.find(info.partition)
+            if (
+                log is None
+                or self._logs.table.replica_creation_id(info.partition) != info.creation_id
+            ):
                 continue
             try:
                 write_record(log.directory, self._record(info))
@@ -81,8 +84,8 @@ class ReplicaRecords:
     ) -> list[UnknownReplica]:
         """Return the replicas with a log here whose partitions the registry does not have."""
         found = []
-        for log in self._logs.logs():
-            creation_id = self._logs.replica_creation_id(log.partition)
+        for log in self._logs.table.all():
+            creation_id = self._logs.table.replica_creation_id(log.partition)
             if creation_id is not None and log.partition not in known:
                 # the last state told to this run, if the registry has lost the partition since
                 info = unnamed.get(log.partition)

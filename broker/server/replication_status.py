@@ -44,7 +44,7 @@ def _record(hosted: HostedReplica, now_s: float) -> dict[str, Any]:
         "log_end": log.log_end_offset,
         "flushed": log.flushed_offset,
         "high_watermark": log.high_watermark,
-        "segments": log.segment_count,
+        "segments": len(log.segments.all),
         "last_append_ms": log.last_append_ms if log.log_end_offset > log.log_start_offset else None,
         "lags": {},
         "stalled_ms": None,

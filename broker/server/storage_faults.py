@@ -24,7 +24,8 @@ from broker.errors import (
     error_for_code,
 )
 from broker.log.damage import find_damage, mend, uncommitted_loss
-from broker.log.log import Log, segment_of
+from broker.log.log import Log
+from broker.log.log_segments import segment_of
 from broker.log.segment import Segment
 from broker.protocol.extension_requests import DigestLogRequest, PartitionPosition, ReadRequest
 from broker.protocol.primitives import Buffer
@@ -93,10 +94,10 @@ class StorageFaults:
         lasting = LogDamage(DamageState.LASTING, damaged)
         if hosted is None:
             return lasting
-        log.note_damage(damaged)
+        log.segments.note_damage(damaged)
         with hosted:
             role = hosted.replica.role
-            if segment_of(log.segments, damaged).is_given_up:
+            if segment_of(log.segments.all, damaged).is_given_up:
                 return lasting
             if isinstance(role, Leader) and role.resignation() is None:
                 return lasting
@@ -119,7 +120,7 @@ class StorageFaults:
             is_due = self._mend_due_s.get(partition, now_s) <= now_s
             if isinstance(role, Follower) and role.leader >= 0 and is_due:
                 self._mend_due_s[partition] = now_s + _MEND_RETRY_S
-                for segment in log.bad_segments():
+                for segment in log.segments.bad():
                     self._mend(hosted, role, segment)
         except BrokerError as error:
             logger.info("%s cannot be mended yet: %s", partition, error)

@@ -64,14 +64,14 @@ class TopicCreations:
         """Return whether a first message has to wait for the controller to create the topic."""
         if self._factor == 1 or not self._is_allowed:
             return False
-        if self._logs.has_topic(topic) or self._replicas.is_replicated(topic):
+        if topic in self._logs.topics or self._replicas.is_replicated(topic):
             return False
         # a topic that other brokers have without replicas gets none here
         return self._snapshot().topic(topic) is None
 
     def validate(self, topic: str) -> None:
         """Validate that a message may be appended to a topic here, though it may be its first."""
-        if self._logs.has_topic(topic):
+        if topic in self._logs.topics:
             return
         if not self._is_allowed:
             raise UnknownTopicError(
@@ -95,7 +95,7 @@ class TopicCreations:
         try:
             brokers = list(self._snapshot().brokers.values())
             # as many partitions at each home as a topic without replicas gets
-            count = self._logs.partition_count(topic) * len(brokers)
+            count = self._logs.topics.partition_count(topic) * len(brokers)
             settings = tuple(Setting(*item) for item in self._settings_of(topic).items())
             request = CreateReplicatedTopicRequest(topic, count, self._factor, settings)
             ask_controller(brokers, self._connect, request, timeout_s=0.0)

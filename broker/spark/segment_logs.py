@@ -19,7 +19,8 @@ from broker.client.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
-from broker.log.segment import SegmentFile, base_offset_of, expand_paths
+from broker.log.segment import SegmentFile
+from broker.log.segment_paths import base_offset_of, expand_paths
 from broker.protocol.codec import boundaries
 from broker.spark.ranges import LogFile
 from broker.topic import TopicPartition

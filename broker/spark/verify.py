@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.log.archive import is_archive
-from broker.log.segment import expand_paths
+from broker.log.segment_paths import expand_paths
 from broker.log.verify import (
     Engine,
     FileTask,

@@ -213,7 +213,7 @@ def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
 
 def _expanded(env: Environment, given: list[Path], *, archives: bool = True) -> list[Path]:
     """Return the segment files of paths; a directory that has none is reported."""
-    from broker.log.segment import expand_paths
+    from broker.log.segment_paths import expand_paths
 
     found = {path: expand_paths([path], archives=archives) for path in given}
     for path in (path for path, files in found.items() if not files):

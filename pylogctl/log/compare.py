@@ -24,9 +24,10 @@ from broker.errors import (
     StorageError,
     UnsupportedVersionError,
 )
+from broker.log.checkpoint_files import read_high_watermarks
 from broker.log.data_directory import DataDirectory, read_broker_id
-from broker.log.replica_logs import read_high_watermarks
-from broker.log.segment import SegmentFile, base_offset_of, reason_of, segments_of
+from broker.log.segment import SegmentFile, reason_of
+from broker.log.segment_paths import base_offset_of, segments_of
 from broker.protocol.extension_requests import DigestLogRequest
 from broker.protocol.responses import (
     LOG_DIGEST,

@@ -10,7 +10,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
-from broker.log.segment import expand_paths
+from broker.log.segment_paths import expand_paths
 from broker.spark.events import (
     count_late,
     count_sessions,

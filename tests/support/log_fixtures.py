@@ -43,7 +43,7 @@ def directories_at(*paths: Path) -> DataDirectories:
 
 def abandon(manager: LogManager) -> None:
     """Let go of the data directory as a killed process does: nothing is flushed or marked."""
-    manager._directories.unlock()
+    manager.directories.unlock()
 
 
 @pytest.fixture

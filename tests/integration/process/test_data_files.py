@@ -99,7 +99,7 @@ def test_topic_delete_when_a_log_is_linked_then_only_the_link_goes(
     link_directory(tmp_path / "data" / "events_0", precious)
     manager = make_manager()
     manager.open()
-    manager.delete_topic("events")
+    manager.deletions.delete_topic("events")
     assert not (tmp_path / "data" / "events_0").is_symlink()
     assert precious.read_bytes() == PRECIOUS
 

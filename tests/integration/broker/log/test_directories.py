@@ -12,12 +12,8 @@ from pathlib import Path
 import pytest
 
 from broker.errors import ConfigError, LogCorruptError, LogLockedError, StorageError
-from broker.log.data_directory import (
-    CHECKPOINT_NAME,
-    PLACES_NAME,
-    DataDirectory,
-    read_checkpoint,
-)
+from broker.log.checkpoint_files import read_recovery_points
+from broker.log.data_directory import CHECKPOINT_NAME, PLACES_NAME, DataDirectory
 from broker.log.log import whole_entries
 from broker.log.manager import LogManager
 from broker.log.segment import segment_name
@@ -49,7 +45,7 @@ def open_manager(make_manager: ManagerFactory, dirs: tuple[Path, ...]) -> Open:
 
 def fill(manager: LogManager, topic: str = "events", count: int = 6) -> None:
     for index in range(count):
-        manager.get_or_create(topic, index).append(ENTRY * (index + 1), index + 1)
+        manager.creation.get_or_create(topic, index).append(ENTRY * (index + 1), index + 1)
     manager.flush_all()
 
 
@@ -92,7 +88,7 @@ def test_new_log_when_directories_have_other_numbers_of_logs_then_in_that_with_t
         {"events_2", "events_5"},
     ]
     fill(manager, "orders", 1)
-    manager.delete_topic("events")
+    manager.deletions.delete_topic("events")
     fill(manager, "audit", 2)
     assert [names(one) for one in dirs] == [{"orders_0"}, {"audit_0"}, {"audit_1"}]
 
@@ -102,21 +98,21 @@ def test_open_when_closed_before_then_all_logs_are_back_each_directory_with_its_
 ) -> None:
     manager = open_manager()
     fill(manager)
-    manager.create_topic("audit", 9)
-    ids = [manager.creation_id(topic) for topic in ("events", "audit")]
-    token = manager.creator_token("host")
+    manager.creation.create_topic("audit", 9)
+    ids = [manager.topics.creation_id(topic) for topic in ("events", "audit")]
+    token = manager.directories.creator_token("host")
     manager.close()
     assert all((one / MARKER).exists() for one in dirs)
     for one in dirs:
-        found = read_checkpoint(one)
+        found = read_recovery_points(one)
         assert found is not None
         assert {f"{topic}_{index}" for topic, index in found} == names(one)
     manager = open_manager()
-    assert not manager.was_recovered
-    assert manager.topics() == ["audit", "events"]
-    assert [manager.creation_id(topic) for topic in ("events", "audit")] == ids
-    assert manager.creator_token("other") == token
-    assert [content(manager.get_or_create("events", n)) for n in range(6)] == [
+    assert not manager.loaded.was_recovered
+    assert manager.topics.names() == ["audit", "events"]
+    assert [manager.topics.creation_id(topic) for topic in ("events", "audit")] == ids
+    assert manager.directories.creator_token("other") == token
+    assert [content(manager.creation.get_or_create("events", n)) for n in range(6)] == [
         ENTRY * (n + 1) for n in range(6)
     ]
 
@@ -132,9 +128,9 @@ def test_open_when_killed_then_each_directory_is_recovered_by_its_own_marker_and
         with (one / f"events_{number}" / segment_name(0)).open("ab") as file:
             file.write(b"torn")
     manager = open_manager()
-    assert manager.was_recovered
-    assert manager.get_or_create("events", 1).log_end_offset == 2 * len(ENTRY)
-    assert manager.get_or_create("events", 0).log_end_offset == len(ENTRY) + 4
+    assert manager.loaded.was_recovered
+    assert manager.creation.get_or_create("events", 1).log_end_offset == 2 * len(ENTRY)
+    assert manager.creation.get_or_create("events", 0).log_end_offset == len(ENTRY) + 4
 
 
 @pytest.mark.parametrize("how", ["same", "link", "relative", "dots"])
@@ -175,7 +171,7 @@ def test_open_when_a_partition_is_in_two_directories_then_refused_and_nothing_ch
         open_manager()
     assert all((one / MARKER).exists() for one in dirs)
     shutil.rmtree(dirs[0] / "events_0")
-    assert content(open_manager().get_or_create("events", 0)) == ENTRY
+    assert content(open_manager().creation.get_or_create("events", 0)) == ENTRY
 
 
 def test_open_when_one_directory_is_in_use_or_of_another_broker_then_refused_and_none_is_locked(
@@ -197,7 +193,7 @@ def test_open_when_directories_are_of_two_clusters_then_refused(
     for directory in dirs[:2]:
         manager = make_manager(data_dirs=(directory,))
         manager.open()
-        manager.join_cluster(f"cluster-{directory.name}")
+        manager.directories.join_cluster(f"cluster-{directory.name}")
         manager.close()
     with pytest.raises(LogLockedError, match=r"cluster-a, and .* to cluster cluster-b"):
         open_manager()
@@ -210,35 +206,40 @@ def test_open_when_a_directory_is_lost_then_its_partitions_are_offline_until_it_
 ) -> None:
     manager = open_manager()
     fill(manager)
-    manager.create_topic("audit", 9)
-    manager.join_cluster("the-cluster")
-    token = manager.creator_token("host")
-    ids = [manager.creation_id(topic) for topic in ("events", "audit")]
+    manager.creation.create_topic("audit", 9)
+    manager.directories.join_cluster("the-cluster")
+    token = manager.directories.creator_token("host")
+    ids = [manager.topics.creation_id(topic) for topic in ("events", "audit")]
     manager.close()
     hidden = lose(dirs[number])
 
     manager = open_manager()
-    assert sorted(one.index for one in manager.offline()) == [number, number + 3]
+    assert sorted(one.index for one in manager.table.errors()) == [number, number + 3]
     with pytest.raises(StorageError, match=rf"events\[0-{number}\] is offline: .*{dirs[number]}"):
-        manager.get_or_create("events", number)
-    assert {manager.choose_partition("events") for _ in range(99)}.isdisjoint({number, number + 3})
-    assert (manager.partition_count("audit"), manager.cluster_id()) == (9, "the-cluster")
-    assert manager.creator_token("other") == token
-    assert [manager.creation_id(topic) for topic in ("events", "audit")] == ids
+        manager.creation.get_or_create("events", number)
+    assert {manager.table.choose_partition("events") for _ in range(99)}.isdisjoint(
+        {number, number + 3}
+    )
+    assert (manager.topics.partition_count("audit"), manager.directories.cluster_id()) == (
+        9,
+        "the-cluster",
+    )
+    assert manager.directories.creator_token("other") == token
+    assert [manager.topics.creation_id(topic) for topic in ("events", "audit")] == ids
     fill(manager, "orders", 2)  # go to the others
-    states = manager.directory_states()
+    states = manager.directories.states()
     assert [one.failure is not None for one in states] == [n == number for n in range(3)]
     assert states[number].log_count == 2
     manager.close()
 
     bring_back(dirs[number], hidden)
     manager = open_manager()
-    assert manager.offline() == {}
-    assert not manager.was_recovered
-    assert [content(manager.get_or_create("events", n)) for n in range(6)] == [
+    assert manager.table.errors() == {}
+    assert not manager.loaded.was_recovered
+    assert [content(manager.creation.get_or_create("events", n)) for n in range(6)] == [
         ENTRY * (n + 1) for n in range(6)
     ]
-    assert manager.has_topic("orders")
+    assert "orders" in manager.topics
 
 
 def test_open_when_no_directory_can_be_used_then_refused(
@@ -260,9 +261,9 @@ def test_open_when_a_lost_directory_is_no_longer_named_then_its_partitions_start
     open_manager(data_dirs=(dirs[0], dirs[2])).close()
     assert f"log.dirs no longer names {dirs[1]}" in caplog.text
     manager = open_manager()  # the new disk
-    assert manager.offline() == {}
-    assert manager.get_or_create("events", 1).append(ENTRY, 1) == 0
-    assert content(manager.get_or_create("events", 0)) == ENTRY
+    assert manager.table.errors() == {}
+    assert manager.creation.get_or_create("events", 1).append(ENTRY, 1) == 0
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY
 
 
 def test_delete_topic_when_a_directory_is_lost_then_its_logs_there_are_deleted_once_it_is_back(
@@ -270,20 +271,23 @@ def test_delete_topic_when_a_directory_is_lost_then_its_logs_there_are_deleted_o
 ) -> None:
     manager = open_manager()
     fill(manager)
-    manager.create_topic("audit", 9)
+    manager.creation.create_topic("audit", 9)
     manager.close()
     hidden = break_off(dirs[1])
     manager = open_manager()
-    manager.delete_topic("events")
-    manager.delete_topic("audit")
-    assert manager.offline() == {}
+    manager.deletions.delete_topic("events")
+    manager.deletions.delete_topic("audit")
+    assert manager.table.errors() == {}
     fill(manager, count=4)  # a new topic of that name
-    new_id = manager.creation_id("events")
+    new_id = manager.topics.creation_id("events")
     manager.close()
     bring_back(dirs[1], hidden)
     manager = open_manager()
-    assert (manager.topics(), manager.creation_id("events")) == (["events"], new_id)
-    assert [content(manager.get_or_create("events", n)) for n in range(4)] == [
+    assert (manager.topics.names(), manager.topics.creation_id("events")) == (
+        ["events"],
+        new_id,
+    )
+    assert [content(manager.creation.get_or_create("events", n)) for n in range(4)] == [
         ENTRY * (n + 1) for n in range(4)
     ]
     assert names(dirs[1]) == set()
@@ -297,7 +301,7 @@ def test_open_when_a_log_was_put_into_another_directory_by_hand_then_it_is_serve
     manager.close()
     (dirs[0] / "events_0").rename(dirs[2] / "events_0")
     manager = open_manager()
-    assert content(manager.get_or_create("events", 0)) == ENTRY
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY
     assert "is gone" not in caplog.text
 
 
@@ -306,12 +310,12 @@ def test_open_when_another_directory_is_added_then_the_old_one_serves_as_before(
 ) -> None:
     manager = open_manager(data_dirs=dirs[:1])
     fill(manager)
-    manager.create_topic("audit", 9)
+    manager.creation.create_topic("audit", 9)
     manager.close()
     assert not (dirs[0] / PLACES_NAME).exists()
     manager = open_manager()
-    assert manager.partition_count("audit") == 9
-    assert content(manager.get_or_create("events", 5)) == ENTRY * 6
+    assert manager.topics.partition_count("audit") == 9
+    assert content(manager.creation.get_or_create("events", 5)) == ENTRY * 6
     fill(manager, "orders", 6)
     assert [len(names(one)) for one in dirs] == [6, 3, 3]
 
@@ -337,28 +341,28 @@ def test_directory_when_its_disk_fails_then_its_partitions_are_offline_and_other
     disk = _FailingDirectory(dirs[1])
     manager = open_manager(disk=disk.as_disk())
     fill(manager)
-    lost = manager.get_or_create("events", 1)
+    lost = manager.creation.get_or_create("events", 1)
     disk.failing = True
     lost.append(ENTRY, 1)
     with pytest.raises(StorageError):
         lost.flush()
     manager.check_directories()
-    assert sorted(one.index for one in manager.offline()) == [1, 4]
+    assert sorted(one.index for one in manager.table.errors()) == [1, 4]
     assert f"data directory {dirs[1]} has failed: Input/output error" in caplog.text
     with pytest.raises(StorageError, match=r"events\[0-4\] is offline"):
-        manager.get_or_create("events", 4)
+        manager.creation.get_or_create("events", 4)
     with pytest.raises(StorageError):
         lost.append(ENTRY, 1)
-    manager.get_or_create("events", 0).append(ENTRY, 1)
+    manager.creation.get_or_create("events", 0).append(ENTRY, 1)
     fill(manager, "orders", 2)
     assert names(dirs[1]) == {"events_1", "events_4"}
     manager.close()
     assert [(one / MARKER).exists() for one in dirs] == [True, False, True]
 
     manager = open_manager()
-    assert manager.offline() == {}
-    assert content(manager.get_or_create("events", 4)) == ENTRY * 5
-    assert content(manager.get_or_create("events", 0)) == ENTRY * 2
+    assert manager.table.errors() == {}
+    assert content(manager.creation.get_or_create("events", 4)) == ENTRY * 5
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY * 2
 
 
 def test_directory_when_one_log_alone_fails_then_the_others_there_go_on(
@@ -368,13 +372,13 @@ def test_directory_when_one_log_alone_fails_then_the_others_there_go_on(
     manager = open_manager(disk=disk.as_disk())
     fill(manager)
     disk.failing = True
-    bad = manager.get_or_create("events", 1)
+    bad = manager.creation.get_or_create("events", 1)
     bad.append(ENTRY, 1)
     with pytest.raises(StorageError):
         bad.flush()
     manager.check_directories()
-    assert manager.offline() == {}
-    manager.get_or_create("events", 4).append(ENTRY, 1)
+    assert manager.table.errors() == {}
+    manager.creation.get_or_create("events", 4).append(ENTRY, 1)
 
 
 def test_directory_when_it_is_gone_then_offline_and_the_last_one_stops_the_broker(
@@ -388,10 +392,10 @@ def test_directory_when_it_is_gone_then_offline_and_the_last_one_stops_the_broke
         assert failures == []
         hide(one) if number else break_off(one)
         manager.check_directories()
-        assert len(manager.offline()) == 2 * (number + 1)
+        assert len(manager.table.errors()) == 2 * (number + 1)
     assert str(dirs[2]) in str(failures[0])
     with pytest.raises(StorageError, match="no data directory"):
-        manager.get_or_create("orders", 0)
+        manager.creation.get_or_create("orders", 0)
 
 
 def test_directory_when_full_then_it_stays_in_use(
@@ -403,9 +407,9 @@ def test_directory_when_full_then_it_stays_in_use(
     disk.room_bytes = 0
     disk.sync_errno = errno.ENOSPC
     with pytest.raises(StorageError):
-        manager.get_or_create("events", 0).append(ENTRY, 1)
+        manager.creation.get_or_create("events", 0).append(ENTRY, 1)
     manager.check_directories()
-    assert manager.offline() == {}
+    assert manager.table.errors() == {}
 
 
 def test_checkpoint_when_a_directory_refuses_it_then_the_others_have_theirs(
@@ -416,9 +420,26 @@ def test_checkpoint_when_a_directory_refuses_it_then_the_others_have_theirs(
     (dirs[0] / CHECKPOINT_NAME).unlink()
     (dirs[0] / CHECKPOINT_NAME).mkdir()
     with pytest.raises(OSError, match="Is a directory"):
-        manager.write_checkpoint()
-    assert set(read_checkpoint(dirs[1]) or ()) == {("events", 1), ("events", 4)}
+        manager.checkpoints.write()
+    assert set(read_recovery_points(dirs[1]) or ()) == {("events", 1), ("events", 4)}
     (dirs[0] / CHECKPOINT_NAME).rmdir()
+
+
+def test_directory_when_the_checkpoint_of_its_replicas_is_refused_then_its_disk_is_tried(
+    open_manager: Open, dirs: tuple[Path, ...]
+) -> None:
+    disk = _FailingDirectory(dirs[0])
+    manager = open_manager(disk=disk.as_disk())
+    partition = TopicPartition("events", 7, 0)
+    log = manager.creation.open_replica(partition, "id")
+    (log.directory.parent / CHECKPOINT_NAME).mkdir()
+    with pytest.raises(OSError, match="Is a directory"):
+        manager.checkpoints.write()
+    manager.check_directories()
+    assert manager.table.errors() == {}
+    disk.failing = True
+    manager.check_directories()
+    assert list(manager.table.errors()) == [partition]
 
 
 def test_open_when_a_directory_with_replicas_is_lost_then_they_are_offline_until_it_is_back(
@@ -427,19 +448,19 @@ def test_open_when_a_directory_with_replicas_is_lost_then_they_are_offline_until
     manager = open_manager()
     replicas = [TopicPartition("events", 7, index) for index in range(3)]
     for replica in replicas:
-        log = manager.open_replica(replica, "id")
+        log = manager.creation.open_replica(replica, "id")
         log.append_copied(whole_entries(ENTRY, replica, 0), 0)
     assert [len(list(one.glob("replicas/7/*_*"))) for one in dirs] == [1, 1, 1]
     manager.close()
     hidden = break_off(dirs[1])
     manager = open_manager()
-    assert [manager.find(one) is None for one in replicas] == [False, True, False]
+    assert [manager.table.find(one) is None for one in replicas] == [False, True, False]
     with pytest.raises(StorageError, match=r"events\[7-1\] is offline"):
-        manager.open_replica(replicas[1], "id")
+        manager.creation.open_replica(replicas[1], "id")
     manager.close()
     bring_back(dirs[1], hidden)
     manager = open_manager()
-    logs = [manager.find(one) for one in replicas]
+    logs = [manager.table.find(one) for one in replicas]
     assert [log is not None and log.log_end_offset for log in logs] == [len(ENTRY)] * 3
 
 
@@ -449,7 +470,7 @@ def test_replicas_when_threads_open_them_side_by_side_then_all_are_there_after_a
     manager = open_manager()
     replicas = [TopicPartition("orders", home, index) for home in (0, 7, 8) for index in range(8)]
     with ThreadPoolExecutor(8) as threads:
-        logs = list(threads.map(lambda one: manager.open_replica(one, "id"), replicas))
+        logs = list(threads.map(lambda one: manager.creation.open_replica(one, "id"), replicas))
     for log in logs:
         log.begin_epoch(0, 0)
         log.accept_appends()
@@ -459,10 +480,10 @@ def test_replicas_when_threads_open_them_side_by_side_then_all_are_there_after_a
 
     again = open_manager()
 
-    found = [again.find(one) for one in replicas]
+    found = [again.table.find(one) for one in replicas]
     assert all(log is not None and log.is_replicated for log in found)
     assert {log.log_end_offset for log in found if log is not None} == {len(ENTRY)}
-    assert {again.replica_creation_id(one) for one in replicas} == {"id"}
+    assert {again.table.replica_creation_ids[one] for one in replicas} == {"id"}
 
 
 def test_term_when_no_directory_can_store_the_incarnation_then_no_later_start_knows_it(
@@ -473,16 +494,17 @@ def test_term_when_no_directory_can_store_the_incarnation_then_no_later_start_kn
 
     manager = make_manager()
     manager.open()
-    manager.get_or_create("events", 0).append(ENTRY, 1)
+    manager.creation.get_or_create("events", 0).append(ENTRY, 1)
     abandon(manager)
     with monkeypatch.context() as full:
         full.setattr(DataDirectory, "write_incarnation", refuse)
         manager = make_manager()
         manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY, 1)
-    term = log.term
+    term = log.incarnations.term
     abandon(manager)
     manager = make_manager()
     manager.open()
-    assert manager.get_or_create("events", 0).end_of_term(term) == -1
+    log = manager.creation.get_or_create("events", 0)
+    assert log.incarnations.end_of_term(term, log.log_end_offset) == -1

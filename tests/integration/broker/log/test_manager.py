@@ -39,7 +39,11 @@ def test_open_when_directory_is_new_then_empty_and_marked_in_use(
 ) -> None:
     manager = make_manager()
     assert manager.open() == []
-    assert (manager.topics(), manager.logs(), manager.was_recovered) == ([], [], False)
+    assert (manager.topics.names(), manager.table.all(), manager.loaded.was_recovered) == (
+        [],
+        [],
+        False,
+    )
     assert not (tmp_path / "data" / ".pylog_clean_shutdown").exists()
 
 
@@ -48,13 +52,13 @@ def test_close_when_all_is_flushed_then_marked_clean_and_reopened_without_recove
 ) -> None:
     manager = make_manager()
     manager.open()
-    manager.get_or_create("events", 0).append(ENTRY * 2, 2)
+    manager.creation.get_or_create("events", 0).append(ENTRY * 2, 2)
     manager.close()
     assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
     manager = make_manager()
     assert manager.open() == []
-    assert not manager.was_recovered
-    log = manager.get("events", 0)
+    assert not manager.loaded.was_recovered
+    log = manager.table.get("events", 0)
     assert log is not None
     assert content(log) == ENTRY * 2
     assert log.partition == TopicPartition("events", 0, 0)
@@ -66,7 +70,7 @@ def test_open_when_killed_then_tail_is_cut_and_reported(
 ) -> None:
     manager = make_manager()
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY, 1)
     abandon(manager)
     path = tmp_path / "data" / "events_0" / segment_name(0)
@@ -76,8 +80,8 @@ def test_open_when_killed_then_tail_is_cut_and_reported(
     assert (recovery.partition, recovery.file) == (TopicPartition("events", 0, 0), path)
     assert (recovery.valid_end, recovery.cut_bytes) == (12, 4)
     assert recovery.side_file.read_bytes() == b"torn"
-    assert manager.was_recovered
-    assert content(manager.get_or_create("events", 0)) == ENTRY
+    assert manager.loaded.was_recovered
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY
 
 
 def test_open_when_clean_then_nothing_is_scanned(
@@ -85,7 +89,7 @@ def test_open_when_clean_then_nothing_is_scanned(
 ) -> None:
     manager = make_manager()
     manager.open()
-    manager.get_or_create("events", 0).append(ENTRY, 1)
+    manager.creation.get_or_create("events", 0).append(ENTRY, 1)
     manager.close()
     with (tmp_path / "data" / "events_0" / segment_name(0)).open("ab") as file:
         file.write(b"torn")
@@ -101,7 +105,7 @@ def test_open_when_segment_is_missing_then_offline_until_it_is_back(
     manager.open()
     for topic in ("events", "others"):
         for _ in range(3):
-            manager.get_or_create(topic, 0).append(ENTRY, 1)
+            manager.creation.get_or_create(topic, 0).append(ENTRY, 1)
     manager.close()
     data = tmp_path / "data"
     missing, kept = data / "events_0" / segment_name(12), tmp_path / "kept"
@@ -113,17 +117,17 @@ def test_open_when_segment_is_missing_then_offline_until_it_is_back(
     for _ in range(2):  # neither start may cut what is behind the gap
         manager = make_manager(segment_bytes=1)
         manager.open()
-        assert [log.partition.topic for log in manager.logs()] == ["others"]
-        assert manager.topics() == ["events", "others"]
+        assert [log.partition.topic for log in manager.table.all()] == ["others"]
+        assert manager.topics.names() == ["events", "others"]
         with pytest.raises(StorageError, match=r"events\[0-0\] is offline: a gap in events\[0-0\]"):
-            manager.get_or_create("events", 0)
+            manager.creation.get_or_create("events", 0)
         manager.close()
         assert not (data / MARKER).exists()
     kept.rename(missing)
     manager = make_manager(segment_bytes=1)
     manager.open()
-    assert content(manager.get_or_create("events", 0)) == ENTRY * 3
-    assert manager.offline() == {}
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY * 3
+    assert manager.table.errors() == {}
 
 
 def test_choose_partition_when_one_is_offline_then_another(
@@ -135,8 +139,8 @@ def test_choose_partition_when_one_is_offline_then_another(
         (directory / segment_name(base)).touch()
     manager = make_manager(num_partitions=2)
     manager.open()
-    assert {manager.choose_partition("events") for _ in range(50)} == {1}
-    assert {manager.choose_partition("others") for _ in range(100)} == {0, 1}
+    assert {manager.table.choose_partition("events") for _ in range(50)} == {1}
+    assert {manager.table.choose_partition("others") for _ in range(100)} == {0, 1}
 
 
 def test_delete_topic_when_a_partition_is_offline_then_it_can_be_made_again(
@@ -148,9 +152,9 @@ def test_delete_topic_when_a_partition_is_offline_then_it_can_be_made_again(
         (directory / segment_name(base)).touch()
     manager = make_manager()
     manager.open()
-    manager.delete_topic("events")
-    assert (manager.topics(), manager.offline()) == ([], {})
-    assert manager.get_or_create("events", 0).append(ENTRY, 1) == 0
+    manager.deletions.delete_topic("events")
+    assert (manager.topics.names(), manager.table.errors()) == ([], {})
+    assert manager.creation.get_or_create("events", 0).append(ENTRY, 1) == 0
 
 
 def test_open_when_directory_has_no_segment_then_log_starts_at_0(
@@ -159,7 +163,7 @@ def test_open_when_directory_has_no_segment_then_log_starts_at_0(
     (tmp_path / "data" / "events_0").mkdir(parents=True)
     manager = make_manager()
     manager.open()
-    assert manager.get_or_create("events", 0).append(ENTRY, 1) == 0
+    assert manager.creation.get_or_create("events", 0).append(ENTRY, 1) == 0
 
 
 def test_open_when_another_manager_is_open_then_locked(make_manager: ManagerFactory) -> None:
@@ -173,10 +177,10 @@ def test_open_when_checkpointed_then_only_what_follows_is_scanned(
 ) -> None:
     manager = make_manager()
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY * 2, 2)
     log.flush()
-    manager.write_checkpoint()
+    manager.checkpoints.write()
     abandon(manager)
     path = tmp_path / "data" / "events_0" / segment_name(0)
     path.write_bytes(ENTRY[:-1] + b"?" + ENTRY * 2 + b"torn")
@@ -189,10 +193,10 @@ def test_checkpoint_when_reads_come_before_flushes_then_says_what_is_flushed(
 ) -> None:
     manager = make_manager(flush_before_read=False, flush_interval_ms=3_600_000)
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY, 1)
     assert log.high_watermark == len(ENTRY)
-    manager.write_checkpoint()
+    manager.checkpoints.write()
     path = tmp_path / "data" / "recovery-point-checkpoint"
     assert "events 0 0 " in path.read_text()
 
@@ -202,7 +206,7 @@ def test_open_when_log_is_younger_than_the_checkpoint_then_gap_is_cut(
 ) -> None:
     manager = make_manager(segment_bytes=1)
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY * 2, 2)
     log.append(ENTRY, 1)
     abandon(manager)
@@ -215,15 +219,15 @@ def test_open_when_restarted_then_roll_age_goes_on(
 ) -> None:
     manager = make_manager(roll_ms=10_000)
     manager.open()
-    manager.get_or_create("events", 0).append(ENTRY, 1)
+    manager.creation.get_or_create("events", 0).append(ENTRY, 1)
     clock.advance(6)
     manager.close()
     manager = make_manager(roll_ms=10_000)
     manager.open()
     clock.advance(5)
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY, 1)
-    assert log.segment_count == 2
+    assert len(log.segments.all) == 2
 
 
 def test_open_when_checkpoint_is_older_than_the_segment_then_its_age_is_not_used(
@@ -231,17 +235,17 @@ def test_open_when_checkpoint_is_older_than_the_segment_then_its_age_is_not_used
 ) -> None:
     manager = make_manager(segment_bytes=1)
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY, 1)
     log.flush()
-    manager.write_checkpoint()
+    manager.checkpoints.write()
     log.append(ENTRY, 1)
     log.append(ENTRY, 1)
     abandon(manager)
     os.utime(tmp_path / "data" / "events_0" / segment_name(24), ns=(0, 5_000_000))
     manager = make_manager(segment_bytes=1)
     manager.open()
-    assert manager.get_or_create("events", 0).active_since_ms == 5
+    assert manager.creation.get_or_create("events", 0).active_since_ms == 5
 
 
 def test_start_when_running_then_checkpoint_is_written_now_and_then(tmp_path: Path) -> None:
@@ -252,7 +256,7 @@ def test_start_when_running_then_checkpoint_is_written_now_and_then(tmp_path: Pa
     manager.open()
     manager.start()
     try:
-        manager.get_or_create("events", 0).append(ENTRY, 1)
+        manager.creation.get_or_create("events", 0).append(ENTRY, 1)
         path = tmp_path / "data" / "recovery-point-checkpoint"
         wait_until(lambda: "events 0 12 " in path.read_text(), "the checkpoint")
     finally:
@@ -265,13 +269,13 @@ def test_close_when_flush_fails_then_not_marked_clean(
     disk = FaultyDisk()
     manager = make_manager(disk=disk.as_disk())
     manager.open()
-    manager.get_or_create("events", 0).append(ENTRY, 1)
+    manager.creation.get_or_create("events", 0).append(ENTRY, 1)
     disk.sync_errno = errno.EIO
     manager.close()
     assert not (tmp_path / "data" / ".pylog_clean_shutdown").exists()
     manager = make_manager()
     manager.open()
-    assert manager.was_recovered
+    assert manager.loaded.was_recovered
 
 
 def test_close_when_no_controller_knows_of_a_loss_then_next_start_is_not_clean_either(
@@ -280,15 +284,15 @@ def test_close_when_no_controller_knows_of_a_loss_then_next_start_is_not_clean_e
     for is_loss_known in (False, False, True):
         manager = make_manager()
         manager.open()
-        assert not manager.was_clean
-        log = manager.open_replica(TopicPartition("events", 7, 0), "created")
+        assert not manager.loaded.was_clean
+        log = manager.creation.open_replica(TopicPartition("events", 7, 0), "created")
         log.begin_epoch(log.epochs.last_epoch + 1, log.log_end_offset)
         manager.is_loss_known = is_loss_known
         manager.close()
 
     manager = make_manager()
     manager.open()
-    assert manager.was_clean
+    assert manager.loaded.was_clean
 
 
 def test_close_when_closed_before_then_nothing(make_manager: ManagerFactory) -> None:
@@ -297,7 +301,7 @@ def test_close_when_closed_before_then_nothing(make_manager: ManagerFactory) -> 
     manager.close()
     manager.close()
     with pytest.raises(ShuttingDownError):
-        manager.get_or_create("events", 0)
+        manager.creation.get_or_create("events", 0)
 
 
 def test_get_or_create_when_index_is_out_of_range_then_wrong_partition(
@@ -305,11 +309,11 @@ def test_get_or_create_when_index_is_out_of_range_then_wrong_partition(
 ) -> None:
     manager = make_manager(num_partitions=2)
     manager.open()
-    manager.get_or_create("events", 1)
+    manager.creation.get_or_create("events", 1)
     for index in (-1, 2):
         with pytest.raises(WrongPartitionError, match="has no partition"):
-            manager.get_or_create("events", index)
-    assert [log.partition.name for log in manager.logs()] == ["0-1"]
+            manager.creation.get_or_create("events", index)
+    assert [log.partition.name for log in manager.table.all()] == ["0-1"]
 
 
 @pytest.mark.parametrize("topic", ["", "a/b", "..", "x" * 256, "ü" * 200])
@@ -319,8 +323,8 @@ def test_get_or_create_when_topic_is_illegal_then_invalid_topic(
     manager = make_manager()
     manager.open()
     with pytest.raises(InvalidTopicError):
-        manager.get_or_create(topic, 0)
-    assert manager.topics() == []
+        manager.creation.get_or_create(topic, 0)
+    assert manager.topics.names() == []
 
 
 def test_get_or_create_when_directory_cannot_be_made_then_storage_error(
@@ -330,7 +334,7 @@ def test_get_or_create_when_directory_cannot_be_made_then_storage_error(
     manager.open()
     (tmp_path / "data" / "events_0").touch()
     with pytest.raises(StorageError, match=r"cannot create events\[0-0\]"):
-        manager.get_or_create("events", 0)
+        manager.creation.get_or_create("events", 0)
 
 
 def test_get_or_create_when_many_threads_ask_then_one_log(make_manager: ManagerFactory) -> None:
@@ -338,7 +342,7 @@ def test_get_or_create_when_many_threads_ask_then_one_log(make_manager: ManagerF
     manager.open()
     found: list[Log] = []
     threads = [
-        threading.Thread(target=lambda: found.append(manager.get_or_create("events", 0)))
+        threading.Thread(target=lambda: found.append(manager.creation.get_or_create("events", 0)))
         for _ in range(8)
     ]
     for thread in threads:
@@ -351,12 +355,12 @@ def test_get_or_create_when_many_threads_ask_then_one_log(make_manager: ManagerF
 def test_on_new_topic_when_topic_appears_then_told_once(make_manager: ManagerFactory) -> None:
     manager = make_manager(num_partitions=2)
     told: list[str] = []
-    manager.on_new_topic = told.append
+    manager.topics.on_new = told.append
     manager.open()
-    manager.get_or_create("events", 0)
-    manager.get_or_create("events", 1)
-    manager.create_topic("orders", 3)
-    manager.get_or_create("orders", 0)
+    manager.creation.get_or_create("events", 0)
+    manager.creation.get_or_create("events", 1)
+    manager.creation.create_topic("orders", 3)
+    manager.creation.get_or_create("orders", 0)
     assert told == ["events", "orders"]
 
 
@@ -366,10 +370,10 @@ def test_partition_count_when_set_in_several_places_then_the_strongest_counts(
     (tmp_path / "data" / "found_5").mkdir(parents=True)
     manager = make_manager(num_partitions=2, topic_partition_counts={"mapped": 4, "found": 3})
     manager.open()
-    manager.create_topic("explicit", 7)
-    counts = {topic: manager.partition_count(topic) for topic in ("x", "mapped", "found")}
+    manager.creation.create_topic("explicit", 7)
+    counts = {topic: manager.topics.partition_count(topic) for topic in ("x", "mapped", "found")}
     assert counts == {"x": 2, "mapped": 4, "found": 6}
-    assert manager.partition_count("explicit") == 7
+    assert manager.topics.partition_count("explicit") == 7
 
 
 def test_create_topic_when_restarted_then_count_is_still_there(
@@ -377,22 +381,22 @@ def test_create_topic_when_restarted_then_count_is_still_there(
 ) -> None:
     manager = make_manager()
     manager.open()
-    manager.create_topic("events", 3)
+    manager.creation.create_topic("events", 3)
     manager.close()
     manager = make_manager()
     manager.open()
-    assert manager.topics() == ["events"]
-    assert manager.get_or_create("events", 2).log_end_offset == 0
+    assert manager.topics.names() == ["events"]
+    assert manager.creation.get_or_create("events", 2).log_end_offset == 0
 
 
 def test_create_topic_when_it_exists_then_refused(make_manager: ManagerFactory) -> None:
     manager = make_manager()
     manager.open()
-    manager.create_topic("explicit", 3)
-    manager.get_or_create("implicit", 0)
+    manager.creation.create_topic("explicit", 3)
+    manager.creation.get_or_create("implicit", 0)
     for topic in ("explicit", "implicit"):
         with pytest.raises(TopicExistsError, match=topic):
-            manager.create_topic(topic, 2)
+            manager.creation.create_topic(topic, 2)
 
 
 @pytest.mark.parametrize(
@@ -409,8 +413,8 @@ def test_create_topic_when_illegal_then_refused(
     manager = make_manager()
     manager.open()
     with pytest.raises(error):
-        manager.create_topic(topic, count)
-    assert manager.topics() == []
+        manager.creation.create_topic(topic, count)
+    assert manager.topics.names() == []
 
 
 def test_flush_all_when_one_log_fails_then_the_others_are_flushed(
@@ -419,7 +423,7 @@ def test_flush_all_when_one_log_fails_then_the_others_are_flushed(
     disk = FaultyDisk(sync_errno=errno.EIO)
     manager = make_manager(disk=disk.as_disk())
     manager.open()
-    bad, good = manager.get_or_create("bad", 0), manager.get_or_create("good", 0)
+    bad, good = manager.creation.get_or_create("bad", 0), manager.creation.get_or_create("good", 0)
     bad.append(ENTRY, 1)
     with pytest.raises(StorageError):
         bad.flush()
@@ -433,7 +437,7 @@ def test_flush_all_when_one_log_fails_then_the_others_are_flushed(
 def test_flush_stats_when_flushed_then_counted(make_manager: ManagerFactory) -> None:
     manager = make_manager()
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY, 1)
     log.flush()
     assert manager.flush_stats.count == 1
@@ -445,11 +449,11 @@ def test_apply_retention_when_topic_has_its_own_time_then_that_counts(
 ) -> None:
     manager = make_manager(retention_ms=100_000, topic_retention_ms={"short": 1_000})
     manager.open()
-    logs = [manager.get_or_create(topic, 0) for topic in ("short", "long")]
+    logs = [manager.creation.get_or_create(topic, 0) for topic in ("short", "long")]
     for log in logs:
         log.append(ENTRY, 1)
     clock.advance(50)
-    manager.apply_retention()
+    manager.retention.apply()
     assert [log.log_start_offset for log in logs] == [12, 0]
 
 
@@ -461,17 +465,17 @@ def test_apply_retention_when_the_clock_jumps_ahead_then_ages_go_on_by_the_time_
 ) -> None:
     manager = make_manager(retention_ms=100_000)
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(ENTRY, 1)
     clock.jump(TEN_DAYS_S)
     clock.advance(90)
     for _ in range(2):
-        manager.apply_retention()
+        manager.retention.apply()
     assert log.log_start_offset == 0
     assert caplog.text.count("the clock has jumped 10 days, 0:00:00 ahead: segments are kept") == 1
-    assert manager.retention_waits is not None
+    assert manager.retention.waits is not None
     clock.advance(20)
-    manager.apply_retention()
+    manager.retention.apply()
     assert log.log_start_offset == 12
 
 
@@ -482,8 +486,8 @@ def test_apply_retention_when_the_clock_is_back_then_nothing_waits_any_more(
     manager.open()
     for seconds, waits in ((3600, True), (-3600, False), (50, False), (-3600, False), (50, False)):
         clock.jump(seconds)
-        manager.apply_retention()
-        assert (manager.retention_waits is not None) is waits
+        manager.retention.apply()
+        assert (manager.retention.waits is not None) is waits
 
 
 def test_start_when_running_then_appends_become_visible_and_close_ends_the_threads(
@@ -495,7 +499,7 @@ def test_start_when_running_then_appends_become_visible_and_close_ends_the_threa
     manager.open()
     manager.start()
     try:
-        log = manager.get_or_create("events", 0)
+        log = manager.creation.get_or_create("events", 0)
         log.append(ENTRY, 1)
         wait_until(lambda: log.high_watermark == 12, "the flush by time")
         log.append(ENTRY, 1, flush_now=True)
@@ -520,7 +524,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 manager = LogManager(BrokerConfig(data_dirs=(Path(sys.argv[1]),)), SystemClock())
 manager.open()
-log = manager.get_or_create("events", 0)
+log = manager.creation.get_or_create("events", 0)
 log.append(encode([b"x" * 800]), 1)
 try:
     log.append(encode([b"y" * 800]), 1)

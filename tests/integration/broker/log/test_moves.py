@@ -18,12 +18,13 @@ from broker.errors import (
     UnknownTopicError,
     WrongPartitionError,
 )
-from broker.log.data_directory import MOVED_FROM_NAME, DataDirectory, read_checkpoint
+from broker.log.checkpoint_files import read_recovery_points
+from broker.log.data_directory import MOVED_FROM_NAME, DataDirectory
+from broker.log.deletion import DirectoryDeletions
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
-from broker.log.moves import LogCopy, Move
+from broker.log.moves import LogCopy, Move, Moves
 from broker.log.segment import segment_name
-from broker.log.topics import Deletions
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from tests.support.log_fixtures import ManagerFactory, abandon, content
@@ -51,7 +52,7 @@ def open_manager(make_manager: ManagerFactory, dirs: tuple[Path, Path]) -> Open:
 
 
 def fill(manager: LogManager, count: int = 40) -> Log:
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     for _ in range(count):
         log.append(ENTRY, 1)
     return log
@@ -78,26 +79,26 @@ def test_move_when_done_then_all_files_are_in_the_other_directory_and_nothing_el
     log.flush()
     (dirs[0] / "events_0" / "kept.cut-1").write_bytes(b"cut")
     before = files(dirs[0] / "events_0")
-    times = [one.modified_ms for one in log.segments]
-    finish(manager.move_log(EVENTS, dirs[1]))
-    assert manager.get("events", 0) is log
+    times = [one.modified_ms for one in log.segments.all]
+    finish(manager.moves.add(EVENTS, dirs[1]))
+    assert manager.table.get("events", 0) is log
     after = files(dirs[1] / "events_0")
     assert {name: one[0] for name, one in after.items()} == {
         name: one[0] for name, one in before.items()
     }
-    assert [after[one.path.name][1] for one in log.segments] == times
+    assert [after[one.path.name][1] for one in log.segments.all] == times
     assert not (dirs[0] / "events_0").exists()
     assert content(log) == ENTRY * 40
     log.append(ENTRY, 1)
     log.flush()
-    assert ("events", 0) in (read_checkpoint(dirs[1]) or {})
-    assert ("events", 0) not in (read_checkpoint(dirs[0]) or {})
+    assert ("events", 0) in (read_recovery_points(dirs[1]) or {})
+    assert ("events", 0) not in (read_recovery_points(dirs[0]) or {})
     manager.close()
     manager = open_manager()
-    assert not manager.was_recovered
-    assert content(manager.get_or_create("events", 0)) == ENTRY * 41
-    finish(manager.move_log(EVENTS, dirs[0]))  # and back
-    assert content(manager.get_or_create("events", 0)) == ENTRY * 41
+    assert not manager.loaded.was_recovered
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY * 41
+    finish(manager.moves.add(EVENTS, dirs[0]))  # and back
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY * 41
 
 
 def test_move_when_something_is_not_flushed_then_it_is_afterwards_and_those_who_wait_are_told(
@@ -107,7 +108,7 @@ def test_move_when_something_is_not_flushed_then_it_is_afterwards_and_those_who_
     log = fill(manager)
     seen: list[int] = []
     log.add_listener(lambda: seen.append(log.flushed_offset))
-    finish(manager.move_log(EVENTS, dirs[1]))
+    finish(manager.moves.add(EVENTS, dirs[1]))
     assert seen[-1] == log.log_end_offset == log.high_watermark == 40 * len(ENTRY)
 
 
@@ -118,7 +119,7 @@ def test_move_when_a_slice_was_handed_out_then_it_stays_readable(
     log = fill(manager)
     log.flush()
     slices = [log.read(offset, 1000) for offset in (0, 39 * len(ENTRY))]
-    finish(manager.move_log(EVENTS, dirs[1]))
+    finish(manager.moves.add(EVENTS, dirs[1]))
     for part in slices:
         assert part is not None
         found = os.pread(part.file.fd, part.length, part.position)
@@ -131,7 +132,7 @@ def test_move_when_others_append_read_and_remove_all_the_time_then_nothing_is_lo
     manager = make_manager(data_dirs=dirs, segment_bytes=1 << 14, flush_interval_ms=1)
     manager.open()
     manager.start()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     stopped = threading.Event()
     entry = encode([b"x" * 100])
 
@@ -163,7 +164,7 @@ def test_move_when_others_append_read_and_remove_all_the_time_then_nothing_is_lo
         appending, reading = pool.submit(append), pool.submit(read)
         try:
             for number in range(8):
-                finish(manager.move_log(EVENTS, dirs[1 - number % 2]))
+                finish(manager.moves.add(EVENTS, dirs[1 - number % 2]))
                 if number % 2:
                     for segment in log.prepare_removal(lambda found: len(found) // 2):
                         log.remove(segment)
@@ -177,7 +178,7 @@ def test_move_when_others_append_read_and_remove_all_the_time_then_nothing_is_lo
     abandon(manager)
     manager = make_manager(data_dirs=dirs)
     assert manager.open() == []
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     assert (log.log_start_offset, log.log_end_offset) == (start, count * len(entry))
 
 
@@ -186,10 +187,10 @@ def test_move_when_of_a_replica_then_its_epochs_and_creation_id_go_with_it(
 ) -> None:
     manager = open_manager()
     replica = TopicPartition("events", 7, 2)
-    log = manager.open_replica(replica, "id")
+    log = manager.creation.open_replica(replica, "id")
     log.begin_epoch(3, 0)
     log.append_copied(whole_entries(ENTRY * 3, replica, 0), 0)
-    finish(manager.move_log(replica, dirs[1]))
+    finish(manager.moves.add(replica, dirs[1]))
     log.begin_epoch(5, len(ENTRY) * 3)
     log.append_copied(whole_entries(ENTRY, replica, 0), len(ENTRY) * 3)
     log.truncate(len(ENTRY) * 3 + len(ENTRY))
@@ -197,10 +198,10 @@ def test_move_when_of_a_replica_then_its_epochs_and_creation_id_go_with_it(
     manager.close()
     assert not (dirs[0] / "replicas" / "7" / "events_2").exists()
     manager = open_manager()
-    found = manager.find(replica)
+    found = manager.table.find(replica)
     assert found is not None
     assert (found.epochs.entries, found.log_end_offset) == (epochs.entries, 4 * len(ENTRY))
-    assert manager.open_replica(replica, "id") is found
+    assert manager.creation.open_replica(replica, "id") is found
 
 
 def test_move_when_not_possible_then_refused_with_the_reason(
@@ -209,20 +210,20 @@ def test_move_when_not_possible_then_refused_with_the_reason(
     manager = open_manager(num_partitions=2)
     log = fill(manager)
     with pytest.raises(InvalidRequestError, match=rf"no data directory {tmp_path}/c: it has .*b"):
-        manager.move_log(EVENTS, tmp_path / "c")
+        manager.moves.add(EVENTS, tmp_path / "c")
     (tmp_path / "link").symlink_to(dirs[0])
     with pytest.raises(InvalidRequestError, match=r"is in .*a already"):
-        manager.move_log(EVENTS, tmp_path / "link")
+        manager.moves.add(EVENTS, tmp_path / "link")
     with pytest.raises(WrongPartitionError, match=r"no log of events\[0-1\]"):
-        manager.move_log(TopicPartition("events", 0, 1), dirs[1])
+        manager.moves.add(TopicPartition("events", 0, 1), dirs[1])
     with monkeypatch.context() as patch:
         patch.setattr(DataDirectory, "free_bytes", lambda _self: 100)
         with pytest.raises(StorageError, match="has room for 100"):
-            manager.move_log(EVENTS, dirs[1])
+            manager.moves.add(EVENTS, dirs[1])
     dirs[1].rename(tmp_path / "gone")
     manager.check_directories()
     with pytest.raises(StorageError, match="has failed"):
-        manager.move_log(EVENTS, dirs[1])
+        manager.moves.add(EVENTS, dirs[1])
     log.append(ENTRY, 1)
     assert content(log)[-len(ENTRY) :] == ENTRY or log.high_watermark == 0
 
@@ -240,11 +241,11 @@ def test_move_when_the_disk_is_full_or_fails_then_the_log_stays_and_no_copy_is_l
     with monkeypatch.context() as patch:
         patch.setattr(LogCopy, method, refuse)
         with pytest.raises(StorageError, match=r"cannot move events\[0-0\] .*No space left"):
-            finish(manager.move_log(EVENTS, dirs[1]))
+            finish(manager.moves.add(EVENTS, dirs[1]))
     assert not list(dirs[1].glob("*_0"))
     assert not list(dirs[1].glob(".moving/*"))
     log.append(ENTRY, 1)
-    finish(manager.move_log(EVENTS, dirs[1]))
+    finish(manager.moves.add(EVENTS, dirs[1]))
     assert content(log) == ENTRY * 41
 
 
@@ -257,11 +258,11 @@ def test_move_when_the_topic_is_deleted_meanwhile_then_it_is_gone_everywhere(
 
     def delete_then(copy: LogCopy) -> None:
         catch_up(copy)
-        manager.delete_topic("events")
+        manager.deletions.delete_topic("events")
 
     monkeypatch.setattr(LogCopy, "catch_up", delete_then)
     with pytest.raises(UnknownTopicError):
-        finish(manager.move_log(EVENTS, dirs[1]))
+        finish(manager.moves.add(EVENTS, dirs[1]))
     assert not [path for one in dirs for path in one.glob("**/events_0*")]
 
 
@@ -270,7 +271,7 @@ def test_move_when_truncated_meanwhile_then_the_copy_has_what_was_written_after(
 ) -> None:
     manager = open_manager(segment_bytes=1 << 20)
     replica = TopicPartition("events", 7, 2)
-    log = manager.open_replica(replica, "id")
+    log = manager.creation.open_replica(replica, "id")
     old, new = encode([b"old!"]), encode([b"new!"])
     log.append_copied(whole_entries(old * 9, replica, 0), 0)
     log.truncate(len(old) * 4)  # a segment starts there, as with the next truncation
@@ -286,7 +287,7 @@ def test_move_when_truncated_meanwhile_then_the_copy_has_what_was_written_after(
             log.append_copied(whole_entries(new * 5, replica, 0), len(old) * 4)
 
     monkeypatch.setattr(LogCopy, "catch_up", truncate_then)
-    finish(manager.move_log(replica, dirs[1]))
+    finish(manager.moves.add(replica, dirs[1]))
     log.advance_high_watermark(log.log_end_offset)
     assert content(log) == old * 4 + new * 5
 
@@ -310,9 +311,9 @@ def test_open_when_killed_in_a_move_then_one_whole_log_and_no_leftover(
         patch.setattr(LogCopy, "discard", lambda _self: None)
         owner: type = LogCopy
         if killed_in == "_remove_former":
-            owner = LogManager
+            owner = Moves
         elif killed_in == "move_aside":
-            owner = Deletions
+            owner = DirectoryDeletions
         if killed_in == "catch_up":
             catch_up = LogCopy._copy_range
             calls: list[int] = []
@@ -328,10 +329,10 @@ def test_open_when_killed_in_a_move_then_one_whole_log_and_no_leftover(
             patch.setattr(owner, killed_in, kill)
         move = Move(EVENTS, dirs[1], log.size_bytes)
         if killed_in == "never":
-            manager._make_move(move)
+            manager.moves._make(move)
         else:
             with pytest.raises(Killed):
-                manager._make_move(move)
+                manager.moves._make(move)
     count = 40
     is_switched = killed_in in ("_remove_former", "move_aside", "never")
     assert log.directory.parent == dirs[is_switched]
@@ -340,7 +341,7 @@ def test_open_when_killed_in_a_move_then_one_whole_log_and_no_leftover(
     count += 1
     abandon(manager)
     manager = open_manager()
-    assert content(manager.get_or_create("events", 0)) == ENTRY * count
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY * count
     assert [(one / "events_0").exists() for one in dirs] == [not is_switched, is_switched]
     assert not list(dirs[1].glob(".moving/*"))
     assert not list(dirs[1].glob(f"*/{MOVED_FROM_NAME}"))
@@ -352,19 +353,19 @@ def test_open_when_the_former_directory_was_away_then_its_old_copy_is_removed_on
     manager = open_manager()
     log = fill(manager)
     with monkeypatch.context() as patch:
-        patch.setattr(LogManager, "_remove_former", lambda *_: None)
-        finish(manager.move_log(EVENTS, dirs[1]))
+        patch.setattr(Moves, "_remove_former", lambda *_: None)
+        finish(manager.moves.add(EVENTS, dirs[1]))
     log.append(ENTRY, 1)
     manager.close()
     dirs[0].rename(tmp_path / "hidden")
     dirs[0].touch()
     manager = open_manager()
-    assert content(manager.get_or_create("events", 0)) == ENTRY * 41
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY * 41
     manager.close()
     dirs[0].unlink()
     (tmp_path / "hidden").rename(dirs[0])
     manager = open_manager()
-    assert content(manager.get_or_create("events", 0)) == ENTRY * 41
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY * 41
     assert not (dirs[0] / "events_0").exists()
 
 
@@ -379,7 +380,7 @@ def test_move_when_the_log_has_a_hole_then_the_copy_has_it_too(
     os.truncate(path, 64 << 20)
     (dirs[0] / "events_0" / segment_name(64 << 20)).touch()
     manager = open_manager()
-    finish(manager.move_log(EVENTS, dirs[1]))
+    finish(manager.moves.add(EVENTS, dirs[1]))
     status = (dirs[1] / "events_0" / segment_name(0)).stat()
     assert status.st_size == 64 << 20
     assert status.st_blocks * 512 < 1 << 20
@@ -399,12 +400,12 @@ def test_close_when_a_move_is_under_way_then_it_is_given_up(
         copy_range(copy, *arguments)  # type: ignore[arg-type]  # as it was called
 
     monkeypatch.setattr(LogCopy, "_copy_range", wait_then)
-    move = manager.move_log(EVENTS, dirs[1])
+    move = manager.moves.add(EVENTS, dirs[1])
     assert entered.wait(60)
     with pytest.raises(InvalidRequestError, match="being moved already"):
-        manager.move_log(EVENTS, dirs[1])
+        manager.moves.add(EVENTS, dirs[1])
     manager.close()
     assert "the broker stops" in str(move.error)
     manager = open_manager()
-    assert not manager.was_recovered
-    assert content(manager.get_or_create("events", 0)) == ENTRY * 40
+    assert not manager.loaded.was_recovered
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY * 40

@@ -143,7 +143,7 @@ def test_reader_when_the_segment_is_removed_meanwhile_then_still_gets_all_of_it(
     slow.publish("events", ONE)
     slow.send(FetchRequest("events", 0, 0, 1 << 30))
     head = slow.socket.recv(6)
-    broker._logs.apply_retention()
+    broker._logs.retention.apply()
     assert connect(broker).fetch("events", 0) == (1, b"")
     received = bytearray()
     while len(received) < len(large):

@@ -397,8 +397,8 @@ def test_read_when_the_descriptor_cannot_be_read_then_the_reason_is_told(
     peer: Peer, running_broker: Broker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     peer.publish("events", NO)
-    (log,) = running_broker._logs.logs()
-    monkeypatch.setattr(log.segments[-1], "file", SegmentFile(tmp_path))
+    (log,) = running_broker._logs.table.all()
+    monkeypatch.setattr(log.segments.all[-1], "file", SegmentFile(tmp_path))
     part = peer.read_filtered("events", 0, b"yes")
     assert part.error == StorageError.code
     assert part.text == "cannot read events[0-0] from offset 0 on: Is a directory"

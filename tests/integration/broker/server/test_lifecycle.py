@@ -401,7 +401,7 @@ def test_stop_when_flushing_fails_then_the_rest_is_done_and_no_marker_written(
     peer = connect(running_broker)
     peer.produce("events", ONE)
     peer.status()
-    (log,) = running_broker._logs.logs()
+    (log,) = running_broker._logs.table.all()
     monkeypatch.setattr(log, "_disk", type(log._disk)(sync=refuse))
     peer.send_extension(ShutdownRequest(force=True))
     assert running_broker.wait_for_shutdown_request(20)

@@ -197,7 +197,7 @@ def test_produce_run_when_its_topic_is_deleted_then_nothing_keeps_the_log(
     for _ in range(2):  # the first one creates the topic
         peer.send_bytes(2 * frame)
         peer.status()
-    log = running_broker._logs.get("events", 0)
+    log = running_broker._logs.table.get("events", 0)
     assert log is not None
     kept = weakref.ref(log)
     del log

@@ -223,7 +223,8 @@ def test_read_when_a_log_takes_no_more_data_then_still_waits(
 ) -> None:
     """A reader at the end of a failed log must not go round in circles."""
     peer.publish("events", ONE)
-    monkeypatch.setattr(Log, "failure", property(lambda log: StorageError("broken")))
+    (log,) = running_broker._logs.table.all()
+    monkeypatch.setattr(log, "failure", StorageError("broken"))
     started_s = time.monotonic()
     assert peer.read("events", len(ONE), max_wait_ms=100).error == 0
     assert time.monotonic() - started_s >= 0.1
@@ -298,7 +299,7 @@ def test_read_when_it_names_a_partition_many_times_then_watches_its_log_once(
     running_broker: Broker, peer: Peer, connect: PeerFactory
 ) -> None:
     peer.publish("events", ONE)
-    log = running_broker._logs.get("events", 0)
+    log = running_broker._logs.table.get("events", 0)
     assert log is not None
     end = position("events", 0, len(ONE))
     reader = connect(running_broker)
@@ -348,7 +349,7 @@ def test_read_when_retention_removed_the_offset_then_error_and_the_new_start(
     peer = connect(broker)
     for _ in range(5):
         peer.publish("events", ONE)
-    broker._logs.apply_retention()
+    broker._logs.retention.apply()
     start = peer.offsets("events", -2)[0]
     assert start > 0
     part = peer.read("events", 0, max_wait_ms=LONG_MS)

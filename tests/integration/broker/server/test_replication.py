@@ -21,6 +21,7 @@ from broker.errors import (
     StaleControllerEpochError,
     StorageError,
 )
+from broker.log.creation import LogCreation
 from broker.log.log import Log
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
@@ -397,18 +398,19 @@ def test_log_when_it_is_new_and_no_replica_yet_then_clients_get_nothing_of_it(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a broker that lost its disk: an empty log would void what they have read."""
-    logs = cluster.brokers[0]._logs
-    replicate = logs._replicate
+    first = cluster.brokers[0]._logs.creation
+    replicate = LogCreation._replicate
     errors: list[int] = []
 
-    def observed(log: Log, creation_id: str) -> None:
-        request = ReadRequest(0, 1, 1 << 20, (PartitionPosition(PARTITION, 100, 1 << 20),))
-        peer = cluster.connect(0)  # the other waits for the response to the orders
-        (part,) = decode_read_response(peer.call(request))
-        errors.extend((part.error, peer.fetch(PARTITION.topic, 100)[0]))
-        replicate(log, creation_id)
+    def observed(creation: LogCreation, log: Log, creation_id: str) -> None:
+        if creation is first:
+            request = ReadRequest(0, 1, 1 << 20, (PartitionPosition(PARTITION, 100, 1 << 20),))
+            peer = cluster.connect(0)  # the other waits for the response to the orders
+            (part,) = decode_read_response(peer.call(request))
+            errors.extend((part.error, peer.fetch(PARTITION.topic, 100)[0]))
+        replicate(creation, log, creation_id)
 
-    monkeypatch.setattr(logs, "_replicate", observed)
+    monkeypatch.setattr(LogCreation, "_replicate", observed)
     cluster.decide(0, (0, 1, 2))
 
     assert errors == [NotLeaderError.code, 0]

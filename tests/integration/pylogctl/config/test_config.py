@@ -179,7 +179,7 @@ def test_set_when_the_topic_is_not_created_yet_then_absent_sets_it_for_its_creat
 
     assert invoke("produce", "new", "-Z", zookeeper, stdin=b"a\n").status == ExitStatus.OK
 
-    assert broker._logs.partition_count("new") == 3
+    assert broker._logs.topics.partition_count("new") == 3
 
 
 @pytest.mark.parametrize(

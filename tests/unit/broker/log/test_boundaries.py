@@ -134,7 +134,7 @@ def test_boundary_when_outside_then_out_of_range(kafka_example: Log, position: i
 
 
 def test_boundary_when_a_segment_is_all_damaged_then_next_is_its_end(kafka_example: Log) -> None:
-    path = kafka_example.segments[0].path
+    path = kafka_example.segments.all[0].path
     os.truncate(path, 0)
     os.truncate(path, 108)
     assert kafka_example.boundary_at_or_before(50) == 0

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.data_directory import (
-    CHECKPOINT_NAME,
+from broker.log.checkpoint_files import (
     RecoveryPoint,
-    read_checkpoint,
-    write_checkpoint,
+    read_recovery_points,
+    write_recovery_points,
 )
+from broker.log.data_directory import CHECKPOINT_NAME
 
 
 def test_checkpoint_when_written_then_read_back(tmp_path: Path) -> None:
@@ -17,13 +17,13 @@ def test_checkpoint_when_written_then_read_back(tmp_path: Path) -> None:
         ("access log", 0): RecoveryPoint(108, 1_700_000_000_000),
         ("größe_1", 12): RecoveryPoint(0, None),
     }
-    write_checkpoint(tmp_path, points)
-    assert read_checkpoint(tmp_path) == points
+    write_recovery_points(tmp_path, points)
+    assert read_recovery_points(tmp_path) == points
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT_NAME]
 
 
 def test_checkpoint_when_missing_then_none(tmp_path: Path) -> None:
-    assert read_checkpoint(tmp_path) is None
+    assert read_recovery_points(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def test_checkpoint_when_damaged_then_none_with_a_warning(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / CHECKPOINT_NAME).write_bytes(content)
-    assert read_checkpoint(tmp_path) is None
+    assert read_recovery_points(tmp_path) is None
     assert "ignoring checkpoint" in caplog.text

@@ -20,7 +20,7 @@ COUNT = 9
 
 def damage(log: Log, offset: int) -> None:
     """Flip a byte behind the log's back."""
-    segment = next(one for one in reversed(log.segments) if one.base_offset <= offset)
+    segment = next(one for one in reversed(log.segments.all) if one.base_offset <= offset)
     with segment.path.open("r+b") as file:
         position = offset - segment.base_offset
         (byte,) = os.pread(file.fileno(), 1, position)
@@ -79,8 +79,8 @@ def test_damage_when_any_byte_is_flipped_then_its_message_is_found_and_mended(
     damage(log, at)
     found = find_damage(log, 0, len(data))
     assert found == at // SIZE * SIZE
-    log.note_damage(found)
-    (segment,) = log.bad_segments()
+    log.segments.note_damage(found)
+    (segment,) = log.segments.bad()
 
     assert mend(log, segment, lambda offset, size: data[offset : offset + min(size, 70)]) is None
 
@@ -95,8 +95,8 @@ def test_damage_when_any_byte_is_flipped_then_its_message_is_found_and_mended(
 def test_mend_when_the_other_copy_is_damaged_too_then_nothing_is_replaced(log: Log) -> None:
     damage(log, SIZE + 50)
     damaged = content(log)
-    log.note_damage(SIZE)
-    (segment,) = log.bad_segments()
+    log.segments.note_damage(SIZE)
+    (segment,) = log.segments.bad()
     assert mend(log, segment, lambda offset, size: damaged[offset : offset + size]) == SIZE
     assert content(log) == damaged
     assert [one.state for one in log.failures()] == ["damaged"]
@@ -104,8 +104,8 @@ def test_mend_when_the_other_copy_is_damaged_too_then_nothing_is_replaced(log: L
 
 
 def test_mend_when_the_other_copy_breaks_off_then_nothing_is_replaced(log: Log) -> None:
-    log.note_damage(0)
-    (segment,) = log.bad_segments()
+    log.segments.note_damage(0)
+    (segment,) = log.segments.bad()
 
     def read(offset: int, size: int) -> bytes:
         raise OffsetNotAvailableError("it is not there")
@@ -119,8 +119,8 @@ def test_mend_when_the_other_copy_breaks_off_then_nothing_is_replaced(log: Log) 
 def test_mend_when_messages_are_not_committed_then_the_own_ones_stay(log: Log) -> None:
     high_watermark = log.high_watermark
     damage(log, 6 * SIZE + 50)
-    log.note_damage(6 * SIZE)
-    (segment,) = log.bad_segments()
+    log.segments.note_damage(6 * SIZE)
+    (segment,) = log.segments.bad()
 
     def read(offset: int, size: int) -> bytes:
         assert offset + size <= high_watermark

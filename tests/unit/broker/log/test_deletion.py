@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from broker.errors import StorageError, UnknownTopicError
-from broker.log.data_directory import DELETED_NAME, read_checkpoint
+from broker.log.checkpoint_files import read_recovery_points
+from broker.log.data_directory import DELETED_NAME
+from broker.log.deletion import DirectoryDeletions
 from broker.log.manager import LogManager
-from broker.log.topics import Deletions
 from broker.protocol.codec import encode
 from tests.support.log_fixtures import ManagerFactory, abandon, content
 from tests.support.waiting import wait_until
@@ -25,9 +26,9 @@ def opened(make_manager: ManagerFactory) -> LogManager:
     """A manager with two partitions of `events` and one of `orders`, which has another count."""
     manager = make_manager(num_partitions=2)
     manager.open()
-    manager.create_topic("orders", 3)
+    manager.creation.create_topic("orders", 3)
     for topic, index in (("events", 0), ("events", 1), ("orders", 0)):
-        manager.get_or_create(topic, index).append(ENTRY, 1)
+        manager.creation.get_or_create(topic, index).append(ENTRY, 1)
     manager.flush_all()
     return manager
 
@@ -41,31 +42,34 @@ def test_delete_topic_when_there_then_its_logs_are_gone_and_others_are_not(
 ) -> None:
     manager = opened(make_manager)
     told: list[str] = []
-    manager.on_deleted_topic = told.append
-    manager.delete_topic("events")
-    assert (manager.topics(), told) == (["orders"], ["events"])
-    assert [str(log.partition) for log in manager.logs()] == ["orders[0-0]"]
+    manager.topics.on_deleted = told.append
+    manager.deletions.delete_topic("events")
+    assert (manager.topics.names(), told) == (["orders"], ["events"])
+    assert [str(log.partition) for log in manager.table.all()] == ["orders[0-0]"]
     assert log_directories(tmp_path) == ["orders_0"]
-    assert list(read_checkpoint(tmp_path / "data") or {}) == [("orders", 0)]
+    assert list(read_recovery_points(tmp_path / "data") or {}) == [("orders", 0)]
 
 
 def test_delete_topic_when_it_had_a_count_of_its_own_then_that_is_gone_after_a_restart_too(
     make_manager: ManagerFactory,
 ) -> None:
     manager = opened(make_manager)
-    manager.create_topic("audit", 5)
-    manager.delete_topic("orders")
-    assert manager.partition_count("orders") == 2
+    manager.creation.create_topic("audit", 5)
+    manager.deletions.delete_topic("orders")
+    assert manager.topics.partition_count("orders") == 2
     manager.close()
     manager = make_manager(num_partitions=2)
     manager.open()
-    assert (manager.topics(), manager.partition_count("audit")) == (["audit", "events"], 5)
+    assert (manager.topics.names(), manager.topics.partition_count("audit")) == (
+        ["audit", "events"],
+        5,
+    )
 
 
 def test_delete_topic_when_made_again_then_starts_at_zero(make_manager: ManagerFactory) -> None:
     manager = opened(make_manager)
-    manager.delete_topic("events")
-    log = manager.get_or_create("events", 0)
+    manager.deletions.delete_topic("events")
+    log = manager.creation.get_or_create("events", 0)
     assert (log.log_end_offset, log.append(ENTRY, 1)) == (0, 0)
 
 
@@ -73,7 +77,7 @@ def test_delete_topic_when_files_are_moved_then_removed_in_the_background(
     make_manager: ManagerFactory, tmp_path: Path
 ) -> None:
     manager = opened(make_manager)
-    manager.delete_topic("events")
+    manager.deletions.delete_topic("events")
     wait_until(lambda: not list((tmp_path / "data" / ".deleted").iterdir()), "the removal")
 
 
@@ -81,9 +85,9 @@ def test_delete_topic_when_somebody_holds_its_log_then_that_takes_and_gives_noth
     make_manager: ManagerFactory,
 ) -> None:
     manager = opened(make_manager)
-    log = manager.get_or_create("events", 0)
-    manager.delete_topic("events")
-    manager.get_or_create("events", 0).append(ENTRY * 2, 2)
+    log = manager.creation.get_or_create("events", 0)
+    manager.deletions.delete_topic("events")
+    manager.creation.get_or_create("events", 0).append(ENTRY * 2, 2)
     manager.flush_all()
     assert log.is_deleted
     with pytest.raises(UnknownTopicError, match=r"events\[0-0\] was deleted"):
@@ -96,9 +100,9 @@ def test_delete_topic_when_a_slice_was_handed_out_then_it_stays_readable(
     make_manager: ManagerFactory,
 ) -> None:
     manager = opened(make_manager)
-    part = manager.get_or_create("events", 0).read(0, 100)
+    part = manager.creation.get_or_create("events", 0).read(0, 100)
     assert part is not None
-    manager.delete_topic("events")
+    manager.deletions.delete_topic("events")
     assert os.pread(part.file.fd, part.length, part.position) == ENTRY
 
 
@@ -106,18 +110,18 @@ def test_delete_topic_when_something_waits_for_a_flush_then_it_is_flushed_first(
     make_manager: ManagerFactory,
 ) -> None:
     manager = opened(make_manager)
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     end = log.append(ENTRY, 1) + len(ENTRY)
     seen: list[int] = []
     log.add_listener(lambda: seen.append(log.high_watermark))
-    manager.delete_topic("events")
+    manager.deletions.delete_topic("events")
     assert seen[-1] == end
 
 
 def test_delete_topic_when_unknown_then_refused(make_manager: ManagerFactory) -> None:
     manager = opened(make_manager)
     with pytest.raises(UnknownTopicError, match="no topic 'nothing'"):
-        manager.delete_topic("nothing")
+        manager.deletions.delete_topic("nothing")
 
 
 def test_delete_topic_when_the_disk_refuses_then_it_takes_no_data_until_it_is_done(
@@ -125,16 +129,16 @@ def test_delete_topic_when_the_disk_refuses_then_it_takes_no_data_until_it_is_do
 ) -> None:
     manager = opened(make_manager)
     with monkeypatch.context() as patch:
-        patch.setattr(Deletions, "move_aside", refuse)
+        patch.setattr(DirectoryDeletions, "move_aside", refuse)
         with pytest.raises(StorageError, match="cannot delete topic 'events'"):
-            manager.delete_topic("events")
+            manager.deletions.delete_topic("events")
     with pytest.raises(UnknownTopicError, match="being deleted"):
-        manager.get_or_create("events", 0)
+        manager.creation.get_or_create("events", 0)
     with pytest.raises(UnknownTopicError, match="being deleted"):
-        manager.create_topic("events", 1)
-    manager.delete_topic("events")
+        manager.creation.create_topic("events", 1)
+    manager.deletions.delete_topic("events")
     assert log_directories(tmp_path) == ["orders_0"]
-    manager.get_or_create("events", 0)
+    manager.creation.get_or_create("events", 0)
 
 
 def test_open_when_killed_in_the_middle_of_a_deletion_then_it_is_finished(
@@ -142,16 +146,16 @@ def test_open_when_killed_in_the_middle_of_a_deletion_then_it_is_finished(
 ) -> None:
     manager = opened(make_manager)
     with monkeypatch.context() as patch:
-        patch.setattr(Deletions, "move_aside", move_only_one)
+        patch.setattr(DirectoryDeletions, "move_aside", move_only_one)
         with pytest.raises(StorageError):
-            manager.delete_topic("events")
+            manager.deletions.delete_topic("events")
     abandon(manager)
     assert len(log_directories(tmp_path)) == 2
     manager = make_manager(num_partitions=2)
     manager.open()
-    assert (manager.topics(), manager.partition_count("orders")) == (["orders"], 3)
+    assert (manager.topics.names(), manager.topics.partition_count("orders")) == (["orders"], 3)
     assert log_directories(tmp_path) == ["orders_0"]
-    assert content(manager.get_or_create("orders", 0)) == ENTRY
+    assert content(manager.creation.get_or_create("orders", 0)) == ENTRY
 
 
 def test_delete_topic_when_another_deletion_failed_half_way_then_both_are_gone_after_a_start(
@@ -159,14 +163,14 @@ def test_delete_topic_when_another_deletion_failed_half_way_then_both_are_gone_a
 ) -> None:
     manager = opened(make_manager)
     with monkeypatch.context() as patch:
-        patch.setattr(Deletions, "move_aside", move_only_one)
+        patch.setattr(DirectoryDeletions, "move_aside", move_only_one)
         with pytest.raises(StorageError):
-            manager.delete_topic("events")
-    manager.delete_topic("orders")
+            manager.deletions.delete_topic("events")
+    manager.deletions.delete_topic("orders")
     abandon(manager)
     manager = make_manager(num_partitions=2)
     manager.open()
-    assert (manager.topics(), log_directories(tmp_path)) == ([], [])
+    assert (manager.topics.names(), log_directories(tmp_path)) == ([], [])
 
 
 def test_open_when_the_record_of_a_deletion_is_torn_then_it_had_not_begun(
@@ -177,20 +181,20 @@ def test_open_when_the_record_of_a_deletion_is_torn_then_it_had_not_begun(
     (tmp_path / "data" / "topic-being-deleted").write_bytes(b"events")
     manager = make_manager(num_partitions=2)
     manager.open()
-    assert "events" in manager.topics()
+    assert "events" in manager.topics.names()
 
 
 def test_open_when_a_deletion_was_finished_then_a_new_topic_of_the_name_stays(
     make_manager: ManagerFactory,
 ) -> None:
     manager = opened(make_manager)
-    manager.delete_topic("events")
-    manager.get_or_create("events", 0).append(ENTRY, 1)
+    manager.deletions.delete_topic("events")
+    manager.creation.get_or_create("events", 0).append(ENTRY, 1)
     manager.flush_all()
     abandon(manager)
     manager = make_manager()
     manager.open()
-    assert content(manager.get_or_create("events", 0)) == ENTRY
+    assert content(manager.creation.get_or_create("events", 0)) == ENTRY
 
 
 def test_delete_topic_when_others_append_all_the_time_then_nothing_breaks(
@@ -202,7 +206,7 @@ def test_delete_topic_when_others_append_all_the_time_then_nothing_breaks(
     def append() -> None:
         while not stopped.is_set():
             with suppress(UnknownTopicError):
-                manager.get_or_create("events", 0).append(ENTRY, 1)
+                manager.creation.get_or_create("events", 0).append(ENTRY, 1)
                 appended.set()
 
     with ThreadPoolExecutor(2) as pool:
@@ -210,23 +214,23 @@ def test_delete_topic_when_others_append_all_the_time_then_nothing_breaks(
         for _ in range(20):
             appended.clear()
             assert appended.wait(60)
-            manager.delete_topic("events")
+            manager.deletions.delete_topic("events")
         stopped.set()
         for future in futures:
             future.result()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.flush()
     abandon(manager)
     manager = make_manager(num_partitions=2)
     assert manager.open() == []
-    assert content(manager.get_or_create("events", 0)) == content(log)
+    assert content(manager.creation.get_or_create("events", 0)) == content(log)
 
 
-def refuse(_deletions: Deletions, _directories: object) -> None:
+def refuse(_deletions: DirectoryDeletions, _directories: object) -> None:
     raise OSError("disk on fire")
 
 
-def move_only_one(_deletions: Deletions, directories: object) -> None:
+def move_only_one(_deletions: DirectoryDeletions, directories: object) -> None:
     first = next(iter(directories))  # type: ignore[call-overload]  # an iterable, as it is called
     deleted = first.parent / DELETED_NAME
     deleted.mkdir(exist_ok=True)

@@ -14,7 +14,8 @@ from broker.log.inspect import (
     recover,
     segment_stat,
 )
-from broker.log.segment import expand_paths, segment_name
+from broker.log.segment import segment_name
+from broker.log.segment_paths import expand_paths
 from broker.protocol.codec import Fault, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set

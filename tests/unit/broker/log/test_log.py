@@ -75,7 +75,7 @@ def test_append_when_size_equals_segment_bytes_then_does_not_roll(make_log: LogF
     log = make_log(segment_bytes=12)
     log.append(TWELVE_BYTES, 1)
     log.append(TWELVE_BYTES, 1)
-    assert log.segment_count == 1
+    assert len(log.segments.all) == 1
 
 
 def test_append_when_one_set_exceeds_the_segment_then_it_is_not_split(make_log: LogFactory) -> None:
@@ -91,10 +91,10 @@ def test_append_when_segment_is_older_than_roll_time_then_rolls(
     log.append(TWELVE_BYTES, 1)
     clock.advance(1)
     log.append(TWELVE_BYTES, 1)
-    assert log.segment_count == 1
+    assert [one.size for one in log.segments.all] == [24]
     clock.advance(1)
     log.append(TWELVE_BYTES, 1)
-    assert log.segment_count == 2
+    assert [one.size for one in log.segments.all] == [24, 12]
     assert log.active_since_ms == clock.time_ms()
 
 
@@ -108,7 +108,7 @@ def test_append_when_reopened_with_active_since_then_age_counts_from_there(
     clock.advance(2)
     log = make_log(roll_ms=1000, active_since_ms=since_ms)
     log.append(TWELVE_BYTES, 1)
-    assert log.segment_count == 2
+    assert len(log.segments.all) == 2
 
 
 def test_read_when_not_flushed_then_invisible_and_out_of_range(make_log: LogFactory) -> None:
@@ -180,8 +180,8 @@ def test_flush_when_segments_rolled_then_old_files_are_synced_first(
     assert faulty_disk.synced_fds == []
     log.flush()
     assert len(faulty_disk.synced_fds) == 3
-    assert log.segments[-1].file is not None
-    assert faulty_disk.synced_fds[-1] == log.segments[-1].file.fd
+    assert log.segments.all[-1].file is not None
+    assert faulty_disk.synced_fds[-1] == log.segments.all[-1].file.fd
     assert log.high_watermark == 36
 
 
@@ -204,7 +204,7 @@ def test_flush_when_only_an_empty_wrapper_is_unflushed_then_its_bytes_count(
     log.append(TWELVE_BYTES, 1)
     log.flush()
     assert log.high_watermark == len(wrapper) + 12
-    assert log.segments[1].base_offset == len(wrapper)
+    assert log.segments.all[1].base_offset == len(wrapper)
 
 
 def test_append_when_first_unflushed_then_flush_is_due_after_the_interval(
@@ -413,7 +413,7 @@ def test_reopen_when_closed_then_goes_on_at_the_end(make_log: LogFactory) -> Non
         first.append(TWELVE_BYTES, 1)
     first.close()
     log = make_log(segment_bytes=10)
-    assert (log.log_start_offset, log.high_watermark, log.segment_count) == (0, 36, 3)
+    assert (log.log_start_offset, log.high_watermark, len(log.segments.all)) == (0, 36, 3)
     assert log.append(TWELVE_BYTES, 1) == 36
 
 
@@ -475,13 +475,13 @@ def test_read_when_the_file_was_removed_by_another_program_then_storage_error(
     log = make_log(segment_bytes=10)
     log.append(TWELVE_BYTES, 1)
     log.close()
-    log.segments[0].path.unlink()
+    log.segments.all[0].path.unlink()
     with pytest.raises(StorageError, match=r"cannot read events\[0-0\]: .*No such file"):
         log.read(0, 100)
 
 
 def has_open_file(log: Log) -> bool:
-    return log.segments[-1].file is not None
+    return log.segments.all[-1].file is not None
 
 
 def test_release_file_when_all_is_flushed_then_closed_until_the_next_append(
@@ -511,7 +511,7 @@ def test_flush_when_out_of_descriptors_then_flushed_later_and_appends_go_on(
     log.append(TWELVE_BYTES, 1)
     asked = len(schedule.due_s)
     with monkeypatch.context() as patch:
-        patch.setattr("broker.log.log.sync_directory", refuse)
+        patch.setattr("broker.log.unflushed.sync_directory", refuse)
         with pytest.raises(StorageError, match="raise the limit on open files"):
             log.flush()
     assert (log.failure, log.high_watermark) == (None, 0)

@@ -73,8 +73,8 @@ class LogMachine(RuleBasedStateMachine):
     def open(self) -> None:
         self.manager = LogManager(self.config, self.clock, disk=self.disk.as_disk())
         self.recoveries = self.manager.open()
-        self.log: Log = self.manager.get_or_create("events", 0)
-        for segment in self.log.segments:  # recovery synced them by itself
+        self.log: Log = self.manager.creation.get_or_create("events", 0)
+        for segment in self.log.segments.all:  # recovery synced them by itself
             self.disk.synced_sizes[segment.path.stat().st_ino] = segment.size
 
     def teardown(self) -> None:
@@ -139,12 +139,12 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.is_failed)
     @rule()
     def retain(self) -> None:
-        self.manager.apply_retention()
+        self.manager.retention.apply()
         self.model.retain()
 
     @rule()
     def write_checkpoint(self) -> None:
-        self.manager.write_checkpoint()
+        self.manager.checkpoints.write()
 
     @rule(fraction=fractions, max_bytes=st.integers(0, 200), is_held=st.booleans())
     def read(self, fraction: float, max_bytes: int, is_held: bool) -> None:
@@ -191,7 +191,7 @@ class LogMachine(RuleBasedStateMachine):
         self.restore_file_times()
         self.open()
         assert self.recoveries == []
-        assert not self.manager.was_recovered
+        assert not self.manager.loaded.was_recovered
         assert self.log.active_since_ms == self.model.segments[-1].since_ms
 
     @rule(
@@ -204,7 +204,7 @@ class LogMachine(RuleBasedStateMachine):
         self, fraction: float, noise: bytes, keeps_later: bool, loses_checkpoint: bool
     ) -> None:
         """Lose some of what was not flushed, find noise in its place, maybe segments behind."""
-        self.manager._directories.unlock()
+        self.manager.directories.unlock()
         flushed = self.model.high_watermark
         kept = flushed + int(fraction * (self.model.end - flushed))
         self.restore_file_times()
@@ -245,7 +245,7 @@ class LogMachine(RuleBasedStateMachine):
         since_ms = self.log.active_since_ms
         assert (since_ms is None) == (active.size == 0)
         active.since_ms = since_ms
-        for segment, mine in zip(self.model.segments, self.log.segments, strict=True):
+        for segment, mine in zip(self.model.segments, self.log.segments.all, strict=True):
             segment.modified_ms = mine.modified_ms
 
     def restore_file_times(self) -> None:
@@ -259,7 +259,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.log_end_offset == self.model.end
         assert self.log.high_watermark == self.model.high_watermark
         assert self.log.size_bytes == self.model.end - self.model.start
-        assert [(one.base_offset, one.size) for one in self.log.segments] == [
+        assert [(one.base_offset, one.size) for one in self.log.segments.all] == [
             (one.base, one.size) for one in self.model.segments
         ]
 

@@ -99,15 +99,15 @@ def test_topic_when_its_partition_count_is_set_then_goes_over_the_broker_but_los
     manager = make_manager(**settings)
     manager.open()
     if explicit is not None:
-        manager.create_topic("t", explicit)
-    before = manager.partition_count("t")
+        manager.creation.create_topic("t", explicit)
+    before = manager.topics.partition_count("t")
 
     found = manager.reconfigure(
-        BrokerConfig(data_dirs=manager._config.data_dirs, **settings),  # type: ignore[arg-type]
+        BrokerConfig(data_dirs=manager.settings.broker.data_dirs, **settings),  # type: ignore[arg-type]
         {"t": parse_overrides({"partition.count": str(override)})},
     )
 
-    assert manager.partition_count("t") == count
+    assert manager.topics.partition_count("t") == count
     assert found == (["t"] if explicit is not None and before != count else [])
 
 
@@ -116,8 +116,8 @@ def test_topic_when_its_partition_count_is_lowered_then_those_with_a_log_stay(
 ) -> None:
     manager = make_manager(num_partitions=4)
     manager.open()
-    manager.get_or_create("t", 2)
-    config = BrokerConfig(data_dirs=manager._config.data_dirs, num_partitions=4)
+    manager.creation.get_or_create("t", 2)
+    config = BrokerConfig(data_dirs=manager.settings.broker.data_dirs, num_partitions=4)
 
     assert manager.reconfigure(config, {"t": {"partition_count": 1}}) == ["t"]
-    assert manager.partition_count("t") == 3
+    assert manager.topics.partition_count("t") == 3

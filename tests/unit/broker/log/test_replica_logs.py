@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from broker.errors import LeaderNotAvailableError, StorageError
+from broker.log.checkpoint_files import read_high_watermarks
 from broker.log.epoch_file import EPOCH_FILE_NAME
 from broker.log.flusher import PeriodicTask
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
-from broker.log.replica_logs import read_high_watermarks
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from tests.support.log_fixtures import ManagerFactory, abandon
@@ -33,7 +33,7 @@ def bytes_of(log: Log) -> bytes:
 def opened(manager: LogManager, *partitions: TopicPartition) -> LogManager:
     manager.open()
     for partition in partitions:
-        log = manager.open_replica(partition, "id")
+        log = manager.creation.open_replica(partition, "id")
         log.append_copied(whole_entries(TWELVE_BYTES * 3, partition, 0), 0)
         log.begin_epoch(2, 0)
         log.advance_high_watermark(24)
@@ -49,14 +49,14 @@ def test_open_replica_when_closed_cleanly_then_the_next_start_has_all_of_it(
     former.close()
     manager = make_manager()
     assert manager.open() == []
-    log = manager.find(partition)
-    assert log is not None and not manager.was_recovered
+    log = manager.table.find(partition)
+    assert log is not None and not manager.loaded.was_recovered
     assert (bytes_of(log), log.high_watermark, list(log.epochs.entries)) == (
         TWELVE_BYTES * 3,
         24,
         [(2, 0)],
     )
-    assert manager.open_replica(partition, "id") is log
+    assert manager.creation.open_replica(partition, "id") is log
     with pytest.raises(LeaderNotAvailableError):
         log.append(TWELVE_BYTES, 1)
 
@@ -66,29 +66,29 @@ def test_open_replica_when_the_log_had_none_then_its_messages_and_partition_coun
 ) -> None:
     manager = make_manager(num_partitions=2)
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(TWELVE_BYTES, 1, flush_now=True)
     log.flush()
 
-    assert manager.open_replica(HOME, "id") is log
+    assert manager.creation.open_replica(HOME, "id") is log
     assert (bytes_of(log), log.high_watermark) == (TWELVE_BYTES, 12)
     manager.is_loss_known = True
     manager.close()
     manager = make_manager(num_partitions=5)
     manager.open()
-    assert manager.partition_count("events") == 2
-    assert manager.replica_creation_id(HOME) == "id"
+    assert manager.topics.partition_count("events") == 2
+    assert manager.table.replica_creation_id(HOME) == "id"
 
 
 def test_open_replica_when_home_is_another_broker_then_apart_from_own_partitions(
     make_manager: ManagerFactory, tmp_path: Path
 ) -> None:
     manager = opened(make_manager(), TopicPartition("events", 7, 0))
-    own = manager.get_or_create("events", 0)
+    own = manager.creation.get_or_create("events", 0)
     assert own.log_end_offset == 0
     assert (tmp_path / "data/replicas/7/events_0").is_dir()
-    assert manager.topics() == ["events"]
-    assert {log.partition.home for log in manager.logs()} == {0, 7}
+    assert manager.topics.names() == ["events"]
+    assert {log.partition.home for log in manager.table.all()} == {0, 7}
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_open_replica_when_its_name_is_invalid_then_refused_and_nothing_is_creat
     manager.open()
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(StorageError, match="cannot create"):
-        manager.open_replica(partition, "id")
+        manager.creation.open_replica(partition, "id")
     assert sorted(tmp_path.rglob("*")) == before
-    assert manager.find(partition) is None
+    assert manager.table.find(partition) is None
 
 
 def test_open_replica_when_topic_was_created_again_then_its_log_is_new(
@@ -120,7 +120,7 @@ def test_open_replica_when_topic_was_created_again_then_its_log_is_new(
     opened(make_manager(), AWAY).close()
     manager = make_manager()
     manager.open()
-    log = manager.open_replica(AWAY, "other")
+    log = manager.creation.open_replica(AWAY, "other")
     assert (log.log_end_offset, log.high_watermark, list(log.epochs.entries)) == (0, 0, [])
 
 
@@ -129,10 +129,10 @@ def test_open_replica_when_home_log_had_no_replicas_then_its_messages_stay(
 ) -> None:
     manager = make_manager()
     manager.open()
-    log = manager.get_or_create("events", 0)
+    log = manager.creation.get_or_create("events", 0)
     log.append(TWELVE_BYTES, 1)
     log.flush()
-    assert manager.open_replica(HOME, "id") is log
+    assert manager.creation.open_replica(HOME, "id") is log
     assert (bytes_of(log), log.high_watermark, log.is_replicated) == (TWELVE_BYTES, 12, True)
 
 
@@ -140,18 +140,18 @@ def test_open_when_killed_and_the_end_of_a_replica_is_lost_then_it_ends_there_wi
     make_manager: ManagerFactory, tmp_path: Path
 ) -> None:
     manager = opened(make_manager(), AWAY)
-    log = manager.find(AWAY)
+    log = manager.table.find(AWAY)
     assert log is not None
     log.begin_epoch(3, 24)
     manager.flush_all()
-    manager.write_checkpoint()
+    manager.checkpoints.write()
     abandon(manager)
     os.truncate(tmp_path / "data/replicas/7/events_1" / f"{0:020d}.pylog", 15)
     manager = make_manager()
     manager.open()
-    log = manager.find(AWAY)
-    assert log is not None and manager.was_recovered
-    assert (bytes_of(log), log.segment_count, list(log.epochs.entries)) == (
+    log = manager.table.find(AWAY)
+    assert log is not None and manager.loaded.was_recovered
+    assert (bytes_of(log), len(log.segments.all), list(log.epochs.entries)) == (
         TWELVE_BYTES,
         1,
         [(2, 0)],
@@ -165,10 +165,10 @@ def test_truncate_when_below_the_recovery_point_then_the_checkpoint_has_the_lowe
 ) -> None:
     manager = opened(make_manager(), AWAY)
     manager.flush_all()
-    manager.write_checkpoint()
+    manager.checkpoints.write()
     checkpoint = tmp_path / "data/replicas/7/recovery-point-checkpoint"
     assert " 36 " in checkpoint.read_text()
-    log = manager.find(AWAY)
+    log = manager.table.find(AWAY)
     assert log is not None
     log.truncate(12)
     assert " 12 " in checkpoint.read_text()
@@ -179,15 +179,15 @@ def test_delete_replica_when_called_then_nothing_of_it_is_left(
     make_manager: ManagerFactory, partition: TopicPartition
 ) -> None:
     manager = opened(make_manager(), partition)
-    manager.delete_replica(partition)
-    assert manager.find(partition) is None
-    assert manager.topics() == []
-    log = manager.open_replica(partition, "id")
+    manager.deletions.delete_replica(partition)
+    assert manager.table.find(partition) is None
+    assert manager.topics.names() == []
+    log = manager.creation.open_replica(partition, "id")
     assert log.log_end_offset == 0
     manager.close()
     manager = make_manager()
     assert manager.open() == []
-    assert [one.partition for one in manager.logs()] == [partition]
+    assert [one.partition for one in manager.table.all()] == [partition]
 
 
 def test_start_when_an_interval_for_high_watermarks_is_set_then_they_are_written_so_often(
@@ -200,10 +200,10 @@ def test_start_when_an_interval_for_high_watermarks_is_set_then_they_are_written
             super().__init__(name, work, **times_s)
             intervals[name] = times_s["interval_s"]
 
-    monkeypatch.setattr("broker.log.manager.PeriodicTask", NotedTask)
+    monkeypatch.setattr("broker.log.checkpoints.PeriodicTask", NotedTask)
     manager = opened(make_manager(high_watermark_checkpoint_ms=10), AWAY)
     manager.start()
-    (directory,) = manager._config.data_dirs
+    (directory,) = manager.settings.broker.data_dirs
     wait_until(lambda: read_high_watermarks(directory) == {AWAY: 24}, "writing the high watermark")
     assert intervals["high-watermarks"] == 0.01
 

@@ -63,21 +63,15 @@ def test_append_when_replicated_then_visible_and_committed_only_up_to_the_high_w
     log = replicated(make_log())
     log.append(TWELVE_BYTES * 2, 2)
     log.flush()
-    assert (log.high_watermark, log.committed_offset, log.flushed_offset) == (0, 0, 24)
+    assert (log.high_watermark, log.flushed_offset) == (0, 24)
     log.advance_high_watermark(12)
-    assert (log.high_watermark, log.committed_offset) == (12, 12)
+    assert log.high_watermark == 12
     assert log.read(0, 100) is not None
     found = log.read(12, 100, to_log_end=True)
     assert found is not None and found.length == 12
     assert log.read(24, 100) is None  # a reader may know of a later high watermark
     with pytest.raises(OffsetOutOfRangeError):
         log.read(25, 100)
-
-
-def test_committed_offset_when_not_replicated_then_the_flushed_one(make_log: LogFactory) -> None:
-    log = make_log(flush_before_read=False)
-    log.append(TWELVE_BYTES, 1)
-    assert (log.high_watermark, log.committed_offset) == (12, 0)
 
 
 def test_advance_high_watermark_when_beyond_the_end_then_at_the_end_and_told_once(
@@ -144,7 +138,7 @@ def test_truncate_when_log_has_several_segments_then_what_is_before_stays_and_it
     make_log: LogFactory, offset: int
 ) -> None:
     log = filled(make_log, 6)
-    assert log.segment_count > 1
+    assert len(log.segments.all) > 1
     log.flush()
     log.truncate(offset)
     assert log.log_end_offset == offset
@@ -183,7 +177,7 @@ def test_truncate_when_a_slice_of_it_was_not_sent_then_its_segment_is_not_called
     assert held is not None
     log.truncate(12)
     log.append(OTHER_TWELVE, 1)
-    assert log.note_unreadable(held, 12) is not None
+    assert log.segments.note_unreadable(held, 12) is not None
     assert log.failures() == []
     assert bytes_of(log) == TWELVE_BYTES + OTHER_TWELVE
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from broker.errors import OffsetOutOfRangeError, StorageError
+from broker.log.archive import archive_segment
 from broker.log.log import Log
-from broker.log.retention import apply_retention, archive_segment, excess_count, expired_count
+from broker.log.retention import apply_retention, excess_count, expired_count
 from broker.log.segment import Segment, segment_name
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
@@ -109,7 +110,7 @@ def test_apply_when_only_an_empty_segment_is_left_then_its_time_is_renewed(
     clock.advance(100)
     assert apply(log, retention_ms=5_000) == 0
     assert files(log) == [36]
-    assert log.segments[0].path.stat().st_mtime == clock.time_ms() / 1000
+    assert log.segments.all[0].path.stat().st_mtime == clock.time_ms() / 1000
 
 
 def test_apply_when_unflushed_then_flushed_before_files_go(log: Log, clock: FakeClock) -> None:

@@ -37,8 +37,8 @@ def read(log: Log, offset: int) -> FileSlice:
 
 def cut_first_segment(log: Log, size: int) -> StorageError:
     """Cut the first segment behind the log's back, and note what a reader meets there."""
-    os.truncate(log.segments[0].path, size)
-    error = log.note_unreadable(read(log, 0), size)
+    os.truncate(log.segments.all[0].path, size)
+    error = log.segments.note_unreadable(read(log, 0), size)
     assert error is not None
     return error
 
@@ -48,7 +48,7 @@ def test_read_when_a_file_became_shorter_then_whole_entries_before_it_and_an_err
     log: Log, at: int
 ) -> None:
     error = cut_first_segment(log, at)
-    assert f"cannot read events[0-0] at offset {at}: {log.segments[0].path}: " in str(error)
+    assert f"cannot read events[0-0] at offset {at}: {log.segments.all[0].path}: " in str(error)
     assert read(log, 0).length == read(log, SIZE).length + SIZE == 2 * SIZE
     for offset in (2 * SIZE, 3 * SIZE - 1):
         with pytest.raises(StorageError) as raised:
@@ -67,8 +67,8 @@ def test_read_when_the_entry_is_larger_than_a_block_then_nothing_of_it(
     large = encode([b"x" * (3 << 20)])
     log.append(ENTRY + large, 2)
     log.flush()
-    os.truncate(log.segments[0].path, len(large) - 5)
-    log.note_unreadable(read(log, 0), len(large) - 5)
+    os.truncate(log.segments.all[0].path, len(large) - 5)
+    log.segments.note_unreadable(read(log, 0), len(large) - 5)
     assert read(log, 0).length == SIZE
 
 
@@ -80,7 +80,7 @@ def test_note_unreadable_when_the_disk_fails_then_the_reason_is_in_error_and_log
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         os.pread(broken.fd, 1, 0)
     broken.path = found.file.path
-    error = log.note_unreadable(found._replace(file=broken), 0)
+    error = log.segments.note_unreadable(found._replace(file=broken), 0)
     assert os.strerror(errno.EIO) in str(error)
     assert str(error) in caplog.text
     with pytest.raises(StorageError):
@@ -88,7 +88,7 @@ def test_note_unreadable_when_the_disk_fails_then_the_reason_is_in_error_and_log
 
 
 def test_note_unreadable_when_it_can_be_read_then_nothing_is_noted(log: Log) -> None:
-    assert log.note_unreadable(read(log, 0), 5) is None
+    assert log.segments.note_unreadable(read(log, 0), 5) is None
     assert log.failures() == []
     assert read(log, 0).length == 3 * SIZE
 
@@ -97,14 +97,14 @@ def test_note_unreadable_when_noted_before_then_logged_once(
     log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     cut_first_segment(log, 2 * SIZE)
-    log.note_unreadable(read(log, 0), 2 * SIZE)
+    log.segments.note_unreadable(read(log, 0), 2 * SIZE)
     assert caplog.text.count("cannot read") == 1
 
 
 def test_read_when_the_file_was_restored_then_read_again_a_while_later(
     log: Log, clock: FakeClock
 ) -> None:
-    path = log.segments[0].path
+    path = log.segments.all[0].path
     kept = path.read_bytes()
     cut_first_segment(log, 0)
     clock.advance(61)
@@ -124,14 +124,14 @@ def test_note_unreadable_when_retention_removed_the_segment_then_no_other_is_mar
     log: Log,
 ) -> None:
     found = read(log, 0)
-    os.truncate(log.segments[0].path, 0)
-    log.remove(log.segments[0])
-    assert log.note_unreadable(found, 0) is not None
+    os.truncate(log.segments.all[0].path, 0)
+    log.remove(log.segments.all[0])
+    assert log.segments.note_unreadable(found, 0) is not None
     assert log.failures() == []
 
 
 def test_retry_when_the_file_can_be_read_again_then_the_log_is_not_faulty(log: Log) -> None:
-    path = log.segments[0].path
+    path = log.segments.all[0].path
     kept = path.read_bytes()
     cut_first_segment(log, 0)
     log.retry_refused()
@@ -145,7 +145,7 @@ def test_retry_when_the_file_can_be_read_again_then_the_log_is_not_faulty(log: L
 
 
 def test_read_when_the_file_cannot_be_opened_then_the_log_is_faulty_until_it_can(log: Log) -> None:
-    path = log.segments[0].path
+    path = log.segments.all[0].path
     log._files.clear()
     path.rename(path.with_name("elsewhere"))
     with pytest.raises(StorageError, match=path.name):

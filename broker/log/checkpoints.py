@@ -1,0 +1,167 @@
+"""Writing the checkpoints of all logs: recovery points, high watermarks, and where the logs are."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from threading import Lock
+
+from broker.errors import StorageError
+from broker.log.checkpoint_files import (
+    RecoveryPoint,
+    read_high_watermarks,
+    write_high_watermarks,
+    write_recovery_points,
+)
+from broker.log.data_directory import REPLICAS_NAME, DataDirectory, LogKey
+from broker.log.flusher import PeriodicTask
+from broker.log.table import LogTable
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class Checkpoints:
+    """The recovery points of all logs, in a file beside the logs they are of."""
+
+    def __init__(self, table: LogTable) -> None:
+        self._table = table
+        self._directories = table.directories
+        self._lock = Lock()
+        self._written: dict[Path, dict[LogKey, RecoveryPoint]] = {}
+        self._is_refused = False
+
+    def write(self) -> None:
+        """Write the recovery point of each log, and its directory, unless nothing changed.
+
+        Raises `OSError` if a directory refuses; its old checkpoint remains.
+        """
+        for error in self.write_recovery_points().values():
+            raise error
+        with self._lock:
+            self._directories.write_places()
+
+    def write_recovery_points(self) -> dict[DataDirectory, OSError]:
+        """Write the recovery points that changed, all while logs are closed; return failures."""
+        with self._lock:
+            points = self._points()
+            failures = {}
+            for directory in self._directories.online:
+                replicas = directory.path / REPLICAS_NAME
+                try:
+                    for place, of_place in points.items():
+                        if place == directory.path or place.parent == replicas:
+                            self._write_points(directory, place, of_place)
+                except OSError as error:
+                    failures[directory] = error
+            return failures
+
+    def _points(self) -> dict[Path, dict[LogKey, RecoveryPoint]]:
+        """Return the recovery points by the directory that the logs' directories are in."""
+        points: dict[Path, dict[LogKey, RecoveryPoint]] = {one: {} for one in self._written}
+        points |= {one.path: {} for one in self._directories.online}
+        for log in self._table.all():
+            key = log.partition.topic, log.partition.index
+            point = RecoveryPoint(log.flushed_offset, log.active_since_ms)
+            points.setdefault(log.directory.parent, {})[key] = point
+        for partition, one in list(self._table.offline.items()):
+            directory = self._directories.place_of.get(partition)
+            if directory is not None:
+                place = directory.path_of(partition).parent
+                points.setdefault(place, {})[partition.topic, partition.index] = one.point
+        return points
+
+    def _write_points(
+        self, directory: DataDirectory, place: Path, points: dict[LogKey, RecoveryPoint]
+    ) -> None:
+        if self._table.is_open and points == self._written.get(place):
+            return
+        directory.is_suspect = True
+        write_recovery_points(place, points)
+        directory.is_suspect = False
+        self._written[place] = points
+
+    def before_truncation(self) -> None:
+        """Write the checkpoint before a log is truncated below its recovery point."""
+        try:
+            self.write()
+        except OSError as error:
+            raise StorageError(f"cannot write the checkpoint: {error}") from error
+
+    def write_or_log(self) -> bool:
+        """Write the checkpoint; return False if the disk refuses, which is logged when it begins.
+
+        A start does without a new checkpoint, as retention may have to make room for it: the old
+        one is of earlier offsets.
+        """
+        try:
+            self.write()
+        except OSError as error:
+            if not self._is_refused:
+                logger.error("cannot write the checkpoint, trying again: %s", error)
+            self._is_refused = True
+            return False
+        self._is_refused = False
+        return True
+
+
+class HighWatermarks:
+    """The high watermarks of replicated logs, written by a thread once there is such a log."""
+
+    def __init__(self, table: LogTable) -> None:
+        self._table = table
+        self._directories = table.directories
+        self._stored: dict[DataDirectory, dict[TopicPartition, int]] = {}
+        self._task: PeriodicTask | None = None
+
+    def load(self) -> None:
+        """Read those in all directories in use."""
+        self._stored = {one: read_high_watermarks(one.path) for one in self._directories.online}
+
+    def loaded(self, directory: DataDirectory, partition: TopicPartition) -> int:
+        """Return the stored one of a partition, 0 without one."""
+        return self._stored[directory].get(partition, 0)
+
+    def start(self, interval_s: float) -> None:
+        """Write them from now on, if there is a replicated log or one is made."""
+        with self._table.lock:
+            self._task = PeriodicTask(
+                "high-watermarks",
+                self._write_or_log,
+                first_delay_s=interval_s,
+                interval_s=interval_s,
+            )
+            if self._table.has_replicas:
+                self._task.start()
+
+    def note_replica(self) -> None:
+        """Note that there is a replicated log; caller holds the table's lock."""
+        if self._task is not None:
+            self._task.start()
+
+    def stop(self) -> None:
+        """Join the thread."""
+        if self._task is not None:
+            self._task.stop()
+
+    def write(self) -> dict[DataDirectory, OSError]:
+        """Write those of the directories where one has changed, and return the failures."""
+        places = self._directories.place_of
+        failures = {}
+        for directory in self._directories.online:
+            offsets = {
+                log.partition: log.high_watermark
+                for log in self._table.all()
+                if log.is_replicated and places.get(log.partition) is directory
+            }
+            if offsets != self._stored.get(directory, {}):
+                try:
+                    write_high_watermarks(directory.path, offsets)
+                    self._stored[directory] = offsets
+                except OSError as error:
+                    failures[directory] = error
+        return failures
+
+    def _write_or_log(self) -> None:
+        for directory, error in self.write().items():
+            logger.error("cannot write the high watermarks in %s: %s", directory.path, error)

@@ -1,0 +1,239 @@
+"""Creation of topics and logs: by the first append, by a request, and as replicas."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.clock import Clock
+from broker.errors import (
+    InvalidTopicError,
+    LeaderNotAvailableError,
+    ShuttingDownError,
+    StorageError,
+    TopicExistsError,
+    WrongPartitionError,
+)
+from broker.files import validate_no_link
+from broker.log.checkpoint_files import NOTHING_FLUSHED, RecoveryPoint
+from broker.log.checkpoints import HighWatermarks
+from broker.log.deletion import Deletions
+from broker.log.epoch_file import EpochFile, read_epochs
+from broker.log.flusher import Flushable
+from broker.log.log import Log
+from broker.log.replica_logs import write_creation_id
+from broker.log.segment import Disk, Segment, SegmentFiles, reason_of
+from broker.log.table import LogTable
+from broker.log.topics import LogSettings
+from broker.stats import WindowedStats
+from broker.topic import (
+    MAX_PARTITIONS,
+    TopicPartition,
+    log_directory_name,
+    validate_topic_name,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogMaker:
+    """What all logs of a broker share, to make one of the segments in a directory."""
+
+    settings: LogSettings
+    clock: Clock
+    files: SegmentFiles
+    disk: Disk
+    schedule_flush: Callable[[Flushable, float], None]
+    flush_stats: WindowedStats
+    before_truncation: Callable[[], None]
+
+    def make(
+        self,
+        partition: TopicPartition,
+        directory: Path,
+        segments: list[Segment],
+        point: RecoveryPoint,
+    ) -> Log:
+        """Return the log of the segments; without any, of a new one."""
+        unsynced = []
+        if not segments:
+            segment = Segment(directory, 0, size=0, modified_ms=self.clock.time_ms())
+            segment.file = self.files.with_room(lambda: segment.open(os.O_RDWR | os.O_CREAT))
+            segments = [segment]
+            unsynced = [directory.parent, directory]
+        is_same_segment = point.offset is not None and point.offset >= segments[-1].base_offset
+        return Log(
+            partition,
+            directory,
+            self.settings.of(partition.topic),
+            segments,
+            clock=self.clock,
+            files=self.files,
+            schedule_flush=self.schedule_flush,
+            flush_stats=self.flush_stats,
+            disk=self.disk,
+            active_since_ms=point.active_since_ms if is_same_segment else None,
+            unsynced_directories=unsynced,
+            note_truncation=self.before_truncation,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCreation:
+    """Creates the topics and logs of one broker."""
+
+    table: LogTable
+    maker: LogMaker
+    deletions: Deletions
+    high_watermarks: HighWatermarks
+
+    def get_or_create(self, topic: str, index: int) -> Log:
+        """Return a partition's log, created if the topic has such a partition on this broker."""
+        table, topics = self.table, self.table.topics
+        log = table.get(topic, index)
+        if log is not None:
+            return log
+        validate_topic_name(topic, self.maker.settings.broker.max_topic_name_length)
+        with table.lock:
+            log = table.get(topic, index)
+            if log is not None:
+                return log
+            self._validate_open()
+            topics.validate_not_deleting(topic)
+            table.validate_not_offline(topic, index)
+            count = topics.partition_count(topic)
+            if not 0 <= index < count:
+                raise WrongPartitionError(
+                    f"topic '{topic}' has no partition {index} on broker {table.home}: "
+                    f"it has {count}"
+                )
+            is_new_topic = topic not in topics
+            if is_new_topic:
+                topics.creation_ids.add(topic)
+            log = self._create_log(TopicPartition(topic, table.home, index))
+            log.incarnations.begin(
+                self.table.directories.incarnation,
+                0,
+                log_start_offset=0,
+                creation=topics.creation_key(topic),
+            )
+            table.add(log)
+        if is_new_topic:
+            topics.announce(topic)
+        return log
+
+    def create_topic(self, topic: str, partition_count: int, *, has_replicas: bool = False) -> None:
+        """Create a topic with a number of partitions; their logs are created by the first append.
+
+        With `has_replicas` the controller has created it, and given it a creation id.
+        """
+        topics = self.table.topics
+        validate_topic_name(topic, self.maker.settings.broker.max_topic_name_length)
+        if not 1 <= partition_count <= MAX_PARTITIONS:
+            raise WrongPartitionError(
+                f"topic '{topic}' cannot have {partition_count} partitions: "
+                f"from 1 to {MAX_PARTITIONS} are possible"
+            )
+        log_directory_name(topic, partition_count - 1)
+        with self.table.lock:
+            topics.validate_not_deleting(topic)
+            if topic in topics:
+                raise TopicExistsError(
+                    f"topic '{topic}' exists on broker {self.table.home}, "
+                    f"with {topics.partition_count(topic)} partitions"
+                )
+            if not has_replicas:
+                topics.creation_ids.add(topic)
+            topics.set_explicit(topic, partition_count)
+        topics.announce(topic)
+
+    def open_replica(self, partition: TopicPartition, creation_id: str) -> Log:
+        """Return the log of a replicated partition, created if there is none.
+
+        Several threads create logs side by side: most of it is syncs. A log of a former topic of
+        the name (with another creation id) is removed; one of a partition at home that had no
+        replicas yet becomes a replicated one. A log opened for the first time refuses appends until
+        its leader is known.
+        """
+        _validate_replica_name(partition)
+        table = self.table
+        known_ids = table.replica_creation_ids
+        if known_ids.get(partition) == creation_id:
+            log = table.find(partition)
+            if log is not None:
+                return log
+        is_home = partition.home == table.home
+        with table.removal_lock:
+            log = table.find(partition)
+            if log is not None and known_ids.get(partition, creation_id) != creation_id:
+                self.deletions.move_replica_aside(log)
+                log = None
+            with table.lock:
+                self._validate_open()
+                if is_home:
+                    self.table.topics.validate_not_deleting(partition.topic)
+                table.validate_online(partition)
+                self.high_watermarks.note_replica()
+                if log is not None:
+                    if is_home:
+                        self.table.topics.fix(partition.topic)
+                    self._replicate(log, creation_id)
+                    return log
+                log = self._create_log(partition)
+                refuse_until_ordered(log)
+                table.add(log)
+        # No lock needed: the log refuses appends, so only a deletion can race.
+        self._replicate(log, creation_id)
+        log.note_directories_synced()
+        return log
+
+    def _validate_open(self) -> None:
+        if not self.table.is_open:
+            raise ShuttingDownError("the broker takes no new data: its logs are closed")
+
+    def _create_log(self, partition: TopicPartition) -> Log:
+        """Create a log with its directory, which the log's first flush makes durable."""
+        data_directory = self.table.directories.choose()
+        directory = data_directory.path_of(partition)
+        try:
+            data_directory.make_log_directory(partition)
+            validate_no_link(directory)
+            log = self.maker.make(partition, directory, [], NOTHING_FLUSHED)
+        except OSError as error:
+            raise StorageError(
+                f"cannot create {partition}: {directory}: {reason_of(error)}"
+            ) from error
+        self.table.directories.add(partition, data_directory)
+        return log
+
+    def _replicate(self, log: Log, creation_id: str) -> None:
+        refuse_until_ordered(log)
+        try:
+            write_creation_id(log.directory, creation_id)
+        except OSError as error:
+            raise StorageError(f"cannot make {log.directory} a replica: {error}") from error
+        log.replicate(EpochFile(log.directory, read_epochs(log.directory)))
+        self.table.replica_creation_ids[log.partition] = creation_id
+
+
+def refuse_until_ordered(log: Log) -> None:
+    """Have a replicated log refuse appends until the controller has told who leads it."""
+    partition = log.partition
+    log.refuse_appends(
+        lambda: LeaderNotAvailableError(
+            f"the controller has not yet told this broker who leads {partition}; try again"
+        )
+    )
+
+
+def _validate_replica_name(partition: TopicPartition) -> None:
+    """Validate that a partition can have a log here, whatever a controller says."""
+    # Other names would lead out of the data directory, or be found by no start.
+    try:
+        validate_topic_name(partition.topic)
+        log_directory_name(partition.topic, partition.index)
+    except InvalidTopicError as error:
+        raise StorageError(f"cannot create {partition}: {error}") from error
+    if partition.home < 0 or partition.index < 0:
+        raise StorageError(f"cannot create {partition}: no partition has this home and index")

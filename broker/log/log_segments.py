@@ -1,0 +1,301 @@
+"""The segments of one log: opening and cutting their files, and what is known of bad ones.
+
+A bad segment cannot be read from some position on, or has a damaged message. Reads of an unreadable
+one end before that position, and at intervals it is tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+
+from broker.clock import Clock
+from broker.errors import (
+    DamagedError,
+    OffsetOutOfRangeError,
+    OutOfDescriptorsError,
+    StorageError,
+    UnreadableError,
+)
+from broker.files import sync_directory
+from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, read_header
+from broker.log.segment import (
+    Damage,
+    Disk,
+    FileSlice,
+    Segment,
+    SegmentFile,
+    SegmentFiles,
+    Unreadable,
+    is_out_of_descriptors,
+    parse_segment_name,
+    reason_of,
+)
+from broker.protocol.codec import boundaries
+from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_BASE_OFFSET = attrgetter("base_offset")
+_RETRY_UNREADABLE_S = 10.0
+"""Between attempts to read an unreadable segment: on a failing disk one can take seconds."""
+
+
+class LogSegments:
+    """The segments of one log; `all` is replaced by the log, under its append lock."""
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        segments: Sequence[Segment],
+        *,
+        files: SegmentFiles,
+        clock: Clock,
+    ) -> None:
+        self.all = tuple(segments)
+        """Oldest first, one at least; the last one is the active one."""
+        self.has_bad = False
+        self._partition = partition
+        self._files = files
+        self._clock = clock
+
+    def open(self, segment: Segment) -> SegmentFile:
+        """Return an open file of a segment."""
+        try:
+            return self._files.get(segment)
+        except OSError as error:
+            if segment.is_removed:  # by retention or truncation, since the tuple was read
+                raise OffsetOutOfRangeError(
+                    f"{self._partition}: the segment at {segment.base_offset} was just removed"
+                ) from error
+            if not is_out_of_descriptors(error) and segment.unreadable is None:
+                self._mark_unreadable(segment, 0, 0, str(self._read_error(segment, error)))
+            # in no variable: this frame and the error would keep each other, and the files of all
+            # frames above, until the next collection of garbage
+            raise self._read_error(segment, error) from error
+
+    def _read_error(self, segment: Segment, error: OSError) -> StorageError:
+        kind = OutOfDescriptorsError if is_out_of_descriptors(error) else UnreadableError
+        return kind(f"cannot read {self._partition}: {segment.path}: {reason_of(error)}")
+
+    def out_of_range(
+        self, segments: tuple[Segment, ...], end: int, offset: int
+    ) -> OffsetOutOfRangeError:
+        """Return the error of an offset that is not in the segments, of which `end` is the end."""
+        return OffsetOutOfRangeError(
+            f"offset {offset} of {self._partition} is out of range: "
+            f"{segments[0].base_offset} to {end} can be read"
+        )
+
+    def boundaries_around(self, offset: int, visible_end: int) -> tuple[int, int]:
+        """Return the entry starts, of good or damaged entries, next to an offset; see `Log`."""
+        segments = self.all
+        if segments[0].base_offset <= offset < visible_end:
+            segment = segment_of(segments, offset)
+            base = segment.base_offset
+            end = min(segment.end_offset, visible_end) - base
+            if end <= offset - base:  # it was truncated in this moment
+                raise self.out_of_range(segments, base + end, offset)
+            try:
+                before, after = boundaries_despite_damage(self.open(segment), offset - base, end)
+            except OSError as error:
+                raise self._read_error(segment, error) from error
+            return base + before, base + after
+        if offset != visible_end:
+            raise self.out_of_range(segments, visible_end, offset)
+        return offset, offset
+
+    def offsets_before(self, time_ms: int, visible_end: int) -> list[int]:
+        """Return segment starts, and the visible end, up to a time; see `Log.offsets_before`."""
+        segments = [segment for segment in self.all if segment.base_offset <= visible_end]
+        candidates = [(segment.base_offset, segment.modified_ms) for segment in segments]
+        if visible_end > segments[-1].base_offset:
+            candidates.append((visible_end, self._clock.time_ms()))
+        if time_ms == LATEST_TIME:
+            count = len(candidates)
+        elif time_ms == EARLIEST_TIME:
+            count = 1
+        else:
+            count = len(candidates)
+            while count and candidates[count - 1][1] > time_ms:
+                count -= 1
+        return [offset for offset, _ in reversed(candidates[:count])]
+
+    def readable_part(
+        self, segment: Segment, unreadable: Unreadable, found: FileSlice
+    ) -> FileSlice:
+        """Return the readable part of a slice; at intervals retry whether all of it can be read."""
+        if self._clock.monotonic_s() - unreadable.noted_s >= _RETRY_UNREADABLE_S:
+            file = self._retry(segment, unreadable)
+            if file is not None:
+                return found._replace(file=file)
+        length = min(found.length, unreadable.start - found.position)
+        if length <= 0:
+            raise UnreadableError(str(unreadable.error))
+        return found._replace(length=length)
+
+    def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
+        """Note that reading a slice failed at a position of its file: later reads end before it.
+
+        Returns the error of reads from there on; None if the file can be read there, so that the
+        failure has another cause.
+        """
+        reason = _reason_unreadable(found.file, position)
+        if reason is None:
+            return None
+        base = parse_segment_name(found.file.path.name)
+        assert base is not None
+        segment = segment_of(self.all, base)
+        place = f"{self._partition} at offset {base + position}: {found.file.path}"
+        text = f"cannot read {place}: {reason}"
+        error = UnreadableError(text)
+        known = segment.unreadable
+        if segment.base_offset != base or (known and known.position <= position):
+            return error  # removed by retention since; or noted by another read
+        if position >= segment.size or found.file.path.parent != segment.directory:
+            return error  # truncated, or moved, since
+        start = _start_of_entry_at(found.file, found.position, position)
+        self._mark_unreadable(segment, start, position, text)
+        return error
+
+    def _mark_unreadable(self, segment: Segment, start: int, position: int, text: str) -> None:
+        error = UnreadableError(text)  # one that is never raised: a traceback keeps files open
+        segment.unreadable = Unreadable(start, position, self._clock.monotonic_s(), error)
+        self.has_bad = True
+        logger.error(
+            "%s; reads from offset %d to %d get this error until the file can be read again",
+            *(error, segment.base_offset + start, segment.end_offset),
+        )
+
+    def note_damage(self, offset: int) -> None:
+        """Note that the message at an offset is damaged; it is served until it is mended."""
+        segment = segment_of(self.all, offset)
+        if segment.damage is None:
+            error = DamagedError(
+                f"{self._partition}: the message at offset {offset} is damaged in {segment.path}"
+            )
+            logger.error("%s", error)
+            segment.damage = Damage(offset, error)
+            self.has_bad = True
+
+    def bad(self) -> list[Segment]:
+        """Return the unreadable or damaged segments that another replica may have whole."""
+        return [one for one in self.all if one.errors and not one.is_given_up]
+
+    def retry_bad(self) -> None:
+        """Retry to read the unreadable segments."""
+        for segment in self.all:
+            if segment.unreadable is not None:
+                self._retry(segment, segment.unreadable)
+        self.has_bad = False  # first, as a read may mark another one now
+        self.has_bad = bool(self.bad())
+
+    def _retry(self, segment: Segment, unreadable: Unreadable) -> SegmentFile | None:
+        """Return the file of a segment if it can be read again, else None."""
+        segment.unreadable = unreadable._replace(noted_s=self._clock.monotonic_s())
+        self._files.discard(segment)  # the file may have been replaced
+        try:
+            file = self._files.get(segment)
+        except OSError:
+            return None
+        if _reason_unreadable(file, unreadable.position) is not None:
+            return None
+        segment.unreadable = None
+        logger.warning("%s can be read again: %s", self._partition, segment.path)
+        return file
+
+    def create(self, directory: Path, offset: int, now_ms: int) -> Segment:
+        """Create the file of a new segment, open for writing; an `OSError` if the disk refuses."""
+        segment = Segment(directory, offset, size=0, modified_ms=now_ms)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        segment.file = self._files.with_room(lambda: segment.open(flags))
+        return segment
+
+    def cut_files(self, directory: Path, offset: int, disk: Disk) -> list[Segment]:
+        """Remove all messages from an offset on, durably, and return the segments that are left.
+
+        `all` is not changed yet. An `OSError` leaves a part of the messages, without a gap.
+        """
+        kept = [one for one in self.all if one.base_offset < offset]
+        for segment in reversed(self.all[len(kept) :]):  # a crash between them leaves no gap
+            segment.is_removed = True
+            segment.path.unlink(missing_ok=True)
+            self._files.discard(segment)
+        sync_directory(directory)
+        if kept and kept[-1].end_offset > offset:
+            kept[-1] = self._shortened(kept[-1], offset, disk)
+        return kept
+
+    def _shortened(self, segment: Segment, offset: int, disk: Disk) -> Segment:
+        """Truncate a segment's file, durably, and return the segment that ends at the offset."""
+        size = offset - segment.base_offset
+        file = segment.file or self._files.with_room(lambda: segment.open(os.O_RDWR))
+        disk.truncate(file.fd, size)
+        disk.sync(file.fd)  # else the next segment could overlap it after a crash
+        self._files.discard(segment)
+        segment.is_removed = True
+        # not the same object, as readers may still use it with its old size
+        left = Segment(
+            segment.directory, segment.base_offset, size=size, modified_ms=segment.modified_ms
+        )
+        if (damage := segment.damage) is not None and damage.offset < offset:
+            left.damage, left.is_given_up = damage, segment.is_given_up
+        if (unreadable := segment.unreadable) is not None and unreadable.start < size:
+            left.unreadable = unreadable
+            # a file that had become shorter has zeros there now, which can be read
+            left.damage = Damage(segment.base_offset + unreadable.start, unreadable.error)
+        return left
+
+    def close_files(self) -> None:
+        """Close the files of all segments; those that readers hold stay open."""
+        for segment in self.all:
+            segment.file = None
+            self._files.discard(segment)
+
+    def move_to(self, directory: Path) -> None:
+        """Use the files in another directory."""
+        former = self.all
+        for segment in former:
+            segment.directory = directory  # for readers that are about to open it
+        self.close_files()
+        # not the same objects, as files of the old ones may be put into the cache later
+        self.all = tuple(
+            Segment(directory, one.base_offset, size=one.size, modified_ms=one.modified_ms)
+            for one in former
+        )
+
+
+def segment_of(segments: Sequence[Segment], offset: int) -> Segment:
+    """Return the segment that holds an offset at or after the first one's start."""
+    last = segments[-1]
+    if offset >= last.base_offset:
+        return last
+    return segments[bisect_right(segments, offset, key=_BASE_OFFSET) - 1]
+
+
+def _reason_unreadable(file: SegmentFile, position: int) -> str | None:
+    """Return why a file cannot be read at a position, None if it can."""
+    try:
+        if os.pread(file.fd, 1, position):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
+    return f"the file ends at byte {os.fstat(file.fd).st_size}"
+
+
+def _start_of_entry_at(file: SegmentFile, start: int, position: int) -> int:
+    """Return the start of the entry that holds `position`, walking from the entry start `start`."""
+    while start < position:
+        length = boundaries(os.pread(file.fd, min(BLOCK_BYTES, position - start), start))[-1]
+        if length == 0:
+            header = read_header(file.fd, start)
+            if header is None or not start < header.end <= position:
+                return start
+            length = header.end - start
+        start += length
+    return start
