@@ -133,14 +133,14 @@ def test_mend_when_messages_are_not_committed_then_the_own_ones_stay(log: Log) -
 
 def test_uncommitted_loss_when_damage_is_at_the_high_watermark_then_from_there_on(log: Log) -> None:
     assert log.high_watermark == 7 * SIZE
-    log.note_damage(7 * SIZE)
-    (segment,) = log.bad_segments()
+    log.segments.note_damage(7 * SIZE)
+    (segment,) = log.segments.bad()
     assert uncommitted_loss(log, segment) == 7 * SIZE
 
 
 def test_uncommitted_loss_when_damage_is_committed_then_there_is_none(log: Log) -> None:
-    log.note_damage(6 * SIZE)
-    (segment,) = log.bad_segments()
+    log.segments.note_damage(6 * SIZE)
+    (segment,) = log.segments.bad()
     assert uncommitted_loss(log, segment) is None
 
 
@@ -148,11 +148,11 @@ def test_uncommitted_loss_when_damage_is_committed_then_there_is_none(log: Log) 
 def test_uncommitted_loss_when_a_segment_cannot_be_read_then_at_least_from_the_high_watermark_on(
     log: Log, at: int, lost_from: int
 ) -> None:
-    segment = log.segments[-1]
+    segment = log.segments.all[-1]
     os.truncate(segment.path, at * SIZE + 10 - segment.base_offset)
     found = log.read(6 * SIZE, 3 * SIZE, to_log_end=True)
     assert found is not None
-    assert log.note_unreadable(found, at * SIZE + 10 - segment.base_offset) is not None
+    assert log.segments.note_unreadable(found, at * SIZE + 10 - segment.base_offset) is not None
     assert uncommitted_loss(log, segment) == lost_from * SIZE
 
 
@@ -168,33 +168,33 @@ def test_truncate_when_a_message_before_is_damaged_then_it_stays_noted(
     make_log: LogFactory,
 ) -> None:
     log = replica(make_log)
-    log.note_damage(SIZE)
+    log.segments.note_damage(SIZE)
 
     log.truncate(2 * SIZE)
 
-    (segment,) = log.bad_segments()
+    (segment,) = log.segments.bad()
     assert segment.damage is not None
     assert segment.damage.offset == SIZE
     log.truncate(SIZE)
-    assert not log.bad_segments()
+    assert not log.segments.bad()
 
 
 def test_truncate_when_the_file_is_shorter_than_what_stays_then_the_zeros_there_count_as_damage(
     make_log: LogFactory,
 ) -> None:
     log = replica(make_log)
-    os.truncate(log.segments[0].path, SIZE + 10)
+    os.truncate(log.segments.all[0].path, SIZE + 10)
     found = log.read(SIZE, SIZE, to_log_end=True)
     assert found is not None
-    assert log.note_unreadable(found, SIZE + 10) is not None
+    assert log.segments.note_unreadable(found, SIZE + 10) is not None
 
     log.truncate(2 * SIZE)
     log.retry_refused()
 
-    (segment,) = log.bad_segments()
+    (segment,) = log.segments.bad()
     assert segment.damage is not None
     assert segment.damage.offset == SIZE
     log.advance_high_watermark(2 * SIZE)
     assert mend(log, segment, lambda offset, size: (ENTRY * 2)[offset : offset + size]) is None
     assert content(log) == ENTRY * 2
-    assert not log.bad_segments()
+    assert not log.segments.bad()
