@@ -4,6 +4,9 @@ Spark hands a data source only text. It is parsed once, on the driver; the rest 
 works with the values. `to_options` is the way back, for programs that start a read or write through
 Spark. Malformed text raises a `ConfigError` that names the option.
 
+Each option is declared once, at its field of `ReadOptions`, `WriteOptions` or `ConnectionOptions`:
+its name, how its text is read and written, and its default.
+
 Names follow Spark's Kafka source where the meaning is the same. Imports little and opens nothing:
 Spark imports this module on every look-up of a format.
 """
@@ -14,11 +17,21 @@ import difflib
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 from broker.errors import ConfigError, ProtocolError
 from broker.protocol.compression import Codec
@@ -41,35 +54,14 @@ LATEST = -1
 """Stands for the high watermark, as in 0.7's requests."""
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
-_FETCH_BYTES = _MIB
-_BATCH_BYTES = 256 * _KIB
 _UNITS = {"": 1, "k": _KIB, "m": _MIB, "g": _GIB}
-_SIZE = re.compile(r"([0-9]+) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
+_SIZE_TEXT = re.compile(r"([0-9]+) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
-_Choice = TypeVar("_Choice")
+_Value = TypeVar("_Value")
 
 _WHERE = ("brokers", "kafka.bootstrap.servers", "zk")
+_PATHS = ("path", "paths")
 _SELECT = ("subscribe", "subscribePattern", "assign")
-_READ_ONLY = (
-    "path",
-    "paths",
-    *_SELECT,
-    "startingOffsets",
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "endingOffsets",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    "failOnDataLoss",
-    "crc",
-    "maxBytesPerPartition",
-    "minPartitions",
-    "maxBytesPerTrigger",
-    "fetchSize",
-    "reportPath",
-)
-_BOTH = (*_WHERE, "timeoutMs", "connectTimeoutMs")
-_WRITE_ONLY = ("topic", "compression", "batchSize", "retries", "stagingPath")
 _OF_SPARK = ("path", "checkpointLocation", "queryName")  # Spark hands these on to the source
 
 _WITHOUT_EFFECT = {
@@ -176,8 +168,84 @@ class Crc(Enum):
     """CRCs are not validated; a broken chain of lengths still fails."""
 
 
-_CRCS = {one.value: one for one in Crc}
-_CODECS = {one.name.lower(): one for one in Codec}
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[_Value]):
+    """How the text of an option is read, and written again."""
+
+    parse: Callable[[str], _Value]  # raises a `ValueError` if the text is malformed
+    valid: str
+    text: Callable[[_Value], str] = str
+
+
+def _numbers(minimum: int) -> _Kind[int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < minimum:
+            raise ValueError(text)
+        return int(text)
+
+    return _Kind(parse, f"whole numbers from {minimum}")
+
+
+def _choice(choices: Mapping[str, _Value]) -> _Kind[_Value]:
+    def parse(text: str) -> _Value:
+        if text.lower() not in choices:
+            raise ValueError(text)
+        return choices[text.lower()]
+
+    names = {value: name for name, value in choices.items()}
+    return _Kind(parse, ", ".join(choices), names.__getitem__)
+
+
+def _parse_size(text: str) -> int:
+    found = _SIZE_TEXT.fullmatch(text.strip())
+    size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
+    if not size:
+        raise ValueError(text)
+    return size
+
+
+def _parse_topic(text: str) -> str:
+    validate_topic_name(text)
+    return text
+
+
+_COUNT, _COUNT_OR_0 = _numbers(1), _numbers(0)
+_MILLISECONDS = _Kind(
+    lambda text: _COUNT.parse(text) / 1000,
+    _COUNT.valid,
+    lambda seconds: str(max(1, round(seconds * 1000))),
+)
+_SIZE = _Kind(_parse_size, "bytes, such as 1048576, 512k, 64m, 1g")
+_FLAG = _choice({"true": True, "false": False})
+_CRC = _choice({one.value: one for one in Crc})
+_CODEC = _choice({one.name.lower(): one for one in Codec})
+_TOPIC = _Kind(_parse_topic, "names of topics")
+_PATH = _Kind(lambda text: Path(text).absolute() if text else None, "paths")
+
+
+class _Option(NamedTuple):
+    """The option that sets a field of a record."""
+
+    name: str
+    kind: _Kind[Any]
+
+
+@cache
+def _options_of(record: Hashable) -> dict[str, _Option]:
+    """Return the options of a record's class by fields; other fields have several options each."""
+    hints = get_type_hints(record, include_extras=True).items()
+    return {name: one for name, hint in hints for one in get_args(hint) if type(one) is _Option}
+
+
+def _names_of(record: type) -> list[str]:
+    return [option.name for option in _options_of(record).values()]
+
+
+def _texts_of(record: Any) -> dict[str, str]:
+    """Return the options that are set in a record, with their texts."""
+    options = _options_of(record.__class__).items()
+    found = [(option, getattr(record, name)) for name, option in options]
+    return {name: kind.text(value) for (name, kind), value in found if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +347,18 @@ FROM_START = Bound("startingOffsets", EARLIEST)
 UP_TO_END = Bound("endingOffsets", LATEST)
 
 
+def _bound_names(default: Bound) -> tuple[str, str, str]:
+    """Return the options of a start or an end: offsets, a time, times by partition."""
+    side = default.option.removesuffix("Offsets")
+    return default.option, f"{side}Timestamp", f"{side}OffsetsByTimestamp"
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
     """Timeouts of connections to brokers, in seconds."""
 
-    timeout_s: float = 30.0
-    connect_timeout_s: float = 5.0
+    timeout_s: Annotated[float, _Option("timeoutMs", _MILLISECONDS)] = 30.0
+    connect_timeout_s: Annotated[float, _Option("connectTimeoutMs", _MILLISECONDS)] = 5.0
 
     def connect(self, address: BrokerAddress) -> Connection:
         """Return a connection to a broker, opened with the first request."""
@@ -296,10 +370,7 @@ class ConnectionOptions:
 
     def to_options(self) -> dict[str, str]:
         """Return the options of the data source for these."""
-        return {
-            "timeoutMs": str(max(1, round(self.timeout_s * 1000))),
-            "connectTimeoutMs": str(max(1, round(self.connect_timeout_s * 1000))),
-        }
+        return _texts_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,13 +381,14 @@ class ReadOptions:
     selection: Selection = ALL_TOPICS
     starting: Bound = FROM_START
     ending: Bound = UP_TO_END
-    fail_on_data_loss: bool = True
-    crc: Crc = Crc.FAIL
-    max_partition_bytes: int | None = None  # the default of the reader: 1 GiB, in loads 64 MiB
-    min_partitions: int | None = None
-    max_trigger_bytes: int | None = None
-    fetch_bytes: int = _FETCH_BYTES
-    report_path: Path | None = None
+    fail_on_data_loss: Annotated[bool, _Option("failOnDataLoss", _FLAG)] = True
+    crc: Annotated[Crc, _Option("crc", _CRC)] = Crc.FAIL
+    # None: the default of the reader, 1 GiB, in loads 64 MiB
+    max_partition_bytes: Annotated[int | None, _Option("maxBytesPerPartition", _SIZE)] = None
+    min_partitions: Annotated[int | None, _Option("minPartitions", _COUNT)] = None
+    max_trigger_bytes: Annotated[int | None, _Option("maxBytesPerTrigger", _SIZE)] = None
+    fetch_bytes: Annotated[int, _Option("fetchSize", _SIZE)] = _MIB
+    report_path: Annotated[Path | None, _Option("reportPath", _PATH)] = None
     connection: ConnectionOptions = ConnectionOptions()
 
     @property
@@ -335,25 +407,14 @@ class ReadOptions:
 
     def to_options(self) -> dict[str, str]:
         """Return these options as the text that Spark takes; parsing it gives them again."""
-        options = {
+        return {
             **self.where.to_options(),
             **self.selection.to_options(),
             **self.starting.to_options(),
             **self.ending.to_options(),
-            "failOnDataLoss": _flag_text(self.fail_on_data_loss),
-            "crc": self.crc.value,
-            "fetchSize": str(self.fetch_bytes),
             **self.connection.to_options(),
+            **_texts_of(self),
         }
-        if self.max_partition_bytes is not None:
-            options["maxBytesPerPartition"] = str(self.max_partition_bytes)
-        if self.min_partitions is not None:
-            options["minPartitions"] = str(self.min_partitions)
-        if self.max_trigger_bytes is not None:
-            options["maxBytesPerTrigger"] = str(self.max_trigger_bytes)
-        if self.report_path is not None:
-            options["reportPath"] = str(self.report_path)
-        return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,39 +422,26 @@ class WriteOptions:
     """Options of a write, from the same table."""
 
     where: Where  # not segment files
-    topic: str | None = None  # None: each row names its own
-    codec: Codec = Codec.NONE
-    batch_bytes: int = _BATCH_BYTES
-    retries: int | None = None  # of a message set; None: until the producer's delivery timeout
-    staging_path: Path | None = None  # None: tasks send at once; see `writer`
+    topic: Annotated[str | None, _Option("topic", _TOPIC)] = None  # None: each row names its own
+    codec: Annotated[Codec, _Option("compression", _CODEC)] = Codec.NONE
+    batch_bytes: Annotated[int, _Option("batchSize", _SIZE)] = 256 * _KIB
+    # of a message set; None: until the producer's delivery timeout
+    retries: Annotated[int | None, _Option("retries", _COUNT_OR_0)] = None
+    # None: tasks send at once; see `writer`
+    staging_path: Annotated[Path | None, _Option("stagingPath", _PATH)] = None
     connection: ConnectionOptions = ConnectionOptions()
 
     def to_options(self) -> dict[str, str]:
         """Return these options as the text that Spark takes; parsing it gives them again."""
-        options = {
-            **self.where.to_options(),
-            "compression": self.codec.name.lower(),
-            "batchSize": str(self.batch_bytes),
-            **self.connection.to_options(),
-        }
-        if self.retries is not None:
-            options["retries"] = str(self.retries)
-        if self.topic is not None:
-            options["topic"] = self.topic
-        if self.staging_path is not None:
-            options["stagingPath"] = str(self.staging_path)
-        return options
-
-
-def _flag_text(flag: bool) -> str:
-    return "true" if flag else "false"
+        return {**self.where.to_options(), **self.connection.to_options(), **_texts_of(self)}
 
 
 def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -> ReadOptions:
     """Parse the options of a read; a stream starts at `latest` by default, and has no end."""
     values = _Values(options)
     values.drop_without_effect()
-    values.check_names((*_BOTH, *_READ_ONLY, *_OF_SPARK))
+    several = (*_PATHS, *_SELECT, *_bound_names(FROM_START), *_bound_names(UP_TO_END))
+    values.check_names(*several, *_names_of(ReadOptions))
     where = _parse_where(values)
     ending = _parse_bound(values, UP_TO_END, forbidden=EARLIEST)
     if is_stream:
@@ -410,41 +458,25 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -
         selection=_parse_selection(values, is_required=not where.paths),
         starting=starting,
         ending=ending,
-        fail_on_data_loss=values.flag("failOnDataLoss") is not False,
-        crc=values.choice("crc", _CRCS, Crc.FAIL),
-        max_partition_bytes=values.size("maxBytesPerPartition"),
-        min_partitions=values.number("minPartitions"),
-        max_trigger_bytes=values.size("maxBytesPerTrigger"),
-        fetch_bytes=values.size("fetchSize") or _FETCH_BYTES,
-        report_path=values.path("reportPath"),
-        connection=_parse_connection(values),
+        **values.fields_of(ReadOptions),
+        connection=values.connection(),
     )
 
 
 def parse_crc(options: Mapping[str, str]) -> Crc:
     """Parse the option `crc`, and no other."""
-    return _Values(options).choice("crc", _CRCS, Crc.FAIL)
+    return _Values(options).parsed("crc", _CRC) or Crc.FAIL
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """Parse the options of a write."""
     values = _Values(options)
-    values.check_names((*_BOTH, *_WRITE_ONLY, *_OF_SPARK))
+    values.check_names(*_names_of(WriteOptions))
     where = _parse_where(values)
     if where.paths:
         raise ConfigError("topics are written through brokers: set brokers or zk instead of path")
-    topic = values.get("topic")
-    if topic is not None:
-        validate_topic_name(topic)
-    return WriteOptions(
-        where=where,
-        topic=topic,
-        codec=values.choice("compression", _CODECS, Codec.NONE),
-        batch_bytes=values.size("batchSize") or _BATCH_BYTES,
-        retries=values.number("retries", minimum=0),
-        staging_path=values.path("stagingPath"),
-        connection=_parse_connection(values),
-    )
+    found = values.fields_of(WriteOptions)
+    return WriteOptions(where, **found, connection=values.connection())
 
 
 class _Values:
@@ -453,15 +485,16 @@ class _Values:
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
 
-    def check_names(self, known: tuple[str, ...]) -> None:
-        names = {name.lower(): name for name in known}
+    def check_names(self, *known: str) -> None:
+        everywhere = (*_WHERE, *_names_of(ConnectionOptions))
+        names = {name.lower(): name for name in (*everywhere, *known, *_OF_SPARK)}
         for name in self._values:
             if name not in names:
                 raise ConfigError(f"unknown option '{name}'{_hint(name, names)}")
 
     def drop_without_effect(self) -> None:
         for name, reason in _WITHOUT_EFFECT.items():
-            if name == "includeHeaders" and self.flag(name):
+            if name == "includeHeaders" and self.parsed(name, _FLAG):
                 continue  # `check_names` refuses it
             if self._values.pop(name.lower(), None) is not None:
                 logger.warning("the option %s has no effect: %s", name, reason)
@@ -476,43 +509,22 @@ class _Values:
         if self.get(name) is not None:
             raise ConfigError(f"{name} cannot be used here: {reason}")
 
-    def number(self, name: str, *, minimum: int = 1) -> int | None:
+    def parsed(self, name: str, kind: _Kind[_Value]) -> _Value | None:
         text = self.get(name)
         if text is None:
             return None
-        if not text.isdecimal() or int(text) < minimum:
-            raise ConfigError(f"{name} is '{text}'; valid: whole numbers from {minimum}")
-        return int(text)
+        try:
+            return kind.parse(text)
+        except ValueError:
+            raise ConfigError(f"{name} is '{text}'; valid: {kind.valid}") from None
 
-    def size(self, name: str) -> int | None:
-        text = self.get(name)
-        if text is None:
-            return None
-        found = _SIZE.fullmatch(text.strip())
-        size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
-        if not size:
-            raise ConfigError(f"{name} is '{text}'; valid: bytes, such as 1048576, 512k, 64m, 1g")
-        return size
+    def fields_of(self, record: type) -> dict[str, Any]:
+        """Return those fields of a record whose option is set."""
+        found = {field: self.parsed(*option) for field, option in _options_of(record).items()}
+        return {field: value for field, value in found.items() if value is not None}
 
-    def path(self, name: str) -> Path | None:
-        text = self.get(name)
-        return Path(text).absolute() if text else None
-
-    def flag(self, name: str) -> bool | None:
-        text = self.get(name)
-        if text is None:
-            return None
-        if text.lower() not in ("true", "false"):
-            raise ConfigError(f"{name} is '{text}'; valid: true, false")
-        return text.lower() == "true"
-
-    def choice(self, name: str, choices: Mapping[str, _Choice], default: _Choice) -> _Choice:
-        text = self.get(name)
-        if text is None:
-            return default
-        if text.lower() not in choices:
-            raise ConfigError(f"{name} is '{text}'; valid: {', '.join(choices)}")
-        return choices[text.lower()]
+    def connection(self) -> ConnectionOptions:
+        return ConnectionOptions(**self.fields_of(ConnectionOptions))
 
 
 def _hint(name: str, names: Mapping[str, str]) -> str:
@@ -525,7 +537,7 @@ def _hint(name: str, names: Mapping[str, str]) -> str:
 
 
 def _parse_where(values: _Values) -> Where:
-    given = values.given((*_WHERE, "path", "paths"))
+    given = values.given((*_WHERE, *_PATHS))
     if len(given) != 1:
         found = f"these are set: {', '.join(given)}" if given else "none of them is set"
         raise ConfigError(f"exactly one of brokers, zk and path is needed; {found}")
@@ -535,7 +547,7 @@ def _parse_where(values: _Values) -> Where:
         raise ConfigError(f"{name} is empty")
     if name == "zk":
         return Where(zookeeper=text)
-    if name in ("path", "paths"):
+    if name in _PATHS:
         paths = [text] if name == "path" else json.loads(text)
         if not paths:
             raise ConfigError(f"{name} is empty")
@@ -589,15 +601,12 @@ def parse_topic_pattern(text: str, option: str) -> re.Pattern[str]:
 
 def _parse_bound(values: _Values, default: Bound, *, forbidden: int | None = None) -> Bound:
     """Return a bound: a time takes precedence over times by partition, those over offsets."""
-    side = default.option.removesuffix("Offsets")
-    option = f"{side}Timestamp"
-    if (time_ms := values.number(option, minimum=0)) is not None:
-        return Bound(option, time_ms, is_time=True)
-    option = f"{side}OffsetsByTimestamp"
-    if (text := values.get(option)) is not None:
-        times = parse_offsets(text, option, minimum=0)
-        return Bound(option, default.default, times, is_time=True)
-    option = default.option
+    option, by_time, by_times = _bound_names(default)
+    if (time_ms := values.parsed(by_time, _COUNT_OR_0)) is not None:
+        return Bound(by_time, time_ms, is_time=True)
+    if (text := values.get(by_times)) is not None:
+        times = parse_offsets(text, by_times, minimum=0)
+        return Bound(by_times, default.default, times, is_time=True)
     text = values.get(option)
     if text is None:
         return default
@@ -610,8 +619,3 @@ def _parse_bound(values: _Values, default: Bound, *, forbidden: int | None = Non
         word = next(word for word, number in _WORDS.items() if number == forbidden)
         raise ConfigError(f"{option} of a batch read cannot be {word}: there would be nothing")
     return bound
-
-
-def _parse_connection(values: _Values) -> ConnectionOptions:
-    timeout_ms = values.number("timeoutMs") or 30_000
-    return ConnectionOptions(timeout_ms / 1000, (values.number("connectTimeoutMs") or 5_000) / 1000)

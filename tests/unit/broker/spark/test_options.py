@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from broker import spark
 from broker.errors import ConfigError, InvalidTopicError
 from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
@@ -246,3 +249,17 @@ def test_read_when_between_offsets_then_has_those_partitions_only() -> None:
     assert exact.selection.partitions == frozenset({P0})
     assert (exact.starting.value(P0), exact.ending.value(P0)) == (5, 9)
     assert parse_read_options(exact.to_options()) == exact
+
+
+@pytest.mark.parametrize("parse", [parse_read_options, parse_write_options])
+def test_options_when_they_are_taken_then_are_documented(
+    parse: Callable[[dict[str, str]], object],
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse({"x": "1"})
+    names = str(raised.value).partition("; valid: ")[2].split(", ")
+    known = [name for name in names if name not in ("paths", "checkpointLocation", "queryName")]
+    text = spark.__doc__ or ""
+
+    missing = [name for name in known if not re.search(rf"\b{re.escape(name)}\b", text)]
+    assert [name for name in missing if not name.startswith("ending")] == []
