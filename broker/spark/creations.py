@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from broker.client.list_offsets import Watermarks
-from broker.errors import OffsetNotAvailableError
 from broker.spark.options import Offsets
 from broker.topic import TopicPartition
 
@@ -45,25 +43,6 @@ class Reached(NamedTuple):
     def is_known(self, partition: TopicPartition) -> bool:
         """Return whether the creation is known that a partition's offset belongs to."""
         return (partition.topic, partition.home) in self.creation_ids
-
-
-def check_reached(partition: TopicPartition, offset: int, found: Watermarks) -> None:
-    """Raise an `OffsetNotAvailableError` if a log is shorter than an offset of the same topic."""
-    if found.high_watermark < offset:
-        raise OffsetNotAvailableError(
-            f"{partition}: offset {offset} was reached, and its leader has a high watermark of "
-            f"{found.high_watermark} in the same topic. A new leader catches up as soon as its "
-            "followers fetch; if messages are lost for good, as by an unclean election, read on "
-            "with a new checkpoint or output and a start that you choose"
-        )
-
-
-def text_of_former(offset: int, first: int) -> str:
-    """Return the text for an offset reached in a former topic; the new one starts at `first`."""
-    return (
-        f"offset {offset} was reached, and the topic was deleted and created again since; it "
-        f"starts at {first} now"
-    )
 
 
 def joined_ids(known: CreationIds, present: CreationIds) -> CreationIds:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from broker.errors import ConfigError, OffsetNotAvailableError
-from broker.spark.creations import CreationIds, Reached, joined_ids, text_of_former
+from broker.spark.creations import CreationIds, Reached, joined_ids
 from broker.spark.load_output import LoadOutput, Manifest
+from broker.spark.loss import of_former_topic, refuse_loss
 from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions, Selection
-from broker.spark.planner import Planner, ReadPlan, open_planner, refuse_loss, repeated
+from broker.spark.planner import Planner, ReadPlan, open_planner, repeated
 from broker.spark.ranges import ByteRange, ReadTask
-from broker.spark.report import Cause, Omission
+from broker.spark.report import Omission
 from broker.topic import TopicPartition
 
 _TASK_BYTES = 64 << 20  # unless the option maxBytesPerPartition says otherwise
@@ -116,9 +117,12 @@ def _planned(
     names = {one.partition for one in whole.ranges}
     present = planner.creation_ids(names)
     former = reached.of_former_topics(present, names)
-    again = [_created_again(one, reached) for one in whole.ranges if one.partition in former]
-    if options.fail_on_data_loss:
-        refuse_loss(again)
+    again = [
+        of_former_topic(one.partition, reached.offsets[one.partition], one.start)
+        for one in whole.ranges
+        if one.partition in former
+    ]
+    refuse_loss(again, options)
     starts = {**starts, **dict.fromkeys(former, EARLIEST)}
     confirmed = {
         one.partition: max(one.end, reached.offsets.get(one.partition, 0))
@@ -140,11 +144,6 @@ def _is_same_topic(partition: TopicPartition, reached: Reached, present: Creatio
     if partition in reached.offsets:
         return reached.is_known(partition)
     return (partition.topic, partition.home) in present
-
-
-def _created_again(one: ByteRange, reached: Reached) -> Omission:
-    text = text_of_former(reached.offsets[one.partition], one.start)
-    return Omission(Cause.LOST, one.partition, one.start, one.start, text)
 
 
 def _with_data_past(manifests: Sequence[Manifest], wanted: Iterable[ByteRange]) -> list[Manifest]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
@@ -24,12 +24,12 @@ from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
     ConfigError,
-    DataLossError,
     StorageError,
     TopicNotFoundError,
 )
 from broker.protocol.responses import BrokerAddress
-from broker.spark.creations import CreationIds, check_reached
+from broker.spark.creations import CreationIds
+from broker.spark.loss import Resolved, check_reached, clip, gap, refuse_loss
 from broker.spark.options import (
     EARLIEST,
     LATEST,
@@ -272,8 +272,7 @@ class Planner(ABC):
             omissions += found.omissions
             ranges.append(found.range)
         present = [part for one in ranges for part in self._present(one, omissions)]
-        if options.fail_on_data_loss:
-            refuse_loss(one for one in omissions if one.cause is Cause.LOST)
+        refuse_loss(omissions, options)
         tasks = cut_tasks(present, self._positions, self._location, options)
         return ReadPlan(tuple(ranges), tuple(tasks), tuple(omissions), absent)
 
@@ -368,8 +367,7 @@ class _FilePlanner(Planner):
         parts = [one]
         for start, end in log.gaps():
             if one.start < end and start < one.end:
-                text = f"no file has offsets {start} to {end}"
-                omissions.append(Omission(Cause.LOST, one.partition, start, end, text))
+                omissions.append(gap(one.partition, start, end))
                 parts = [part for each in parts for part in without(each, start, end)]
         return parts
 
@@ -397,13 +395,6 @@ class Leaders:
         return self._leaders[one.partition]
 
 
-class Resolved(NamedTuple):
-    """The part of a requested range that the log has, and the parts that it lacks."""
-
-    range: ByteRange
-    omissions: tuple[Omission, ...] = ()
-
-
 def resolve(
     partition: TopicPartition,
     starting: Bound,
@@ -425,7 +416,7 @@ def resolve(
     end = _offset(ending, partition, positions, first, last, is_end=True)
     if end < start:
         raise ConfigError(f"{partition}: the range ends at {end}, before it starts at {start}")
-    return clip(ByteRange(partition, start, end), first, last)
+    return clip(ByteRange(partition, start, end), found)
 
 
 def _offset(
@@ -460,34 +451,6 @@ def _offset(
                 f"messages start at {before} and {after}"
             )
     return value
-
-
-def clip(wanted: ByteRange, first: int, last: int) -> Resolved:
-    """Return the part of a range between log start (`first`) and high watermark (`last`)."""
-    partition, start, end = wanted.partition, wanted.start, wanted.end
-    omissions = []
-    if start < first:
-        lost_end = min(first, end)
-        text = (
-            f"offset {start} was asked for, and the log starts at {first}: "
-            f"{lost_end - start} bytes are gone"
-        )
-        omissions.append(Omission(Cause.LOST, partition, start, lost_end, text))
-    if end > last:
-        lost_start = max(last, start)
-        text = (
-            f"offset {end} was asked for, and the log ends at {last}: "
-            f"{end - lost_start} bytes are not there"
-        )
-        omissions.append(Omission(Cause.LOST, partition, lost_start, end, text))
-    low = min(max(start, first), last)
-    return Resolved(ByteRange(partition, low, max(low, min(end, last))), tuple(omissions))
-
-
-def refuse_loss(omissions: Iterable[Omission]) -> None:
-    """Raise a `DataLossError` for the first of some omissions, if there is one."""
-    for omission in omissions:
-        raise DataLossError(f"{omission.message}; failOnDataLoss=false reads what is left")
 
 
 def cut_tasks(

@@ -29,27 +29,31 @@ from broker.consumer.boundaries import BoundaryFinder
 from broker.spark.creations import (
     CreationIds,
     Reached,
-    check_reached,
     from_creation_document,
     joined_ids,
-    text_of_former,
     to_creation_document,
+)
+from broker.spark.loss import (
+    check_reached,
+    clip,
+    range_of_former_topic,
+    refuse_loss,
+    since_reached,
+    vanished,
 )
 from broker.spark.options import Offsets, ReadOptions, from_document, to_document
 from broker.spark.planner import (
     Leaders,
     OpenCluster,
-    clip,
     cut_tasks,
     existing_partitions,
     open_cluster,
-    refuse_loss,
     repeated,
     resolve,
     selected_partitions,
 )
 from broker.spark.ranges import ByteRange, ReadTask, limited_ends
-from broker.spark.report import Cause, Omission, report_omissions
+from broker.spark.report import Omission, report_omissions
 from broker.spark.schema import arrow_schema
 from broker.spark.task_reader import read_task, task_settings
 from broker.topic import TopicPartition
@@ -162,28 +166,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begun = reached.offsets
         present = self._watermarks(opened)
         creation_ids = opened.positions.creation_ids(present)
-        former = reached.of_former_topics(creation_ids, present)
         self._latest = to_document({key: found.high_watermark for key, found in present.items()})
         ends = self._kept(opened, begun, present)
         pending: list[ByteRange] = []
         for partition, found in present.items():
-            first, last, _ = found
-            if partition in former:
-                self._accept_loss([_of_former(partition, begun[partition], first)])
+            first = found.log_start
+            if lost := since_reached(partition, reached, found, creation_ids):
+                self._accept_loss([lost])
                 ends[partition] = first  # read by the next batch, which starts there
                 continue
-            if partition in begun and reached.is_known(partition):
-                check_reached(partition, begun[partition], found)
             if self._target is not None and partition not in self._target.offsets:
                 if partition in begun:  # not in the target: keep its offset
                     ends[partition] = begun[partition]
                 continue
             readable = self._readable(partition, found, creation_ids)
             start = begun.get(partition, first)
-            if start > last:
-                self._accept_loss([_recreated(partition, start, first, last)])
-                ends[partition] = first  # likewise
-                continue
             ends[partition] = start
             if partition in begun and max(start, first) < readable:
                 pending.append(ByteRange(partition, max(start, first), readable))
@@ -217,7 +214,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for key, offset in missing.items()
             if key.home not in live or key.home in absent.get(key.topic, ())
         }
-        self._accept_loss([_vanished(key, missing[key]) for key in missing.keys() - kept.keys()])
+        self._accept_loss([vanished(key, missing[key]) for key in missing.keys() - kept.keys()])
         for partition in sorted(kept.keys() - self._unavailable):
             logger.warning("%s waits for a broker that leads it", partition)
         self._unavailable = set(kept)
@@ -230,7 +227,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions = opened.positions
         partitions = [one.partition for one in wanted]
         former = ends.of_former_topics(positions.creation_ids(partitions), partitions)
-        self._accept_loss([_gone(one) for one in wanted if one.partition in former])
+        self._accept_loss([range_of_former_topic(one) for one in wanted if one.partition in former])
         found = []
         for one in wanted:
             if one.partition in former:
@@ -238,7 +235,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             watermarks = positions.watermarks(one.partition)
             if ends.is_known(one.partition):
                 check_reached(one.partition, one.end, watermarks)
-            found.append(clip(one, watermarks.log_start, watermarks.high_watermark))
+            found.append(clip(one, watermarks))
         self._accept_loss([omission for one in found for omission in one.omissions])
         leaders = Leaders(opened.cluster, self._options.connection)
         ranges = [one.range for one in found]
@@ -246,8 +243,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _accept_loss(self, omissions: Sequence[Omission]) -> None:
         """Report lost bytes; fail if `failOnDataLoss` is set."""
-        if self._options.fail_on_data_loss:
-            refuse_loss(omissions)
+        refuse_loss(omissions, self._options)
         report_omissions(self._options.report_path, omissions)
 
 
@@ -276,28 +272,3 @@ def _limited(
         lambda key, position: positions.boundary_before(key, position, known=starts[key]),
         lambda key, position: positions.boundary_after(key, position, known=starts[key]),
     )
-
-
-def _recreated(partition: TopicPartition, start: int, first: int, last: int) -> Omission:
-    text = (
-        f"offset {start} was reached, and the log ends at {last} now: it was truncated or "
-        f"recreated, and starts at {first}"
-    )
-    return Omission(Cause.LOST, partition, first, first, text)
-
-
-def _of_former(partition: TopicPartition, offset: int, first: int) -> Omission:
-    return Omission(Cause.LOST, partition, first, first, text_of_former(offset, first))
-
-
-def _gone(one: ByteRange) -> Omission:
-    text = (
-        f"offsets {one.start} to {one.end} are of a former topic, which was deleted and created "
-        "again before they were read"
-    )
-    return Omission(Cause.LOST, one.partition, one.start, one.end, text)
-
-
-def _vanished(partition: TopicPartition, offset: int) -> Omission:
-    text = f"offset {offset} was reached, and broker {partition.home} no longer has the partition"
-    return Omission(Cause.LOST, partition, offset, offset, text)

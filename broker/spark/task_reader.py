@@ -38,6 +38,7 @@ from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import Buffer
 from broker.spark.fetching import fetch_chunks, log_start
+from broker.spark.loss import deleted_before_read
 from broker.spark.options import Crc, ReadOptions
 from broker.spark.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
 from broker.spark.report import Cause, Omission, OmissionReport
@@ -137,9 +138,7 @@ class _TaskReader:
         if first <= rest.start:
             return False
         self._position = min(first, rest.end)
-        text = f"offsets {rest.start} to {self._position} were deleted before they could be read"
-        lost = Omission(Cause.LOST, rest.partition, rest.start, self._position, text)
-        self._report.add(lost)
+        self._report.add(deleted_before_read(rest.partition, rest.start, self._position))
         return True
 
     def _good_batches(self, location: Location) -> _Batches:
