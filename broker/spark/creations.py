@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from broker.spark.options import Offsets
+from broker.spark.offsets import Offsets
 from broker.topic import TopicPartition
 
 CreationIds = Mapping[tuple[str, int], str]

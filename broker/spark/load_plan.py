@@ -12,7 +12,8 @@ from broker.errors import ConfigError, OffsetNotAvailableError
 from broker.spark.creations import CreationIds, Reached, joined_ids
 from broker.spark.load_output import LoadOutput, Manifest
 from broker.spark.loss import of_former_topic, refuse_loss
-from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions, Selection
+from broker.spark.offsets import EARLIEST, LATEST, Offsets
+from broker.spark.options import ReadOptions, Selection
 from broker.spark.planner import Planner, ReadPlan, open_planner, repeated
 from broker.spark.ranges import ByteRange, ReadTask
 from broker.spark.report import Omission

@@ -44,7 +44,8 @@ from broker.spark.load import account, payload_text
 from broker.spark.load_output import Manifest, PartitionLoad, check_same_layout
 from broker.spark.load_plan import LoadPlan, plan_next
 from broker.spark.load_task import NO_DATE, DateRule, RangeRows, RowSettings, row_settings
-from broker.spark.options import ReadOptions, from_document, to_document
+from broker.spark.offsets import from_document, to_document
+from broker.spark.options import ReadOptions
 from broker.spark.ranges import ByteRange, ReadTask
 from broker.spark.tables import (
     TableTarget,

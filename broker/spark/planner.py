@@ -30,16 +30,8 @@ from broker.errors import (
 from broker.protocol.responses import BrokerAddress
 from broker.spark.creations import CreationIds
 from broker.spark.loss import Resolved, check_reached, clip, gap, refuse_loss
-from broker.spark.options import (
-    EARLIEST,
-    LATEST,
-    Bound,
-    ConnectionOptions,
-    Offsets,
-    ReadOptions,
-    Selection,
-    Where,
-)
+from broker.spark.offsets import EARLIEST, LATEST, Offsets
+from broker.spark.options import Bound, ConnectionOptions, ReadOptions, Selection, Where
 from broker.spark.ranges import (
     ByteRange,
     LeaderAddress,

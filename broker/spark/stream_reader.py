@@ -41,7 +41,8 @@ from broker.spark.loss import (
     since_reached,
     vanished,
 )
-from broker.spark.options import Offsets, ReadOptions, from_document, to_document
+from broker.spark.offsets import Offsets, from_document, to_document
+from broker.spark.options import ReadOptions
 from broker.spark.planner import (
     Leaders,
     OpenCluster,

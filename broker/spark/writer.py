@@ -37,7 +37,8 @@ from broker.producer.delivery import Delivery
 from broker.producer.encoder import Packer
 from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES, Producer
 from broker.protocol.primitives import Buffer
-from broker.spark.options import WriteOptions, partition_of
+from broker.spark.offsets import partition_of
+from broker.spark.options import WriteOptions
 from broker.spark.planner import open_cluster
 from broker.spark.schema import TYPES
 from broker.spark.temporary import application_directory

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.errors import BrokerError
+from broker.spark.offsets import from_document
 from broker.spark.options import (
     ALL_TOPICS,
     FROM_START,
@@ -21,7 +22,6 @@ from broker.spark.options import (
     ReadOptions,
     Selection,
     Where,
-    from_document,
     parse_brokers,
     parse_topic_pattern,
     parse_topics,
