@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 
 from bench.workload import payloads
 from broker.protocol import codec
+from broker.spark.reading.task_reader import BatchMaker
+from broker.spark.runtime.workers import keep_imports
 from broker.spark.schema import arrow_schema
-from broker.spark.task_reader import BatchMaker
-from broker.spark.workers import keep_imports
 from broker.topic import TopicPartition
 
 FORMAT = "pylog_floor"

@@ -1,6 +1,7 @@
 """Topics in Spark: the data source `pylog`, and jobs made of it.
 
-No other package of the library imports this one; it needs the extra `spark`. Start here:
+No other package of the library imports this one; it needs the extra `spark`. Programs import the
+modules beside the rooms `reading`, `loading` and `runtime`, which have their parts. Start here:
 
     | module        | content                                                                     |
     | session       | `open_session`: a quiet Spark session for commands                          |
@@ -19,10 +20,10 @@ No other package of the library imports this one; it needs the extra `spark`. St
     | local         | `LocalProcesses`: loads and compactions without Spark                       |
     | jobs          | tasks with progress; `cause_of`: the `BrokerError` behind a Spark failure   |
 
-A batch read goes through `source` (options parsed), `batch_reader`, `planner` (ranges resolved and
-cut with the cluster open once; `segment_logs` without a broker) and, on executors, `task_reader`,
-which turns a `ranges.ReadTask` into Arrow batches. `stream_reader` plans each micro-batch, and
-`writer` sends rows.
+A batch read goes through `source` (options parsed), then `batch_reader`, `planner` (ranges resolved
+and cut with the cluster open once; `segment_logs` without a broker) and, on executors,
+`task_reader`, which turns a `ranges.ReadTask` into Arrow batches, all in `reading`. There
+`stream_reader` plans each micro-batch. `writer` sends rows.
 
 Options of a read. They have the meaning of those of Spark's Kafka source, except that an offset is
 a byte position and a partition is named `HOME-INDEX`:

@@ -3,7 +3,7 @@
     compact(spark, Path("/data/lake"))
 
 The new load has the number of the newest one it replaces, and the rows, ranges and counts of all of
-them. Readers see either the old loads or the new one: see `load_output`. A query that has listed
+them. Readers see either the old loads or the new one: see `loading.output`. A query that has listed
 the old files and not read them yet fails, as they are gone; it never has rows twice. A compaction
 that fails replaces nothing.
 """
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError
 from broker.spark.jobs import OnProgress, run_tasks
-from broker.spark.load_files import StoredFile, join_files, small_file_groups
-from broker.spark.load_output import LoadOutput, Manifest, PartitionLoad
+from broker.spark.loading.files import StoredFile, join_files, small_file_groups
+from broker.spark.loading.output import LoadOutput, Manifest, PartitionLoad
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:

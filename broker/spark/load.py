@@ -6,7 +6,7 @@
     spark.read.parquet("/data/lake/loads")
 
 Each run loads the messages since the last one. The offsets are stored in the output and become
-visible together with the data: see `load_output`.
+visible together with the data: see `loading.output`.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, LogCorruptError
-from broker.spark.avro import SchemaRegistry
 from broker.spark.jobs import OnProgress, run_tasks
-from broker.spark.load_files import FileFormat, StoredFile, join_files, small_file_groups
-from broker.spark.load_output import (
+from broker.spark.loading.avro import SchemaRegistry
+from broker.spark.loading.files import FileFormat, StoredFile, join_files, small_file_groups
+from broker.spark.loading.output import (
     LoadedFile,
     LoadOutput,
     Manifest,
     PartitionLoad,
     joined,
 )
-from broker.spark.load_plan import LoadPlan, plan_load
-from broker.spark.load_task import (
+from broker.spark.loading.plan import LoadPlan, plan_load
+from broker.spark.loading.task import (
     DateRule,
     LoadSettings,
     load_range,
     row_settings,
 )
 from broker.spark.options import ReadOptions
-from broker.spark.ranges import ByteRange
-from broker.spark.report import Cause, Omission, bounded
+from broker.spark.reading.ranges import ByteRange
+from broker.spark.reading.report import Cause, Omission, bounded
 
 if TYPE_CHECKING:
     from broker.spark.jobs import TaskEngine

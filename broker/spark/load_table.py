@@ -37,16 +37,16 @@ from pyspark.sql.types import (
 
 from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, OutputConflictError
-from broker.spark.avro import SchemaRegistry
-from broker.spark.creations import Reached, from_creation_document, to_creation_document
 from broker.spark.jobs import is_remote
 from broker.spark.load import account, payload_text
-from broker.spark.load_output import Manifest, PartitionLoad, check_same_layout
-from broker.spark.load_plan import LoadPlan, plan_next
-from broker.spark.load_task import NO_DATE, DateRule, RangeRows, RowSettings, row_settings
+from broker.spark.loading.avro import SchemaRegistry
+from broker.spark.loading.output import Manifest, PartitionLoad, check_same_layout
+from broker.spark.loading.plan import LoadPlan, plan_next
+from broker.spark.loading.task import NO_DATE, DateRule, RangeRows, RowSettings, row_settings
 from broker.spark.offsets import from_document, to_document
 from broker.spark.options import ReadOptions
-from broker.spark.ranges import ByteRange, ReadTask
+from broker.spark.reading.creations import Reached, from_creation_document, to_creation_document
+from broker.spark.reading.ranges import ByteRange, ReadTask
 from broker.spark.tables import (
     TableTarget,
     append_once,

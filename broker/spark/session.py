@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError
-from broker.spark.interruption import finished, make_interruptible
-from broker.spark.requirements import MINIMUM_VERSION, make_java_home
+from broker.spark.runtime.interruption import finished, make_interruptible
+from broker.spark.runtime.requirements import MINIMUM_VERSION, make_java_home
+from broker.spark.runtime.temporary import remove_old_logs, temporary_directory
 from broker.spark.shipping import package_zip
-from broker.spark.temporary import remove_old_logs, temporary_directory
 from broker.zk.java import find_java
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from pyspark.sql.types import StructField, StructType
 from broker.errors import ConfigError
 from broker.spark.jobs import is_remote
 from broker.spark.options import ReadOptions, parse_crc, parse_read_options, parse_write_options
+from broker.spark.runtime.workers import keep_imports
 from broker.spark.schema import check_schema, full_schema, missing_column
-from broker.spark.workers import keep_imports
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +58,7 @@ class PylogDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch, on the driver."""
-        from broker.spark.batch_reader import BatchReader
+        from broker.spark.reading.batch_reader import BatchReader
 
         options = parse_read_options(self.options)
         check_schema(schema, options.crc)
@@ -67,7 +67,7 @@ class PylogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream, on the driver."""
         try:
-            from broker.spark.stream_reader import StreamReader
+            from broker.spark.reading.stream_reader import StreamReader
         except ModuleNotFoundError as error:
             if error.name != "pyspark.sql.streaming.datasource":
                 raise

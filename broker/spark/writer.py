@@ -39,9 +39,9 @@ from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES, Producer
 from broker.protocol.primitives import Buffer
 from broker.spark.offsets import partition_of
 from broker.spark.options import WriteOptions
-from broker.spark.planner import open_cluster
+from broker.spark.reading.cluster import open_cluster
+from broker.spark.runtime.temporary import application_directory
 from broker.spark.schema import TYPES
-from broker.spark.temporary import application_directory
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)

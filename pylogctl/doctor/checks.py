@@ -130,7 +130,7 @@ def _check_java() -> Finding:  # for the embedded ZooKeeper
 
 def check_spark() -> Finding:
     """Check that pipelines can be run."""
-    from broker.spark.requirements import check_requirements
+    from broker.spark.runtime.requirements import check_requirements
 
     try:
         java = check_requirements()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.spark.audit import count_messages, tally_events, with_payload
-from broker.spark.load_output import LoadOutput
+from broker.spark.loading.output import LoadOutput
 from broker.spark.source import read_messages
 from broker.tools.audit import AuditWindow, compare, merged
 from pylogctl.audit.run import no_tier

@@ -221,7 +221,7 @@ def load(
     _check_cluster(env, read)
     chosen = checked_engine(env, engine if to is not None else "spark", spark)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
-    from broker.spark.load_task import DateRule
+    from broker.spark.loading.task import DateRule
     from pylogctl.pipeline.load import run_load, show_plan
     from pylogctl.pipeline.reading import read_options
 

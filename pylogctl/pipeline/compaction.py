@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.spark.compaction import CompactionPlan, plan_compaction, prepare_compaction
-from broker.spark.load_output import LoadOutput
+from broker.spark.loading.output import LoadOutput
 from pylogctl.cli.context import Environment
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import Column, ColumnKind, Document, render

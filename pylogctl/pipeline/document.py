@@ -8,8 +8,8 @@ from pylogctl.cli.render import Column, ColumnKind, Document
 from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
-    from broker.spark.load_output import Manifest, PartitionLoad
-    from broker.spark.load_plan import LoadPlan
+    from broker.spark.loading.output import Manifest, PartitionLoad
+    from broker.spark.loading.plan import LoadPlan
     from broker.tools.audit import AuditVerdict
 
 PLAN = Document(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from broker.spark.local import LocalProcesses, core_count
-from broker.spark.requirements import check_package
+from broker.spark.runtime.requirements import check_package
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.pipeline.options import DEFAULT_SPARK, MASTER_VARIABLE, SparkChoice

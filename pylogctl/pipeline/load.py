@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker.spark.load import LoadRequest, PreparedLoad, look_at_load, prepare_load
-from broker.spark.load_output import Manifest
-from broker.spark.load_plan import LoadPlan
+from broker.spark.loading.output import Manifest
+from broker.spark.loading.plan import LoadPlan
 from pylogctl.cli.context import Environment
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render

@@ -26,9 +26,9 @@ from broker.spark.options import (
     parse_topic_pattern,
     parse_topics,
 )
-from broker.spark.planner import ReadPlan, plan_read
-from broker.spark.report import Omission, bounded, read_omissions
-from broker.spark.temporary import temporary_directory
+from broker.spark.reading.planner import ReadPlan, plan_read
+from broker.spark.reading.report import Omission, bounded, read_omissions
+from broker.spark.runtime.temporary import temporary_directory
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.offset_resolution import resolve

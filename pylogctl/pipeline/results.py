@@ -40,9 +40,9 @@ from broker.errors import QueryError
 from broker.files import sync_directory
 from broker.spark.options import WriteOptions
 from broker.spark.queries import quoted
+from broker.spark.runtime.temporary import temporary_directory
 from broker.spark.source import FORMAT
 from broker.spark.tables import append_rows
-from broker.spark.temporary import temporary_directory
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import Column, ColumnKind, Document, Record, json_encoder, render

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def check_spark(env: Environment) -> None:
     """Validate that Spark can be started: PySpark, PyArrow and Java are installed."""
-    from broker.spark.requirements import check_requirements
+    from broker.spark.runtime.requirements import check_requirements
 
     java = check_requirements()
     env.trace(1, f"java {java.version} at {java.executable} ({java.source})")

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from broker.spark.options import ReadOptions, parse_read_options
-from broker.spark.planner import ReadPlan, plan_read
+from broker.spark.reading.planner import ReadPlan, plan_read
+from broker.spark.reading.task_reader import TaskSettings, read_task
 from broker.spark.schema import arrow_schema, full_schema
-from broker.spark.task_reader import TaskSettings, read_task
 
 Row = dict[str, Any]
 

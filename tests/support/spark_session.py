@@ -17,7 +17,7 @@ from broker.producer.producer import Producer
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
-from broker.spark.requirements import MINIMUM_VERSION
+from broker.spark.runtime.requirements import MINIMUM_VERSION
 from broker.spark.session import SessionSettings, open_session
 from broker.topic import TopicPartition
 from broker.zk.java import find_java

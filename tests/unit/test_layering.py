@@ -52,6 +52,13 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """What each part of `broker` may import besides itself; every part has a line here."""
 
+SPARK_ROOMS: dict[str, set[str]] = {
+    "runtime": set(),
+    "reading": {"runtime", "offsets", "options", "schema"},
+    "loading": {"runtime", "reading", "offsets", "options"},
+}
+"""What each room of `broker.spark` may import of it besides itself: a few modules for programs."""
+
 COMMAND_ROOMS: dict[str, set[str]] = {
     "cli": set(),
     "format": {"cli"},
@@ -245,6 +252,20 @@ def test_rooms_when_imported_then_only_from_rooms_below(room: str) -> None:
     inside = [i for i in found if is_in(i.module, {"pylogctl"}) and i.part]
 
     assert [i for i in inside if i.part not in COMMAND_ROOMS[room] | {room}] == []
+
+
+@pytest.mark.parametrize("room", SPARK_ROOMS)
+def test_rooms_of_spark_when_imported_then_only_from_modules_below(room: str) -> None:
+    found = [i.module for path in files_of(f"broker/spark/{room}") for i in imports_of(path)]
+    inside = {module.split(".")[2] for module in found if module.startswith("broker.spark.")}
+
+    assert inside - SPARK_ROOMS[room] - {room} == set()
+
+
+def test_rooms_of_spark_when_listed_then_are_all_its_folders() -> None:
+    folders = {path.parent.name for path in (REPOSITORY / "broker/spark").glob("*/*.py")}
+
+    assert folders == SPARK_ROOMS.keys()
 
 
 @pytest.mark.parametrize("part", MAY_IMPORT)

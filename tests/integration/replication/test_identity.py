@@ -15,8 +15,8 @@ from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.extension_requests import ClusterMetadataRequest
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.spark.options import parse_read_options
+from broker.spark.reading.stream_reader import Document, StreamReader
 from broker.spark.schema import full_schema
-from broker.spark.stream_reader import Document, StreamReader
 from broker.topic import TopicPartition
 from broker.zk import paths
 from tests.integration.replication.replicated_cluster import ReplicatedCluster

@@ -16,8 +16,8 @@ from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.message_set import iter_messages
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.local import LocalProcesses
-from broker.spark.planner import ReadPlan
-from broker.spark.task_reader import read_task
+from broker.spark.reading.planner import ReadPlan
+from broker.spark.reading.task_reader import read_task
 from broker.topic import TopicPartition
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.spark_rows import parse, plan, run, settings_for, values

@@ -17,12 +17,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from broker.spark.batch_reader import BatchReader
-from broker.spark.load_task import LoadSettings, TaskResult, load_range
+from broker.spark.loading.task import LoadSettings, TaskResult, load_range
 from broker.spark.options import parse_read_options, parse_write_options
-from broker.spark.ranges import ReadTask
+from broker.spark.reading.batch_reader import BatchReader
+from broker.spark.reading.ranges import ReadTask
+from broker.spark.reading.stream_reader import StreamReader
 from broker.spark.source import PylogDataSource
-from broker.spark.stream_reader import StreamReader
 from broker.spark.writer import BatchWriter
 
 FAILED_ATTEMPTS = 2

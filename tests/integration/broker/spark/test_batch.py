@@ -11,7 +11,7 @@ from broker.errors import ConfigError, InvalidMessageError, TopicNotFoundError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.jobs import cause_of
-from broker.spark.planner import plan_read
+from broker.spark.reading.planner import plan_read
 from broker.spark.source import read_messages
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse

@@ -26,12 +26,12 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark import load as load_module
-from broker.spark import load_output as output_module
 from broker.spark.load import LoadRequest, account, look_at_load, prepare_load, run_load
-from broker.spark.load_output import LoadOutput, Manifest
-from broker.spark.load_task import DateRule, LoadSettings, TaskResult, load_range, row_settings
+from broker.spark.loading import output as output_module
+from broker.spark.loading.output import LoadOutput, Manifest
+from broker.spark.loading.task import DateRule, LoadSettings, TaskResult, load_range, row_settings
 from broker.spark.local import LocalProcesses
-from broker.spark.ranges import ReadTask
+from broker.spark.reading.ranges import ReadTask
 from broker.topic import TopicPartition
 from tests.support.recreation import await_creation, create_again
 from tests.support.segments import WriteSegments

@@ -13,8 +13,8 @@ from broker.errors import ConfigError, DataLossError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
+from broker.spark.reading.stream_reader import StreamReader
 from broker.spark.schema import full_schema
-from broker.spark.stream_reader import StreamReader
 from broker.spark.writer import send_rows
 from tests.integration.broker.conftest import start_server as start_server
 from tests.integration.broker.factories import BrokerFactory, ServerFactory

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from broker.errors import ConfigError, DataLossError, InvalidMessageError, SparkFailedError
 from broker.spark.jobs import cause_of
-from broker.spark.requirements import MINIMUM_VERSION, make_java_home
+from broker.spark.runtime.requirements import MINIMUM_VERSION, make_java_home
 from broker.spark.session import SessionSettings, open_session
 from broker.zk.java import Java, bundled_java, find_java, java_version
 from tests.support.segments import WriteSegments

@@ -14,8 +14,8 @@ from broker.errors import RegistryUnreachableError, TopicNotFoundError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
+from broker.spark.reading.stream_reader import Document, StreamReader
 from broker.spark.schema import full_schema
-from broker.spark.stream_reader import Document, StreamReader
 from broker.spark.writer import send_rows
 from broker.topic import TopicPartition
 from broker.zk import paths

@@ -23,8 +23,8 @@ from broker.errors import (
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options
+from broker.spark.reading.stream_reader import Document, StreamReader
 from broker.spark.schema import full_schema
-from broker.spark.stream_reader import Document, StreamReader
 from tests.support.recreation import await_creation, create_again
 from tests.support.spark_session import publish
 from tests.support.waiting import wait_until

@@ -169,7 +169,7 @@ def test_load_when_a_package_is_missing_then_says_how_to_install_it(
     def find(wanted: str) -> object:
         return None if wanted == package else importlib.util.find_spec(wanted)
 
-    monkeypatch.setattr("broker.spark.requirements.find_spec", find)
+    monkeypatch.setattr("broker.spark.runtime.requirements.find_spec", find)
 
     status, _, stderr = load("events", "--engine", engine)
 

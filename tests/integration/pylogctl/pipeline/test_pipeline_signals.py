@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.spark.load import LoadRequest, run_load
-from broker.spark.load_output import LoadOutput
+from broker.spark.loading.output import LoadOutput
 from tests.integration.pylogctl.pipeline.conftest import StartPipeline
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse

@@ -7,8 +7,8 @@ import io
 import pytest
 
 from broker.spark.options import Crc, ReadOptions, Where
-from broker.spark.planner import ReadPlan
-from broker.spark.report import Cause, Omission, report_omissions
+from broker.spark.reading.planner import ReadPlan
+from broker.spark.reading.report import Cause, Omission, report_omissions
 from broker.topic import TopicPartition
 from pylogctl.cli.context import Environment
 from pylogctl.pipeline.options import SparkChoice

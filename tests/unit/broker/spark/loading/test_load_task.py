@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 
 from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorruptError
 from broker.protocol.message_set import build_set
-from broker.spark.avro import SchemaRegistry, to_json
 from broker.spark.load import LoadRequest, run_load
-from broker.spark.load_files import escape_name
-from broker.spark.load_task import NO_DATE, Chain, DateRule
+from broker.spark.loading.avro import SchemaRegistry, to_json
+from broker.spark.loading.files import escape_name
+from broker.spark.loading.task import NO_DATE, Chain, DateRule
 from broker.spark.local import LocalProcesses
-from broker.spark.ranges import ByteRange
+from broker.spark.reading.ranges import ByteRange
 from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse
@@ -191,7 +191,7 @@ def test_day_when_a_field_is_a_date_then_is_that_date() -> None:
 def test_days_when_many_then_each_has_its_directory(
     write_segments: WriteSegments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.spark.load_files._MAX_OPEN_FILES", 3)
+    monkeypatch.setattr("broker.spark.loading.files._MAX_OPEN_FILES", 3)
     payloads = [b'{"ts":"2026-01-%02d","n":%d}' % (1 + n % 9, n) for n in range(90)]
     payloads.append(b"none")
     data = write_segments(payloads)

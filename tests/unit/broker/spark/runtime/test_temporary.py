@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from broker.spark.temporary import (
+from broker.spark.runtime.temporary import (
     application_directory,
     remove_old_logs,
     temporary_directory,
@@ -18,7 +18,7 @@ from broker.spark.temporary import (
 _HOLDER = """
 import sys
 from pathlib import Path
-from broker.spark.temporary import temporary_directory
+from broker.spark.runtime.temporary import temporary_directory
 with temporary_directory("job-", Path(sys.argv[1])) as path:
     (path / "data").mkdir()
     print(path, flush=True)
@@ -52,7 +52,7 @@ def test_directory_when_its_process_was_killed_then_the_next_one_removes_it(tmp_
 _APPLICATION = """
 import sys
 from pathlib import Path
-from broker.spark.temporary import application_directory
+from broker.spark.runtime.temporary import application_directory
 path = application_directory(Path(sys.argv[1]))
 path.mkdir()
 (path / "x.sets").touch()

@@ -14,10 +14,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from broker.spark.options import ReadOptions
-from broker.spark.report import report_omissions
+from broker.spark.reading.report import report_omissions
+from broker.spark.reading.task_reader import read_task, task_settings
+from broker.spark.runtime.workers import keep_imports
 from broker.spark.schema import arrow_schema
-from broker.spark.task_reader import read_task, task_settings
-from broker.spark.workers import keep_imports
 
 
 class BatchReader(DataSourceReader):
@@ -29,7 +29,10 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the read, on the driver."""
-        from broker.spark.planner import bundled_tasks, plan_read  # late: executors do not plan
+        from broker.spark.reading.planner import (  # late: executors do not plan
+            bundled_tasks,
+            plan_read,
+        )
 
         plan = plan_read(self._options)
         report_omissions(self._options.report_path, plan.omissions)

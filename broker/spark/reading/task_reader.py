@@ -37,12 +37,12 @@ from broker.protocol.codec import Columns, CrcCheck, Fault
 from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import Buffer
-from broker.spark.fetching import fetch_chunks, log_start
-from broker.spark.loss import deleted_before_read
 from broker.spark.options import Crc, ReadOptions
-from broker.spark.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
-from broker.spark.report import Cause, Omission, OmissionReport
-from broker.spark.workers import keep_imports
+from broker.spark.reading.fetching import fetch_chunks, log_start
+from broker.spark.reading.loss import deleted_before_read
+from broker.spark.reading.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
+from broker.spark.reading.report import Cause, Omission, OmissionReport
+from broker.spark.runtime.workers import keep_imports
 from broker.topic import MessagePosition, TopicPartition
 
 _MAX_BATCH_BYTES = 32 << 20  # of payload: few compressed bytes can be very many

@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorruptError
-from broker.spark.avro import AvroRecord, SchemaRegistry, to_json
-from broker.spark.load_files import FileFormat, RangeFiles
-from broker.spark.load_output import LoadedFile, PartitionLoad
+from broker.spark.loading.avro import AvroRecord, SchemaRegistry, to_json
+from broker.spark.loading.files import FileFormat, RangeFiles
+from broker.spark.loading.output import LoadedFile, PartitionLoad
 from broker.spark.options import Crc, ReadOptions
-from broker.spark.ranges import ByteRange, ReadTask
-from broker.spark.report import Cause, Omission, OmissionReport, bounded
-from broker.spark.task_reader import TaskSettings, decode, read_chunks, read_task
+from broker.spark.reading.ranges import ByteRange, ReadTask
+from broker.spark.reading.report import Cause, Omission, OmissionReport, bounded
+from broker.spark.reading.task_reader import TaskSettings, decode, read_chunks, read_task
 
 NO_DATE = "__HIVE_DEFAULT_PARTITION__"
 """The day of messages without a date: the directory name for null in Spark and Hive."""

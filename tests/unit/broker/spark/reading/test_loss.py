@@ -6,11 +6,11 @@ import pytest
 
 from broker.client.list_offsets import Watermarks
 from broker.errors import DataLossError, OffsetNotAvailableError
-from broker.spark.creations import Reached
-from broker.spark.loss import clip, refuse_loss, since_reached
 from broker.spark.options import ReadOptions, Where
-from broker.spark.ranges import ByteRange
-from broker.spark.report import Cause, Omission
+from broker.spark.reading.creations import Reached
+from broker.spark.reading.loss import clip, refuse_loss, since_reached
+from broker.spark.reading.ranges import ByteRange
+from broker.spark.reading.report import Cause, Omission
 from broker.topic import TopicPartition
 
 P = TopicPartition("web", 0, 0)

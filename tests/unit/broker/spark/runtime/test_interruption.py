@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.spark.interruption import finished, make_interruptible
+from broker.spark.runtime.interruption import finished, make_interruptible
 
 
 def interrupt() -> None:

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from broker.errors import LogCorruptError
-from broker.spark.load_output import LoadedFile
-from broker.spark.ranges import ByteRange
+from broker.spark.loading.output import LoadedFile
+from broker.spark.reading.ranges import ByteRange
 
 FileFormat = Literal["parquet", "json", "text"]
 

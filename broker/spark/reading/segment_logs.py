@@ -22,7 +22,7 @@ from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile
 from broker.log.segment_paths import base_offset_of, expand_paths
 from broker.protocol.codec import boundaries
-from broker.spark.ranges import LogFile
+from broker.spark.reading.ranges import LogFile
 from broker.topic import TopicPartition
 
 _REPLICAS_NAME = "replicas"

@@ -24,7 +24,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from broker.errors import ConfigError, InvalidMessageError
-from broker.spark.requirements import check_package
+from broker.spark.runtime.requirements import check_package
 
 _PLAIN = {
     "null": pa.null(),

@@ -16,8 +16,8 @@ from broker.errors import (
 )
 from broker.log.segment import SegmentFile
 from broker.protocol.message_set import build_set
-from broker.spark.report import Cause
-from broker.spark.segment_logs import FileLogs, partition_of_directory
+from broker.spark.reading.report import Cause
+from broker.spark.reading.segment_logs import FileLogs, partition_of_directory
 from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import plan, read, run, values
@@ -132,7 +132,7 @@ def test_file_when_it_may_not_be_read_then_is_named(
     def refuse(path: Path) -> SegmentFile:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr("broker.spark.segment_logs.SegmentFile", refuse)
+    monkeypatch.setattr("broker.spark.reading.segment_logs.SegmentFile", refuse)
 
     with pytest.raises(StorageError, match=f"cannot read {file}: Permission denied"):
         read(path=str(data))

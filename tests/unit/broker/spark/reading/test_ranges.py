@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.spark.options import ReadOptions, Where
-from broker.spark.planner import bundled_tasks
-from broker.spark.ranges import (
+from broker.spark.reading.planner import bundled_tasks
+from broker.spark.reading.ranges import (
     ByteRange,
     ReadTask,
     cut,

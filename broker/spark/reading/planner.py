@@ -7,18 +7,15 @@ Requested messages that are gone raise a `DataLossError` if `failOnDataLoss` is 
 
 from __future__ import annotations
 
-import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol
 
-from broker.client.cluster import Cluster
 from broker.client.list_offsets import Watermarks
 from broker.client.registry_cluster import RegistryCluster
-from broker.client.static_cluster import OnAbsent, StaticCluster, log_absent
+from broker.client.static_cluster import log_absent
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import (
     BrokerError,
@@ -27,14 +24,19 @@ from broker.errors import (
     StorageError,
     TopicNotFoundError,
 )
-from broker.protocol.responses import BrokerAddress
-from broker.spark.creations import CreationIds
-from broker.spark.loss import Resolved, check_reached, clip, gap, refuse_loss
 from broker.spark.offsets import EARLIEST, LATEST, Offsets
-from broker.spark.options import Bound, ConnectionOptions, ReadOptions, Selection, Where
-from broker.spark.ranges import (
+from broker.spark.options import Bound, ReadOptions, Selection
+from broker.spark.reading.cluster import (
+    Leaders,
+    OpenCluster,
+    check_all_found,
+    existing_partitions,
+    open_cluster,
+)
+from broker.spark.reading.creations import CreationIds
+from broker.spark.reading.loss import Resolved, check_reached, clip, gap, refuse_loss
+from broker.spark.reading.ranges import (
     ByteRange,
-    LeaderAddress,
     Location,
     ReadTask,
     cut,
@@ -42,15 +44,10 @@ from broker.spark.ranges import (
     split_evenly,
     without,
 )
-from broker.spark.report import Cause, Omission
-from broker.spark.segment_logs import FileLogs
+from broker.spark.reading.report import Cause, Omission
+from broker.spark.reading.segment_logs import FileLogs
 from broker.topic import TopicPartition
 
-logger = logging.getLogger(__name__)
-
-_T = TypeVar("_T")
-
-_RETRY_WAIT_S = 0.2
 _BUNDLE_BYTES = 128 << 20  # as in Spark's own readers of files
 
 
@@ -92,99 +89,6 @@ class LogPositions(Protocol):
 
     def boundary_after(self, partition: TopicPartition, position: int) -> int:
         """Return the message boundary at or after a position."""
-
-
-class OpenCluster(NamedTuple):
-    """A cluster, and the offsets of its partitions."""
-
-    cluster: Cluster
-    positions: BoundaryFinder
-
-
-@contextmanager
-def open_cluster(
-    where: Where, connection: ConnectionOptions, *, on_absent: OnAbsent = log_absent
-) -> Iterator[OpenCluster]:
-    """Open the cluster of brokers or a ZooKeeper until the block ends.
-
-    `on_absent` is called with the error of each broker that is listed and does not respond.
-    """
-    assert not where.paths
-    leader_wait_s = connection.timeout_s  # a killed broker leads until its session expires
-    if where.zookeeper is None:
-        static = StaticCluster(where.brokers, connection.connect, on_absent=on_absent)
-        try:
-            with BoundaryFinder(
-                static, connection.connect, leader_wait_s=leader_wait_s
-            ) as positions:
-                yield OpenCluster(static, positions)
-        finally:
-            static.close()
-        return
-    from broker.zk.registry import Registry  # late: jobs on a static list have no use for kazoo
-
-    registry = Registry(where.zookeeper, request_timeout_s=connection.timeout_s)
-    registry.start(connection.connect_timeout_s)
-    try:
-        cluster = RegistryCluster(registry)
-        with BoundaryFinder(cluster, connection.connect, leader_wait_s=leader_wait_s) as positions:
-            yield OpenCluster(cluster, positions)
-    finally:
-        registry.stop()
-
-
-def repeated(
-    question: Callable[[], _T],
-    timeout_s: float,
-    *,
-    is_temporary: Callable[[BrokerError], bool],
-    between: Callable[[], object] = lambda: None,  # called before each further attempt
-) -> _T:
-    """Ask a cluster again while errors are temporary, for `timeout_s`; log each kind once."""
-    deadline_s = time.monotonic() + timeout_s
-    logged: set[type[BrokerError]] = set()
-    while True:
-        try:
-            return question()
-        except BrokerError as error:
-            if not is_temporary(error) or time.monotonic() >= deadline_s:
-                raise
-            if type(error) not in logged:
-                logged.add(type(error))
-                logger.warning("asking again for up to %gs: %s", timeout_s, error)
-        between()
-        time.sleep(_RETRY_WAIT_S)
-
-
-def selected_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
-    """Return the partitions of a selection that exist now."""
-    if selection.partitions is not None:
-        topics = sorted({one.topic for one in selection.partitions})
-    elif selection.topics:
-        topics = list(selection.topics)
-    else:
-        topics = [topic for topic in cluster.topics() if selection.has_topic(topic)]
-    found = [one for topic in topics for one in cluster.partitions(topic)]
-    return [one for one in found if selection.has_partition(one)]
-
-
-def existing_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
-    """Return the partitions of a selection; each topic and partition that it names must exist."""
-    found = selected_partitions(cluster, selection)
-    _check_all_found(selection, found, absent="not found", hint="; is its broker away?")
-    return found
-
-
-def _check_all_found(
-    selection: Selection, found: Sequence[TopicPartition], *, absent: str, hint: str = ""
-) -> None:
-    topics = {one.topic for one in found}
-    for topic in selection.topics:
-        if topic not in topics:
-            raise TopicNotFoundError(f"topic '{topic}' {absent}")
-    missing = sorted((selection.partitions or frozenset()).difference(found))
-    if missing:
-        raise TopicNotFoundError(f"partition {missing[0]} {absent}{hint}")
 
 
 def plan_read(options: ReadOptions, *, may_lack_brokers: bool = False) -> ReadPlan:
@@ -344,7 +248,7 @@ class _FilePlanner(Planner):
 
     def _existing(self, selection: Selection) -> list[TopicPartition]:
         found = [one for one in self._logs if selection.has_partition(one)]
-        _check_all_found(selection, found, absent="is not in these files")
+        check_all_found(selection, found, absent="is not in these files")
         return found
 
     def _present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
@@ -366,25 +270,6 @@ class _FilePlanner(Planner):
     def _location(self, one: ByteRange) -> Location:
         files = self._logs[one.partition].files
         return tuple(f for f in files if f.base_offset < one.end and one.start < f.end_offset)
-
-
-class Leaders:
-    """The leaders of partitions, each looked up once, with timeouts for executors."""
-
-    def __init__(self, cluster: Cluster, connection: ConnectionOptions) -> None:
-        self._cluster = cluster
-        self._connection = connection
-        self._leaders: dict[TopicPartition, LeaderAddress] = {}
-        self._brokers: tuple[BrokerAddress, ...] | None = None
-
-    def of(self, one: ByteRange) -> LeaderAddress:
-        """Return the broker to read a range from."""
-        if one.partition not in self._leaders:
-            address = self._cluster.leader(one.partition)
-            if self._brokers is None:
-                self._brokers = tuple(self._cluster.brokers())
-            self._leaders[one.partition] = LeaderAddress(address, self._brokers, self._connection)
-        return self._leaders[one.partition]
 
 
 def resolve(

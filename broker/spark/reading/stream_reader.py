@@ -26,14 +26,24 @@ from pyspark.sql.types import StructType
 
 from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
-from broker.spark.creations import (
+from broker.spark.offsets import Offsets, from_document, to_document
+from broker.spark.options import ReadOptions
+from broker.spark.reading.cluster import (
+    Leaders,
+    OpenCluster,
+    existing_partitions,
+    open_cluster,
+    repeated,
+    selected_partitions,
+)
+from broker.spark.reading.creations import (
     CreationIds,
     Reached,
     from_creation_document,
     joined_ids,
     to_creation_document,
 )
-from broker.spark.loss import (
+from broker.spark.reading.loss import (
     check_reached,
     clip,
     range_of_former_topic,
@@ -41,22 +51,11 @@ from broker.spark.loss import (
     since_reached,
     vanished,
 )
-from broker.spark.offsets import Offsets, from_document, to_document
-from broker.spark.options import ReadOptions
-from broker.spark.planner import (
-    Leaders,
-    OpenCluster,
-    cut_tasks,
-    existing_partitions,
-    open_cluster,
-    repeated,
-    resolve,
-    selected_partitions,
-)
-from broker.spark.ranges import ByteRange, ReadTask, limited_ends
-from broker.spark.report import Omission, report_omissions
+from broker.spark.reading.planner import cut_tasks, resolve
+from broker.spark.reading.ranges import ByteRange, ReadTask, limited_ends
+from broker.spark.reading.report import Omission, report_omissions
+from broker.spark.reading.task_reader import read_task, task_settings
 from broker.spark.schema import arrow_schema
-from broker.spark.task_reader import read_task, task_settings
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from broker.errors import ConfigError, OffsetNotAvailableError
-from broker.spark.creations import CreationIds, Reached, joined_ids
-from broker.spark.load_output import LoadOutput, Manifest
-from broker.spark.loss import of_former_topic, refuse_loss
+from broker.spark.loading.output import LoadOutput, Manifest
 from broker.spark.offsets import EARLIEST, LATEST, Offsets
 from broker.spark.options import ReadOptions, Selection
-from broker.spark.planner import Planner, ReadPlan, open_planner, repeated
-from broker.spark.ranges import ByteRange, ReadTask
-from broker.spark.report import Omission
+from broker.spark.reading.cluster import repeated
+from broker.spark.reading.creations import CreationIds, Reached, joined_ids
+from broker.spark.reading.loss import of_former_topic, refuse_loss
+from broker.spark.reading.planner import Planner, ReadPlan, open_planner
+from broker.spark.reading.ranges import ByteRange, ReadTask
+from broker.spark.reading.report import Omission
 from broker.topic import TopicPartition
 
 _TASK_BYTES = 64 << 20  # unless the option maxBytesPerPartition says otherwise

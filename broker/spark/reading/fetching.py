@@ -23,7 +23,7 @@ from broker.errors import (
     ShuttingDownError,
 )
 from broker.protocol.responses import BrokerAddress
-from broker.spark.ranges import ByteRange, LeaderAddress
+from broker.spark.reading.ranges import ByteRange, LeaderAddress
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _MAX_WAIT_MS = 500

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from broker.spark.workers import keep_imports
+from broker.spark.runtime.workers import keep_imports
 
 
 @pytest.fixture(autouse=True)
