@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock, SystemClock
-from broker.errors import ConfigError, LogCorruptError
+from broker.errors import ConfigError
 from broker.spark.jobs import OnProgress, run_tasks
 from broker.spark.loading.avro import SchemaRegistry
 from broker.spark.loading.files import FileFormat, StoredFile, join_files, small_file_groups
@@ -29,73 +28,37 @@ from broker.spark.loading.output import (
     LoadOutput,
     Manifest,
     PartitionLoad,
-    joined,
 )
-from broker.spark.loading.plan import LoadPlan, plan_load
-from broker.spark.loading.task import (
-    DateRule,
-    LoadSettings,
-    load_range,
-    row_settings,
-)
+from broker.spark.loading.plan import LoadPlan, account, plan_load
+from broker.spark.loading.task import LoadParameters, LoadSettings, load_range
 from broker.spark.options import ReadOptions
-from broker.spark.reading.ranges import ByteRange
-from broker.spark.reading.report import Cause, Omission, bounded
 
 if TYPE_CHECKING:
     from broker.spark.jobs import TaskEngine
 
 
-def _today() -> DateRule:
-    return DateRule(datetime.now(UTC).date().isoformat())
-
-
 @dataclass(frozen=True, slots=True)
-class LoadRequest:
-    """The parameters of a load.
+class LoadRequest(LoadParameters):
+    """The parameters of a load into files, with those of `LoadParameters`.
 
     Attributes:
         output: directory of the loads, on a file system shared by the driver and executors.
         options: options of the read; their start applies to partitions that were never loaded.
-        group: name of the consumer of these loads; a directory belongs to one group.
         file_format: `parquet` and `json` store the offsets of each value, `text` only values.
-        dates: determines the day of a message; default: the day of the load.
-        schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None to copy
-            payloads unchanged.
-        avro_reader: id of the schema that all Avro records are resolved to; values then have its
-            type instead of JSON (`parquet` only).
-        skips_corrupt: omit messages that are damaged or cannot be decoded, and record that.
         file_bytes: target size of files: smaller ones of a topic and day are joined; 0 joins none.
         rewinds: retire the loads that have data past the start in the options, and load it again.
     """
 
     output: Path
     options: ReadOptions
-    group: str = "load"
     file_format: FileFormat = "parquet"
-    dates: DateRule = field(default_factory=_today)
-    schemas: Path | None = None
-    avro_reader: int | None = None
-    skips_corrupt: bool = False
     file_bytes: int = 16 << 20
     rewinds: bool = False
 
     @property
     def layout(self) -> dict[str, str]:
         """Return the properties that all loads of one output have in common."""
-        return {
-            "group": self.group,
-            "format": self.file_format,
-            "payload": payload_text(self.schemas, self.avro_reader),
-            "date": self.dates.text,
-        }
-
-
-def payload_text(schemas: Path | None, avro_reader: int | None) -> str:
-    """Return how a load stores payloads, as its layout has it."""
-    if schemas is None:
-        return "bytes"
-    return "avro" if avro_reader is None else f"avro of schema {avro_reader}"
+        return {"group": self.group, "format": self.file_format} | self.row_layout
 
 
 def run_load(
@@ -168,14 +131,7 @@ class PreparedLoad:
 
     def _settings(self, staged: Path) -> LoadSettings:
         request = self._request
-        rows = row_settings(
-            request.options,
-            dates=request.dates,
-            schemas=request.schemas,
-            avro_reader=request.avro_reader,
-            skips_corrupt=request.skips_corrupt,
-        )
-        return LoadSettings(staged, request.file_format, rows)
+        return LoadSettings(staged, request.file_format, request.row_settings(request.options))
 
     def _joined(
         self, engine: TaskEngine, staged: Path, files: Sequence[LoadedFile]
@@ -201,34 +157,3 @@ class PreparedLoad:
             files=tuple(files),
             creation_ids=self.plan.creation_ids,
         )
-
-
-def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, ...]:
-    """Join the results of tasks by partition, and validate that they cover the plan exactly."""
-    ranges = {one.partition: one for one in plan.read.ranges}
-    notes: dict[ByteRange, list[Omission]] = {}
-    bridges = []
-    for omission in plan.read.omissions:
-        planned = ranges[omission.partition]
-        if omission.cause is not Cause.LOST:
-            continue  # an incomplete message: a later load has it
-        if omission.start < omission.end <= planned.end:
-            bridges.append(_bridge(omission))
-        else:
-            notes.setdefault(planned, []).append(omission)
-    loads = {one.partition: one for one in joined([*parts, *bridges])}
-    for partition, planned in ranges.items():
-        found = loads.get(partition) or PartitionLoad(partition, planned.start, planned.start)
-        if found.end != planned.end or found.start > planned.start:
-            raise LogCorruptError(
-                f"{partition}: {found.start} to {found.end} was loaded, "
-                f"and {planned.start} to {planned.end} was to be; nothing is committed"
-            )
-        if planned in notes:
-            left_out = bounded((*notes[planned], *found.left_out))
-            loads[partition] = replace(found, left_out=tuple(left_out))
-    return tuple(loads[key] for key in sorted(loads))
-
-
-def _bridge(omission: Omission) -> PartitionLoad:
-    return PartitionLoad(omission.partition, omission.start, omission.end, left_out=(omission,))

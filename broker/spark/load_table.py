@@ -16,10 +16,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from dataclasses import dataclass
+from datetime import date
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,11 +37,11 @@ from pyspark.sql.types import (
 from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, OutputConflictError
 from broker.spark.jobs import is_remote
-from broker.spark.load import account, payload_text
 from broker.spark.loading.avro import SchemaRegistry
+from broker.spark.loading.dates import NO_DATE
 from broker.spark.loading.output import Manifest, PartitionLoad, check_same_layout
-from broker.spark.loading.plan import LoadPlan, plan_next
-from broker.spark.loading.task import NO_DATE, DateRule, RangeRows, RowSettings, row_settings
+from broker.spark.loading.plan import LoadPlan, account, plan_next
+from broker.spark.loading.task import LoadParameters, RangeRows, RowSettings
 from broker.spark.offsets import from_document, to_document
 from broker.spark.options import ReadOptions
 from broker.spark.reading.creations import Reached, from_creation_document, to_creation_document
@@ -66,31 +65,18 @@ _ADVICE = "name another table"
 
 
 @dataclass(frozen=True, slots=True)
-class TableLoadRequest:
-    """The parameters of a load into a table; the others are as in `load.LoadRequest`.
+class TableLoadRequest(LoadParameters):
+    """The parameters of a load into a table, with those of `LoadParameters`.
 
     Attributes:
         target: the table; made with partitions by topic and date if it does not exist.
+        options: options of the read; their start applies to partitions that were never loaded.
         has_start: whether the start of the read was chosen for this load.
     """
 
     target: TableTarget
     options: ReadOptions
-    dates: DateRule = field(default_factory=lambda: DateRule(datetime.now(UTC).date().isoformat()))
-    group: str = "load"
-    schemas: Path | None = None
-    avro_reader: int | None = None
-    skips_corrupt: bool = False
     has_start: bool = False
-
-    @property
-    def layout(self) -> dict[str, str]:
-        """Return the properties that all loads of one table have in common."""
-        return {
-            "group": self.group,
-            "payload": payload_text(self.schemas, self.avro_reader),
-            "date": self.dates.text,
-        }
 
 
 def run_table_load(spark: SparkSession, request: TableLoadRequest) -> Manifest | None:
@@ -135,7 +121,7 @@ def _state_of(spark: SparkSession, request: TableLoadRequest) -> _State:
     commits = read_commits(spark, target)
     note = None if commits.last_note is None else _read_note(commits.last_note, target)
     if note is not None and not commits.is_restored:
-        check_same_layout(target.name, note["layout"], request.layout, _ADVICE)
+        check_same_layout(target.name, note["layout"], request.row_layout, _ADVICE)
         creation_ids = from_creation_document(note.get("creations", {}))
         reached = Reached(from_document(note["offsets"]), creation_ids)
         return _State(int(note["load"]), reached, commits.base)
@@ -197,7 +183,7 @@ class PreparedTableLoad:
             "version": _VERSION,
             "load": self.plan.number,
             "id": note_id,
-            "layout": request.layout,
+            "layout": request.row_layout,
             "started_ms": started_ms,
             "offsets": to_document(self.plan.offsets()),
             "creations": to_creation_document(self.plan.creation_ids, self.plan.offsets()),
@@ -209,7 +195,7 @@ class PreparedTableLoad:
         self._check_committed(note_id)
         return Manifest(
             number=self.plan.number,
-            layout=request.layout,
+            layout=request.row_layout,
             started_ms=started_ms,
             finished_ms=self._clock.time_ms(),
             partitions=account(self.plan, list(parts.value.values())),
@@ -219,13 +205,7 @@ class PreparedTableLoad:
 
     def _rows(self, parts: Accumulator[dict[ByteRange, PartitionLoad]]) -> DataFrame:
         request = self._request
-        settings = row_settings(
-            request.options,
-            dates=request.dates,
-            schemas=request.schemas,
-            avro_reader=request.avro_reader,
-            skips_corrupt=request.skips_corrupt,
-        )
+        settings = request.row_settings(request.options)
         tasks = self.plan.read.tasks
         numbers = self._spark.range(0, len(tasks), 1, max(1, len(tasks)))
         make = partial(

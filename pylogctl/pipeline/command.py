@@ -221,7 +221,7 @@ def load(
     _check_cluster(env, read)
     chosen = checked_engine(env, engine if to is not None else "spark", spark)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
-    from broker.spark.loading.task import DateRule
+    from broker.spark.loading.dates import DateRule
     from pylogctl.pipeline.load import run_load, show_plan
     from pylogctl.pipeline.reading import read_options
 
@@ -235,7 +235,7 @@ def load(
         table_request = TableLoadRequest(
             into_table,
             options,
-            dates,
+            dates=dates,
             group=group,
             schemas=avro_schemas,
             avro_reader=avro_reader,

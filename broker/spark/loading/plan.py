@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from broker.errors import ConfigError, OffsetNotAvailableError
-from broker.spark.loading.output import LoadOutput, Manifest
+from broker.errors import ConfigError, LogCorruptError, OffsetNotAvailableError
+from broker.spark.loading.output import LoadOutput, Manifest, PartitionLoad, joined
 from broker.spark.offsets import EARLIEST, LATEST, Offsets
 from broker.spark.options import ReadOptions, Selection
 from broker.spark.reading.cluster import repeated
@@ -17,7 +17,7 @@ from broker.spark.reading.creations import CreationIds, Reached, joined_ids
 from broker.spark.reading.loss import of_former_topic, refuse_loss
 from broker.spark.reading.planner import Planner, ReadPlan, open_planner
 from broker.spark.reading.ranges import ByteRange, ReadTask
-from broker.spark.reading.report import Omission
+from broker.spark.reading.report import Cause, Omission, bounded
 from broker.topic import TopicPartition
 
 _TASK_BYTES = 64 << 20  # unless the option maxBytesPerPartition says otherwise
@@ -206,3 +206,34 @@ def _plan_from(
     ends |= dict.fromkeys(recreated, LATEST)
     again = planner.plan(options.between(begins, ends))
     return replace(again, omissions=plan.omissions)
+
+
+def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, ...]:
+    """Join the results of tasks by partition, and validate that they cover the plan exactly."""
+    ranges = {one.partition: one for one in plan.read.ranges}
+    notes: dict[ByteRange, list[Omission]] = {}
+    bridges = []
+    for omission in plan.read.omissions:
+        planned = ranges[omission.partition]
+        if omission.cause is not Cause.LOST:
+            continue  # an incomplete message: a later load has it
+        if omission.start < omission.end <= planned.end:
+            bridges.append(_bridge(omission))
+        else:
+            notes.setdefault(planned, []).append(omission)
+    loads = {one.partition: one for one in joined([*parts, *bridges])}
+    for partition, planned in ranges.items():
+        found = loads.get(partition) or PartitionLoad(partition, planned.start, planned.start)
+        if found.end != planned.end or found.start > planned.start:
+            raise LogCorruptError(
+                f"{partition}: {found.start} to {found.end} was loaded, "
+                f"and {planned.start} to {planned.end} was to be; nothing is committed"
+            )
+        if planned in notes:
+            left_out = bounded((*notes[planned], *found.left_out))
+            loads[partition] = replace(found, left_out=tuple(left_out))
+    return tuple(loads[key] for key in sorted(loads))
+
+
+def _bridge(omission: Omission) -> PartitionLoad:
+    return PartitionLoad(omission.partition, omission.start, omission.end, left_out=(omission,))

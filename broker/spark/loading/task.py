@@ -6,12 +6,9 @@ the commit keeps the files of the attempt that succeeded.
 
 from __future__ import annotations
 
-import json
-import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +17,7 @@ import pyarrow.compute as pc
 
 from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorruptError
 from broker.spark.loading.avro import AvroRecord, SchemaRegistry, to_json
+from broker.spark.loading.dates import DateRule, load_time
 from broker.spark.loading.files import FileFormat, RangeFiles
 from broker.spark.loading.output import LoadedFile, PartitionLoad
 from broker.spark.options import Crc, ReadOptions
@@ -27,13 +25,6 @@ from broker.spark.reading.ranges import ByteRange, ReadTask
 from broker.spark.reading.report import Cause, Omission, OmissionReport, bounded
 from broker.spark.reading.task_reader import TaskSettings, decode, read_chunks, read_task
 
-NO_DATE = "__HIVE_DEFAULT_PARTITION__"
-"""The day of messages without a date: the directory name for null in Spark and Hive."""
-
-_YEARS_BACK = 9  # February 29 is up to eight years back
-_NAMES_YEAR = re.compile(r"(?:[^%]|%[^YyGcx])*%[YyGcx]")
-_SECONDS_BELOW = 1e11  # as milliseconds that is 1973, as seconds 5138
-_MILLISECONDS_BELOW = 1e14
 _ROWS = pa.schema(
     [
         ("partition", pa.string()),
@@ -59,6 +50,49 @@ class RowSettings:
     read: TaskSettings  # with `crc` `skip`, undecodable messages are omitted, too
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadParameters:
+    """The parameters that loads into files and into tables share.
+
+    Attributes:
+        group: name of the consumer of these loads; a directory or table belongs to one group.
+        dates: determines the day of a message; default: the day of the load.
+        schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None to copy
+            payloads unchanged.
+        avro_reader: id of the schema that all Avro records are resolved to; values then have its
+            type instead of JSON (in files: `parquet` only).
+        skips_corrupt: omit messages that are damaged or cannot be decoded, and record that.
+    """
+
+    group: str = "load"
+    dates: DateRule = field(default_factory=load_time)
+    schemas: Path | None = None
+    avro_reader: int | None = None
+    skips_corrupt: bool = False
+
+    @property
+    def row_layout(self) -> dict[str, str]:
+        """Return how a load stores messages, as its layout has it."""
+        payload = "bytes"
+        if self.schemas is not None:
+            payload = "avro"
+            if self.avro_reader is not None:
+                payload = f"avro of schema {self.avro_reader}"
+        return {"group": self.group, "payload": payload, "date": self.dates.text}
+
+    def row_settings(self, options: ReadOptions) -> RowSettings:
+        """Return how the tasks of a load make rows of what is read with `options`."""
+        read = TaskSettings(
+            schema=_ROWS,
+            crc=Crc.SKIP if self.skips_corrupt else Crc.FAIL,
+            fail_on_data_loss=options.fail_on_data_loss,
+            fetch_bytes=options.fetch_bytes,
+            report_path=None,
+        )
+        schemas = None if self.schemas is None else self.schemas.absolute()
+        return RowSettings(self.dates, schemas, self.avro_reader, read)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
     """Settings common to all tasks of a load into files."""
@@ -66,26 +100,6 @@ class LoadSettings:
     directory: Path  # in staging, shared by all executors
     file_format: FileFormat
     rows: RowSettings
-
-
-def row_settings(
-    options: ReadOptions,
-    *,
-    dates: DateRule,
-    schemas: Path | None,
-    avro_reader: int | None,
-    skips_corrupt: bool,
-) -> RowSettings:
-    """Return how the tasks of a load make rows."""
-    read = TaskSettings(
-        schema=_ROWS,
-        crc=Crc.SKIP if skips_corrupt else Crc.FAIL,
-        fail_on_data_loss=options.fail_on_data_loss,
-        fetch_bytes=options.fetch_bytes,
-        report_path=None,
-    )
-    schemas = None if schemas is None else schemas.absolute()
-    return RowSettings(dates, schemas, avro_reader, read)
 
 
 class TaskResult(NamedTuple):
@@ -297,135 +311,3 @@ def _without_neighbours(spans: Iterable[tuple[int, int]]) -> set[tuple[int, int]
         else:
             joined.append((start, end))
     return set(joined)
-
-
-@dataclass(frozen=True, slots=True)
-class DateRule:
-    """How the day (in UTC) of a message is determined: from a field, from a pattern, or fixed.
-
-    Attributes:
-        load_day: day of the load, such as `2026-11-22`; of all messages without field and pattern.
-        field: field of JSON or Avro payloads with the time, such as `meta.ts`.
-        pattern: regular expression searched for in the payload; its first group, or the whole
-            match if it has none, is the time.
-        time_format: directives of `datetime.strptime`; None for ISO 8601, or seconds, milliseconds
-            or microseconds since 1970.
-        year: year of times without one; None for the newest in which the day is at most the day
-            after the load.
-    """
-
-    load_day: str
-    field: str | None = None
-    pattern: str | None = None
-    time_format: str | None = None
-    year: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.field is not None and self.pattern is not None:
-            raise ConfigError("the date comes from a field or from a pattern, not from both")
-        if self.time_format is not None and self.is_fixed:
-            raise ConfigError("a time format needs a field or a pattern that has the time")
-        if self.year is not None and (
-            self.time_format is None or _NAMES_YEAR.match(self.time_format)
-        ):
-            raise ConfigError("a year needs a time format without one")
-        try:
-            re.compile((self.pattern or "").encode())
-        except re.error as error:
-            raise ConfigError(f"'{self.pattern}' is no regular expression: {error}") from error
-        if self.time_format is not None:
-            try:
-                self._parsed(datetime.now(UTC).strftime(self.time_format), self.time_format)
-            except ValueError as error:
-                raise ConfigError(f"'{self.time_format}' is not a time format: {error}") from error
-
-    @property
-    def is_fixed(self) -> bool:
-        """Return whether all messages have the day of the load."""
-        return self.field is None and self.pattern is None
-
-    @property
-    def text(self) -> str:
-        """Return the rule as text, without the day of the load."""
-        source = "load time"
-        if self.field is not None:
-            source = f"field {self.field}"
-        elif self.pattern is not None:
-            source = f"pattern {self.pattern}"
-        return source if self.time_format is None else f"{source} as {self.time_format}"
-
-    def day_of(self, payload: bytes, record: object = None) -> str:
-        """Return the day of a message, or `NO_DATE`; `record` is the payload decoded from Avro."""
-        if self.field is not None:
-            found = _field_of(_json(payload) if record is None else record, self.field)
-        elif self.pattern is not None:
-            match = re.search(self.pattern.encode(), payload)
-            part = match and match[1 if match.re.groups else 0]  # None: the group did not take part
-            found = None if part is None else part.decode("utf-8", "replace")
-        else:
-            return self.load_day
-        moment = self._moment(found)
-        return NO_DATE if moment is None else moment.date().isoformat()
-
-    def _moment(self, found: object) -> datetime | None:
-        try:
-            if isinstance(found, datetime):
-                return _in_utc(found)
-            if isinstance(found, date):
-                return datetime.combine(found, time(), UTC)
-            if isinstance(found, str) and self.time_format is not None:
-                return _in_utc(self._parsed(found, self.time_format))
-            if isinstance(found, str) and not found.replace(".", "", 1).isdecimal():
-                return _in_utc(datetime.fromisoformat(found))
-            if isinstance(found, str | int | float) and not isinstance(found, bool):
-                return _since_1970(float(found))
-        except (ValueError, OverflowError, OSError):
-            return None
-        return None
-
-    def _parsed(self, text: str, time_format: str) -> datetime:
-        if _NAMES_YEAR.match(time_format):
-            return datetime.strptime(text, time_format)  # noqa: DTZ007 - a zone may be missing
-        if self.year is not None:
-            return _parsed_in_year(text, time_format, self.year)
-        limit = date.fromisoformat(self.load_day) + timedelta(days=1)
-        for year in range(limit.year, limit.year - _YEARS_BACK, -1):
-            try:
-                found = _parsed_in_year(text, time_format, year)
-            except ValueError:
-                continue  # February 29 of another year
-            if found.date() <= limit:
-                return found
-        raise ValueError(f"'{text}' is not '{time_format}'")
-
-
-def _parsed_in_year(text: str, time_format: str, year: int) -> datetime:
-    return datetime.strptime(f"{year} {text}", f"%Y {time_format}")  # noqa: DTZ007 - as above
-
-
-def _json(payload: bytes) -> object:
-    try:
-        return json.loads(payload)
-    except (ValueError, RecursionError):  # the latter for thousands of nested arrays
-        return None
-
-
-def _field_of(record: object, path: str) -> Any:
-    for name in path.strip(".").split("."):
-        if not isinstance(record, Mapping):
-            return None
-        record = record.get(name)
-    return record
-
-
-def _in_utc(moment: datetime) -> datetime:
-    """Convert a time to UTC, which is also the default zone."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _since_1970(number: float) -> datetime:
-    if number >= _MILLISECONDS_BELOW:
-        number /= 1e6
-    elif number >= _SECONDS_BELOW:
-        number /= 1e3
-    return datetime.fromtimestamp(number, UTC)

@@ -18,9 +18,9 @@ from broker.spark import compaction as compaction_module
 from broker.spark.compaction import compact
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.loading import output as output_module
+from broker.spark.loading.dates import DateRule
 from broker.spark.loading.files import join_files
 from broker.spark.loading.output import LoadOutput
-from broker.spark.loading.task import DateRule
 from broker.spark.local import LocalProcesses
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse

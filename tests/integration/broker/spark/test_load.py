@@ -26,10 +26,12 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark import load as load_module
-from broker.spark.load import LoadRequest, account, look_at_load, prepare_load, run_load
+from broker.spark.load import LoadRequest, look_at_load, prepare_load, run_load
 from broker.spark.loading import output as output_module
+from broker.spark.loading.dates import DateRule
 from broker.spark.loading.output import LoadOutput, Manifest
-from broker.spark.loading.task import DateRule, LoadSettings, TaskResult, load_range, row_settings
+from broker.spark.loading.plan import account
+from broker.spark.loading.task import LoadSettings, TaskResult, load_range
 from broker.spark.local import LocalProcesses
 from broker.spark.reading.ranges import ReadTask
 from broker.topic import TopicPartition
@@ -428,9 +430,7 @@ def test_account_when_a_part_is_missing_then_nothing_is_committed(
 ) -> None:
     request = request_of(write_segments(numbered(0, 20)), {"maxBytesPerPartition": "100"})
     plan = look_at_load(request)
-    rows = row_settings(
-        request.options, dates=DAY, schemas=None, avro_reader=None, skips_corrupt=False
-    )
+    rows = request.row_settings(request.options)
     settings = LoadSettings(tmp_path, "parquet", rows)
     parts = [load_range(task, settings).part for task in plan.read.tasks]
     assert account(plan, parts)[0].message_count == 20

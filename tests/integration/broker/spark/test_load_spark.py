@@ -17,9 +17,9 @@ from broker.server.broker import Broker
 from broker.spark.compaction import compact
 from broker.spark.jobs import TaskCounts, cause_of, watched_query
 from broker.spark.load import LoadRequest, run_load
+from broker.spark.loading.dates import DateRule
 from broker.spark.loading.files import FileFormat
 from broker.spark.loading.output import LoadOutput, Manifest
-from broker.spark.loading.task import DateRule
 from broker.spark.local import LocalProcesses
 from tests.integration.broker.spark.flaky import flaky_load_range
 from tests.support.command_line import Process

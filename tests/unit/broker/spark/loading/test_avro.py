@@ -18,7 +18,7 @@ import pytest
 from broker.errors import ConfigError
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.loading.avro import SchemaRegistry
-from broker.spark.loading.task import DateRule
+from broker.spark.loading.dates import DateRule
 from broker.spark.local import LocalProcesses
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse

@@ -26,8 +26,9 @@ from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorr
 from broker.protocol.message_set import build_set
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.loading.avro import SchemaRegistry, to_json
+from broker.spark.loading.dates import NO_DATE, DateRule
 from broker.spark.loading.files import escape_name
-from broker.spark.loading.task import NO_DATE, Chain, DateRule
+from broker.spark.loading.task import Chain
 from broker.spark.local import LocalProcesses
 from broker.spark.reading.ranges import ByteRange
 from broker.topic import TopicPartition
