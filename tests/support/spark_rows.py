@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from broker.spark.options import ReadOptions, parse_read_options
 from broker.spark.reading.planner import ReadPlan, plan_read
-from broker.spark.reading.task_reader import TaskSettings, read_task
+from broker.spark.reading.task_reader import TaskSettings, read_task, task_settings
 from broker.spark.schema import arrow_schema, full_schema
 
 Row = dict[str, Any]
@@ -24,13 +24,7 @@ def plan(options: Mapping[str, str]) -> ReadPlan:
 
 
 def settings_for(options: ReadOptions) -> TaskSettings:
-    return TaskSettings(
-        schema=arrow_schema(full_schema(options.crc)),
-        crc=options.crc,
-        fail_on_data_loss=options.fail_on_data_loss,
-        fetch_bytes=options.fetch_bytes,
-        report_path=options.report_path,
-    )
+    return task_settings(options, arrow_schema(full_schema(options.crc)))
 
 
 def run(made: ReadPlan, options: Mapping[str, str]) -> list[Row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,13 @@ from broker.spark.loading.output import LoadedFile, PartitionLoad
 from broker.spark.options import Crc, ReadOptions
 from broker.spark.reading.ranges import ByteRange, ReadTask
 from broker.spark.reading.report import Cause, Omission, OmissionReport, bounded
-from broker.spark.reading.task_reader import TaskSettings, decode, read_chunks, read_task
+from broker.spark.reading.task_reader import (
+    TaskSettings,
+    decode,
+    read_chunks,
+    read_task,
+    task_settings,
+)
 
 _ROWS = pa.schema(
     [
@@ -73,22 +79,15 @@ class LoadParameters:
     @property
     def row_layout(self) -> dict[str, str]:
         """Return how a load stores messages, as its layout has it."""
-        payload = "bytes"
-        if self.schemas is not None:
-            payload = "avro"
-            if self.avro_reader is not None:
-                payload = f"avro of schema {self.avro_reader}"
+        payload = "bytes" if self.schemas is None else "avro"
+        if self.schemas is not None and self.avro_reader is not None:
+            payload = f"avro of schema {self.avro_reader}"
         return {"group": self.group, "payload": payload, "date": self.dates.text}
 
     def row_settings(self, options: ReadOptions) -> RowSettings:
         """Return how the tasks of a load make rows of what is read with `options`."""
-        read = TaskSettings(
-            schema=_ROWS,
-            crc=Crc.SKIP if self.skips_corrupt else Crc.FAIL,
-            fail_on_data_loss=options.fail_on_data_loss,
-            fetch_bytes=options.fetch_bytes,
-            report_path=None,
-        )
+        crc = Crc.SKIP if self.skips_corrupt else Crc.FAIL
+        read = replace(task_settings(options, _ROWS), crc=crc, report_path=None)
         schemas = None if self.schemas is None else self.schemas.absolute()
         return RowSettings(self.dates, schemas, self.avro_reader, read)
 
