@@ -12,9 +12,9 @@ from broker.errors import ConfigError, LogCorruptError, OffsetNotAvailableError
 from broker.spark.loading.output import LoadOutput, Manifest, PartitionLoad, joined
 from broker.spark.offsets import EARLIEST, LATEST, Offsets
 from broker.spark.options import ReadOptions, Selection
+from broker.spark.reading import loss
 from broker.spark.reading.cluster import repeated
 from broker.spark.reading.creations import CreationIds, Reached, joined_ids
-from broker.spark.reading.loss import of_former_topic, refuse_loss
 from broker.spark.reading.planner import Planner, ReadPlan, open_planner
 from broker.spark.reading.ranges import ByteRange, ReadTask
 from broker.spark.reading.report import Cause, Omission, bounded
@@ -120,11 +120,11 @@ def _planned(
     present = planner.creation_ids(names)
     former = reached.of_former_topics(present, names)
     again = [
-        of_former_topic(one.partition, reached.offsets[one.partition], one.start)
+        loss.of_former_topic(one.partition, reached.offsets[one.partition], one.start)
         for one in whole.ranges
         if one.partition in former
     ]
-    refuse_loss(again, options)
+    loss.refuse(again, options)
     starts = {**starts, **dict.fromkeys(former, EARLIEST)}
     confirmed = {
         one.partition: max(one.end, reached.offsets.get(one.partition, 0))

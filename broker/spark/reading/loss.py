@@ -22,7 +22,7 @@ from broker.spark.reading.report import Cause, Omission
 from broker.topic import TopicPartition
 
 
-def refuse_loss(omissions: Iterable[Omission], options: ReadOptions) -> None:
+def refuse(omissions: Iterable[Omission], options: ReadOptions) -> None:
     """Raise a `DataLossError` for the first lost messages, if `failOnDataLoss` is set."""
     lost = next((one for one in omissions if one.cause is Cause.LOST), None)
     if lost is not None and options.fail_on_data_loss:

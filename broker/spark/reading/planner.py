@@ -26,6 +26,7 @@ from broker.errors import (
 )
 from broker.spark.offsets import EARLIEST, LATEST, Offsets
 from broker.spark.options import Bound, ReadOptions, Selection
+from broker.spark.reading import loss
 from broker.spark.reading.cluster import (
     Leaders,
     OpenCluster,
@@ -34,7 +35,6 @@ from broker.spark.reading.cluster import (
     open_cluster,
 )
 from broker.spark.reading.creations import CreationIds
-from broker.spark.reading.loss import Resolved, check_reached, clip, gap, refuse_loss
 from broker.spark.reading.ranges import (
     ByteRange,
     Location,
@@ -168,7 +168,7 @@ class Planner(ABC):
             omissions += found.omissions
             ranges.append(found.range)
         present = [part for one in ranges for part in self._present(one, omissions)]
-        refuse_loss(omissions, options)
+        loss.refuse(omissions, options)
         tasks = cut_tasks(present, self._positions, self._location, options)
         return ReadPlan(tuple(ranges), tuple(tasks), tuple(omissions), absent)
 
@@ -263,7 +263,7 @@ class _FilePlanner(Planner):
         parts = [one]
         for start, end in log.gaps():
             if one.start < end and start < one.end:
-                omissions.append(gap(one.partition, start, end))
+                omissions.append(loss.gap(one.partition, start, end))
                 parts = [part for each in parts for part in without(each, start, end)]
         return parts
 
@@ -279,7 +279,7 @@ def resolve(
     positions: LogPositions,
     *,
     reached: int = 0,
-) -> Resolved:
+) -> loss.Resolved:
     """Return the range that two bounds mean on a partition, clipped to its log.
 
     As a start, a time means the start of the last segment not written after it; as an end, the
@@ -287,13 +287,13 @@ def resolve(
     `reached` is an offset that was a high watermark in the same topic.
     """
     found = positions.watermarks(partition)
-    check_reached(partition, reached, found)
+    loss.check_reached(partition, reached, found)
     first, last, _ = found
     start = _offset(starting, partition, positions, first, last, is_end=False)
     end = _offset(ending, partition, positions, first, last, is_end=True)
     if end < start:
         raise ConfigError(f"{partition}: the range ends at {end}, before it starts at {start}")
-    return clip(ByteRange(partition, start, end), found)
+    return loss.clip(ByteRange(partition, start, end), found)
 
 
 def _offset(

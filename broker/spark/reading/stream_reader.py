@@ -28,6 +28,7 @@ from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
 from broker.spark.offsets import Offsets, from_document, to_document
 from broker.spark.options import ReadOptions
+from broker.spark.reading import loss
 from broker.spark.reading.cluster import (
     Leaders,
     OpenCluster,
@@ -42,14 +43,6 @@ from broker.spark.reading.creations import (
     from_creation_document,
     joined_ids,
     to_creation_document,
-)
-from broker.spark.reading.loss import (
-    check_reached,
-    clip,
-    range_of_former_topic,
-    refuse_loss,
-    since_reached,
-    vanished,
 )
 from broker.spark.reading.planner import cut_tasks, resolve
 from broker.spark.reading.ranges import ByteRange, ReadTask, limited_ends
@@ -171,7 +164,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pending: list[ByteRange] = []
         for partition, found in present.items():
             first = found.log_start
-            if lost := since_reached(partition, reached, found, creation_ids):
+            if lost := loss.since_reached(partition, reached, found, creation_ids):
                 self._accept_loss([lost])
                 ends[partition] = first  # read by the next batch, which starts there
                 continue
@@ -196,7 +189,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         target = self._target.offsets[partition]
         is_former = bool(self._target.of_former_topics(creation_ids, [partition]))
         if self._target.is_known(partition) and not is_former:
-            check_reached(partition, target, found)
+            loss.check_reached(partition, target, found)
         return min(target, found.high_watermark)
 
     def _kept(
@@ -214,7 +207,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for key, offset in missing.items()
             if key.home not in live or key.home in absent.get(key.topic, ())
         }
-        self._accept_loss([vanished(key, missing[key]) for key in missing.keys() - kept.keys()])
+        self._accept_loss(
+            [loss.vanished(key, missing[key]) for key in missing.keys() - kept.keys()]
+        )
         for partition in sorted(kept.keys() - self._unavailable):
             logger.warning("%s waits for a broker that leads it", partition)
         self._unavailable = set(kept)
@@ -227,15 +222,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions = opened.positions
         partitions = [one.partition for one in wanted]
         former = ends.of_former_topics(positions.creation_ids(partitions), partitions)
-        self._accept_loss([range_of_former_topic(one) for one in wanted if one.partition in former])
+        self._accept_loss(
+            [loss.range_of_former_topic(one) for one in wanted if one.partition in former]
+        )
         found = []
         for one in wanted:
             if one.partition in former:
                 continue
             watermarks = positions.watermarks(one.partition)
             if ends.is_known(one.partition):
-                check_reached(one.partition, one.end, watermarks)
-            found.append(clip(one, watermarks))
+                loss.check_reached(one.partition, one.end, watermarks)
+            found.append(loss.clip(one, watermarks))
         self._accept_loss([omission for one in found for omission in one.omissions])
         leaders = Leaders(opened.cluster, self._options.connection)
         ranges = [one.range for one in found]
@@ -243,7 +240,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _accept_loss(self, omissions: Sequence[Omission]) -> None:
         """Report lost bytes; fail if `failOnDataLoss` is set."""
-        refuse_loss(omissions, self._options)
+        loss.refuse(omissions, self._options)
         report_omissions(self._options.report_path, omissions)
 
 

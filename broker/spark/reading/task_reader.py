@@ -38,8 +38,8 @@ from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import Buffer
 from broker.spark.options import Crc, ReadOptions
+from broker.spark.reading import loss
 from broker.spark.reading.fetching import fetch_chunks, log_start
-from broker.spark.reading.loss import deleted_before_read
 from broker.spark.reading.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
 from broker.spark.reading.report import Cause, Omission, OmissionReport
 from broker.spark.runtime.workers import keep_imports
@@ -138,7 +138,7 @@ class _TaskReader:
         if first <= rest.start:
             return False
         self._position = min(first, rest.end)
-        self._report.add(deleted_before_read(rest.partition, rest.start, self._position))
+        self._report.add(loss.deleted_before_read(rest.partition, rest.start, self._position))
         return True
 
     def _good_batches(self, location: Location) -> _Batches:
