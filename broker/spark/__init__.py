@@ -13,6 +13,7 @@ modules beside the rooms `reading`, `loading` and `runtime`, which have their pa
     | tables        | tables of Iceberg and Delta, by Spark's own writers                         |
     | compaction    | `compact`: the small files of many loads into few                           |
     | queries       | SQL on topics, as text or as the columns of their JSON                      |
+    | query_plans   | the columns that a query reads; whether it counted all messages             |
     | extraction    | `events`: key and time out of payloads, by fields of JSON or a pattern      |
     | events        | counts of events per key in windows; joins with events or with a table      |
     | audit         | counts of messages in topics and loads, compared with those of producers    |

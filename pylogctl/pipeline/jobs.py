@@ -25,16 +25,14 @@ from broker.spark.queries import (
     InferredSchema,
     count_misfits,
     infer_schema,
-    is_observed,
     make_view,
-    observed_misfits,
     parse_schema,
     query,
     quoted,
-    used_columns,
     with_json,
     with_text,
 )
+from broker.spark.query_plans import is_observed, observed_misfits, used_columns
 from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
