@@ -128,7 +128,7 @@ def read_options(
         starting=_bound(env, choice.start, FROM_START, has_paths=bool(paths)),
         ending=_bound(env, choice.until, UP_TO_END, has_paths=bool(paths)),
         fail_on_data_loss=not loss.allow_data_loss,
-        crc=Crc.SKIP if loss.corrupt == "skip" else Crc.FAIL,
+        crc=Crc(loss.corrupt),
         connection=ConnectionOptions(timeout_s=env.timeout_s(ConnectionOptions().timeout_s)),
     )
 
