@@ -269,16 +269,16 @@ __pylogctl_tables() {
         valued='--file-size --keep --engine --master --driver-memory --spark-conf --log-file --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='-t --topic --path --from --until --schema --corrupt --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic --path --from --until --schema --corrupt --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --corrupt --checkpoint --watermark --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
         options='--load --include --time-field --reference --grace --fail-above --all --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -757,9 +757,9 @@ __pylogctl_values() {
     'pylogctl pipeline sql --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline sql --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline sql --corrupt') words='fail skip' ;;
+    'pylogctl pipeline sql --table-format') words='iceberg delta' ;;
     'pylogctl pipeline sql --into') words='@file' ;;
     'pylogctl pipeline sql --to-topic') words='@topic' ;;
-    'pylogctl pipeline sql --table-format') words='iceberg delta' ;;
     'pylogctl pipeline sql --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline sql --log-file') words='@file' ;;
     'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -780,9 +780,9 @@ __pylogctl_values() {
     'pylogctl pipeline window --corrupt') words='fail skip' ;;
     'pylogctl pipeline window --checkpoint') words='@dir' ;;
     'pylogctl pipeline window --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline window --table-format') words='iceberg delta' ;;
     'pylogctl pipeline window --into') words='@file' ;;
     'pylogctl pipeline window --to-topic') words='@topic' ;;
-    'pylogctl pipeline window --table-format') words='iceberg delta' ;;
     'pylogctl pipeline window --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline window --log-file') words='@file' ;;
     'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -803,9 +803,9 @@ __pylogctl_values() {
     'pylogctl pipeline join --corrupt') words='fail skip' ;;
     'pylogctl pipeline join --checkpoint') words='@dir' ;;
     'pylogctl pipeline join --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline join --table-format') words='iceberg delta' ;;
     'pylogctl pipeline join --into') words='@file' ;;
     'pylogctl pipeline join --to-topic') words='@topic' ;;
-    'pylogctl pipeline join --table-format') words='iceberg delta' ;;
     'pylogctl pipeline join --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline join --log-file') words='@file' ;;
     'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;

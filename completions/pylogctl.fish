@@ -1494,10 +1494,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json -d 'Payloa
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l schema -d 'Payloads are JSON objects with these fields, such as '\''id BIGINT, user STRING'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
@@ -1541,10 +1541,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'P
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
@@ -1589,10 +1589,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Pro
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r

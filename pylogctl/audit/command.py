@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from pylogctl.audit.options import (
     AuditTopicArgument,
     EqualToo,
@@ -23,7 +21,9 @@ from pylogctl.cli.options import (
     TOPIC_PATTERNS,
     TopicPatterns,
     accepts,
+    flag,
     offset_option,
+    option,
 )
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import parse_duration_ms
@@ -40,18 +40,11 @@ _READS = (
 )
 
 _Offset = Annotated[
-    list[str] | None,
-    offset_option("Counts to read, START or START:END. Default: start:end."),
+    list[str] | None, offset_option("Counts to read, START or START:END. Default: start:end.")
 ]
 _Patterns = Annotated[TopicPatterns, TOPIC_PATTERNS]
 _Tiers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tier",
-        metavar="NAME",
-        help="Only this tier (repeatable).",
-        rich_help_panel="Selection",
-    ),
+    list[str] | None, option("--tier NAME", "Selection", "Only this tier (repeatable).")
 ]
 
 
@@ -99,24 +92,15 @@ def check(
     patterns: _Patterns = ALL_TOPICS,
     tier: _Tiers = None,
     reference: ReferenceOption = "producer",
-    count: Annotated[
-        bool,
-        typer.Option(
-            "--count",
-            help="Count the messages on the brokers, by reading them, as tier 'log'.",
-            rich_help_panel="Selection",
-        ),
-    ] = False,
-    time_field: Annotated[
-        str | None,
-        typer.Option(
-            "--time-field",
-            metavar="PATH",
-            help="With --count: field of JSON messages that has their time, such as .meta.ts. "
-            "Default: compare totals.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
+    count: bool = flag(
+        "--count", "Selection", "Count the messages on the brokers, by reading them, as tier 'log'."
+    ),
+    time_field: str | None = option(
+        "--time-field PATH",
+        "Selection",
+        "With --count: field of JSON messages that has their time, such as .meta.ts. Default: "
+        "compare totals.",
+    ),
     grace: GraceOption = "5m",
     fail_above: FailAboveOption = None,
     everything: EqualToo = False,

@@ -4,40 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from pylogctl.cli.options import argument, option
 
-AuditTopicArgument = Annotated[
-    str, typer.Argument(metavar="AUDIT-TOPIC", help="Topic that counts are published to.")
-]
+AuditTopicArgument = Annotated[str, argument("AUDIT-TOPIC", "Topic that counts are published to.")]
 ReferenceOption = Annotated[
-    str,
-    typer.Option(
-        "--reference",
-        metavar="TIER",
-        help="Tier whose counts are expected.",
-        rich_help_panel="Selection",
-    ),
+    str, option("--reference TIER", "Selection", "Tier whose counts are expected.")
 ]
 GraceOption = Annotated[
-    str,
-    typer.Option(
-        "--grace",
-        metavar="DUR",
-        help="How long after its end a window may still be reported.",
-        rich_help_panel="Limits",
-    ),
+    str, option("--grace DUR", "Limits", "How long after its end a window may still be reported.")
 ]
 FailAboveOption = Annotated[
     int | None,
-    typer.Option(
-        "--fail-above",
-        metavar="N",
-        min=0,
-        help="Status 12 if counts differ by more messages than this.",
-        rich_help_panel="Limits",
+    option(
+        "--fail-above N", "Limits", "Status 12 if counts differ by more messages than this.", min=0
     ),
 ]
-EqualToo = Annotated[
-    bool,
-    typer.Option("--all", help="Show windows whose counts agree, too.", rich_help_panel="Output"),
-]
+EqualToo = Annotated[bool, option("--all", "Output", "Show windows whose counts agree, too.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -30,7 +30,9 @@ from pylogctl.cli.options import (
     SUMMARY,
     ThrottleOption,
     accepts,
-    options_of,
+    argument,
+    flag,
+    option,
 )
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
@@ -64,8 +66,8 @@ READS = (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
 )
 def start(
     env: Environment,
-    options: Annotated[StartOptions, options_of(StartOptions)],
-    process: Annotated[ProcessOptions, options_of(ProcessOptions)],
+    options: StartOptions,
+    process: ProcessOptions,
 ) -> None:
     """Run a broker until it is told to stop.
 
@@ -105,29 +107,23 @@ def start(
 )
 def stop(
     env: Environment,
-    broker: Annotated[
-        int | None,
-        typer.Argument(metavar="[ID]", help="Which broker; not needed if there is only one."),
-    ] = None,
-    pid_file: Annotated[
-        Path | None,
-        typer.Option("--pid-file", metavar="FILE", help="Stop the process named there instead."),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Do not wait for producers of 0.7; logs are still flushed."),
-    ] = False,
-    with_zookeeper: Annotated[
-        bool,
-        typer.Option(
-            "--with-zookeeper",
-            help="Stop a broker that runs the embedded ZooKeeper although others use that.",
-        ),
-    ] = False,
-    kill: Annotated[
-        bool,
-        typer.Option("--kill", help="Kill the process if it has not stopped within --timeout."),
-    ] = False,
+    broker: int | None = argument(
+        "[ID]", "Which broker; not needed if there is only one.", default=None
+    ),
+    pid_file: Path | None = option(
+        "--pid-file FILE", "Options", "Stop the process named there instead."
+    ),
+    force: bool = flag(
+        "--force", "Options", "Do not wait for producers of 0.7; logs are still flushed."
+    ),
+    with_zookeeper: bool = flag(
+        "--with-zookeeper",
+        "Options",
+        "Stop a broker that runs the embedded ZooKeeper although others use that.",
+    ),
+    kill: bool = flag(
+        "--kill", "Options", "Kill the process if it has not stopped within --timeout."
+    ),
 ) -> None:
     """Shut a broker down without losing anything.
 
@@ -159,9 +155,7 @@ def stop(
 )
 def status(
     env: Environment,
-    broker: Annotated[
-        int | None, typer.Argument(metavar="[ID]", help="Which broker. Default: all.")
-    ] = None,
+    broker: int | None = argument("[ID]", "Which broker. Default: all.", default=None),
 ) -> None:
     """Show the state of brokers, and name the partitions that their disks fail.
 
@@ -228,7 +222,7 @@ def _warnings(record: Mapping[str, Any]) -> Iterator[str]:
 )
 def decommission(
     env: Environment,
-    broker: Annotated[int, typer.Argument(metavar="ID", help="Which broker; it may be dead.")],
+    broker: int = argument("ID", "Which broker; it may be dead."),
     throttle: ThrottleOption = None,
 ) -> None:
     """Move all replicas away from a broker, so that it can be stopped for good.

@@ -4,90 +4,55 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from pylogctl.cli.options import flag, option
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
     """The broker and its settings; None for an option that is not given."""
 
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", metavar="FILE", help="Settings: Java properties, or TOML (*.toml)."
-        ),
-    ] = None
-    broker_id: Annotated[
-        int | None,
-        typer.Option("--id", metavar="N", min=0, help="Number in the cluster. Default: 0."),
-    ] = None
-    host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="HOST", help="Address to listen on. Default: 127.0.0.1."),
-    ] = None
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            metavar="PORT",
-            min=0,
-            max=65535,
-            help="Port to listen on; 0 picks a free one. Default: 9092.",
-        ),
-    ] = None
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data", metavar="DIR", help="Data directory, or several: DIR,DIR.. Default: data."
-        ),
-    ] = None
-    no_zookeeper: Annotated[bool, typer.Option("--no-zookeeper", help="Run without ZooKeeper.")] = (
-        False
+    config_file: Path | None = option(
+        "--config FILE", "Options", "Settings: Java properties, or TOML (*.toml)."
     )
-    zookeeper_port: Annotated[
-        int | None,
-        typer.Option(
-            "--zookeeper-port",
-            metavar="PORT",
-            min=0,
-            max=65535,
-            help="Port of the embedded ZooKeeper; 0 picks a free one. Default: 2181.",
-        ),
-    ] = None
-    ephemeral: Annotated[
-        bool,
-        typer.Option(
-            "--ephemeral",
-            help="A temporary directory, no ZooKeeper, a free port; deleted at the end.",
-        ),
-    ] = False
+    broker_id: int | None = option("--id N", "Options", "Number in the cluster. Default: 0.", min=0)
+    host: str | None = option("--host HOST", "Options", "Address to listen on. Default: 127.0.0.1.")
+    port: int | None = option(
+        "--port PORT",
+        "Options",
+        "Port to listen on; 0 picks a free one. Default: 9092.",
+        min=0,
+        max=65535,
+    )
+    data_dir: Path | None = option(
+        "--data DIR", "Options", "Data directory, or several: DIR,DIR.. Default: data."
+    )
+    no_zookeeper: bool = flag("--no-zookeeper", "Options", "Run without ZooKeeper.")
+    zookeeper_port: int | None = option(
+        "--zookeeper-port PORT",
+        "Options",
+        "Port of the embedded ZooKeeper; 0 picks a free one. Default: 2181.",
+        min=0,
+        max=65535,
+    )
+    ephemeral: bool = flag(
+        "--ephemeral",
+        "Options",
+        "A temporary directory, no ZooKeeper, a free port; deleted at the end.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessOptions:
     """The process, and how it says that it is ready."""
 
-    check_config: Annotated[
-        bool, typer.Option("--check-config", help="Validate the settings and end.")
-    ] = False
-    ready_file: Annotated[
-        Path | None,
-        typer.Option("--ready-file", metavar="FILE", help="Write the READY line there too."),
-    ] = None
-    ready_fd: Annotated[
-        int | None,
-        typer.Option("--ready-fd", metavar="N", min=0, help="And to this open descriptor."),
-    ] = None
-    daemon: Annotated[bool, typer.Option("--daemon", help="Go to the background once ready.")] = (
-        False
+    check_config: bool = flag("--check-config", "Options", "Validate the settings and end.")
+    ready_file: Path | None = option(
+        "--ready-file FILE", "Options", "Write the READY line there too."
     )
-    pid_file: Annotated[
-        Path | None,
-        typer.Option("--pid-file", metavar="FILE", help="Keep the process id there."),
-    ] = None
-    log_file: Annotated[
-        Path | None,
-        typer.Option("--log-file", metavar="FILE", help="Write the log there, not to stderr."),
-    ] = None
+    ready_fd: int | None = option("--ready-fd N", "Options", "And to this open descriptor.", min=0)
+    daemon: bool = flag("--daemon", "Options", "Go to the background once ready.")
+    pid_file: Path | None = option("--pid-file FILE", "Options", "Keep the process id there.")
+    log_file: Path | None = option(
+        "--log-file FILE", "Options", "Write the log there, not to stderr."
+    )

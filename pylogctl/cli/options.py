@@ -3,21 +3,24 @@
 - Options of connection, output and safety are named in `@accepts(...)`; the command gets their
   values as one `Environment`. An option that it does not name is unknown to it, so that none is
   accepted and then ignored.
-- Options of some commands are annotations: `partition: PartitionsOption = None`.
-- Options that make up one value are an `OptionGroup`: `to: Annotated[ClusterChoice, TO_CLUSTER]`.
-  `options_of` makes one of a dataclass, so that an option stands in one place.
+- An option of one command is the default of a parameter:
+  `topic: str | None = option("-t, --topic TOPIC", "Selection", "Only this topic.")`. The same may
+  stand in a dataclass; a parameter of that type then has the values of all its options.
+- An option of several commands is a type: `partition: PartitionsOption = None`.
+- An `OptionGroup` makes one value of options: `to: Annotated[ClusterChoice, TO_CLUSTER]`.
 
 `pylogctl.cli.tree` moves shared options written before the command behind it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping
+from types import EllipsisType, MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, cast, get_args, get_origin
 
 import typer
@@ -36,14 +39,7 @@ from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.units import parse_duration_s
 
 _CommandFunction = Callable[..., None]
-
-
-class SharedOption(NamedTuple):
-    """An option: its parameter in the signature that Typer reads."""
-
-    name: str
-    annotation: Any
-    default: object
+_INFO = "typer"  # of the metadata of a declaration
 
 
 class OptionalValue(NamedTuple):
@@ -56,7 +52,7 @@ class OptionalValue(NamedTuple):
 class OptionGroup(NamedTuple):
     """Options that become one value: `parameter: Annotated[Kind, group]`."""
 
-    options: tuple[SharedOption, ...]
+    options: tuple[inspect.Parameter, ...]
     make: Callable[..., Any]  # called with the values of the options by their names
     optional: Mapping[str, OptionalValue] = MappingProxyType({})  # as in `Facts`
 
@@ -93,336 +89,246 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def shared_option(name: str, kind: Any, default: object, *flags: str, **texts: Any) -> SharedOption:
-    """Return an option; `texts` has its `panel`, its `help` and further arguments for Typer."""
-    panel = texts.pop("panel")
-    option = typer.Option(*flags, rich_help_panel=panel, show_default=False, **texts)
-    return SharedOption(name, Annotated[kind, option], default)
+def option(
+    flags: str, panel: str, text: str | None = None, *, default: object = None, **more: Any
+) -> Any:
+    """Declare an option; after its flags stands the name of its value, if it takes one.
+
+    `text` is its help, `more` has other arguments of `typer.Option`. A `default` of `...` makes the
+    option required.
+    """
+    words = flags.split()
+    metavar = None if words[-1].startswith("-") else words.pop()
+    names = (word.rstrip(",") for word in words)
+    return _declaration(
+        typer.Option(*names, metavar=metavar, rich_help_panel=panel, help=text, **more), default
+    )
 
 
-GENERAL = (
-    shared_option(
-        "quiet",
-        bool,
-        False,
-        "-q",
-        "--quiet",
-        panel="General",
-        help="No notes or summaries on stderr; errors stay.",
-    ),
-    shared_option(
-        "verbosity",
-        int,
-        0,
-        "-v",
-        "--verbose",
-        panel="General",
+def flag(flags: str, panel: str, text: str, **more: Any) -> Any:
+    """Declare an option that takes no value, and is False if it is not given."""
+    return option(flags, panel, text, default=False, **more)
+
+
+def argument(name: str | None, text: str, *, default: object = ..., **more: Any) -> Any:
+    """Declare an argument by the name that help shows; without a `default` it is required."""
+    return _declaration(typer.Argument(metavar=name, help=text, **more), default)
+
+
+def _declaration(info: Any, default: object) -> Any:
+    # A field, so that it may stand in the body of a dataclass.
+    known = dataclasses.MISSING if isinstance(default, EllipsisType) else default
+    return dataclasses.field(default=known, metadata={_INFO: info})
+
+
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    """Return the parameter of an option as Typer reads it, with its declaration as annotation."""
+    kind, *notes = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    for declared in (default, *notes):
+        if isinstance(declared, dataclasses.Field):
+            annotation = Annotated[kind, declared.metadata[_INFO]]
+            if declared is default:
+                default = declared.default
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is dataclasses.MISSING else default,
+        annotation=annotation,
+    )
+
+
+def options_in(kind: type) -> tuple[inspect.Parameter, ...]:
+    """Return the options that the body of a class declares."""
+    annotations = inspect.get_annotations(kind, eval_str=True)
+    return tuple(_parameter(name, annotations[name], vars(kind)[name]) for name in annotations)
+
+
+class _General:
+    quiet: bool = flag("-q, --quiet", "General", "No notes or summaries on stderr; errors stay.")
+    verbosity: int = option(
+        "-v, --verbose",
+        "General",
+        "Report more: -v resolved values, -vv requests, -vvv bytes on the wire.",
+        default=0,
         count=True,
         envvar="PYLOGCTL_VERBOSE",
-        help="Report more: -v resolved values, -vv requests, -vvv bytes on the wire.",
-    ),
-    shared_option(
-        "log_format",
-        LogFormat,
-        "text",
+    )
+    log_format: LogFormat = option(
         "--log-format",
-        panel="General",
-        help="Format of notes, warnings and errors on stderr.",
-    ),
-    shared_option(
-        "color",
-        When,
-        "auto",
+        "General",
+        "Format of notes, warnings and errors on stderr.",
+        default="text",
+    )
+    color: When = option(
         "--color",
-        panel="General",
+        "General",
+        "Colour and bold text. Auto: on terminals only.",
+        default="auto",
         envvar="PYLOGCTL_COLOR",
-        help="Colour and bold text. Auto: on terminals only.",
-    ),
-    shared_option(
-        "no_color", bool, False, "--no-color", panel="General", help="Same as --color never."
-    ),
-    shared_option(
-        "debug",
-        bool,
-        False,
-        "--debug",
-        panel="General",
-        envvar="PYLOGCTL_DEBUG",
-        help="Show the traceback of an error.",
-    ),
-    shared_option(
-        "version",
-        bool,
-        False,
+    )
+    no_color: bool = flag("--no-color", "General", "Same as --color never.")
+    debug: bool = flag(
+        "--debug", "General", "Show the traceback of an error.", envvar="PYLOGCTL_DEBUG"
+    )
+    version: bool = flag(
         "--version",
-        panel="General",
+        "General",
+        "Show the version and exit.",
         is_eager=True,
         hidden=True,
         callback=_print_version,
-        help="Show the version and exit.",
-    ),
-)
-OUTPUT = (
-    shared_option(
-        "output",
-        OutputFormat | None,
-        None,
-        "--output",
-        panel="Output",
-        metavar="FMT",
+    )
+
+
+class _Output:
+    output: OutputFormat | None = option(
+        "--output FMT",
+        "Output",
+        "Document format. Default: table on a terminal, plain in a pipe.",
         envvar="PYLOGCTL_OUTPUT",
-        help="Document format. Default: table on a terminal, plain in a pipe.",
-    ),
-    shared_option(
-        "columns",
-        str,
-        "",
-        "--columns",
-        metavar="A,B",
-        panel="Output",
-        help="Choose and order columns; `help` lists them.",
-    ),
-    shared_option(
-        "sort",
-        str,
-        "",
-        "--sort",
-        metavar="[-]COL",
-        panel="Output",
-        help="Sort by a column; - reverses.",
-    ),
-    shared_option(
-        "no_header",
-        bool,
-        False,
-        "--no-header",
-        panel="Output",
-        help="Leave out the header line of table, plain, csv and tsv.",
-    ),
-    shared_option(
-        "raw_numbers",
-        bool,
-        False,
-        "--raw-numbers",
-        panel="Output",
-        help="No unit scaling in tables.",
-    ),
-)
-SUMMARY = (
-    shared_option(
-        "output",
-        OutputFormat | None,
-        None,
-        "--output",
-        panel="Output",
-        metavar="FMT",
+    )
+    columns: str = option(
+        "--columns A,B", "Output", "Choose and order columns; `help` lists them.", default=""
+    )
+    sort: str = option("--sort [-]COL", "Output", "Sort by a column; - reverses.", default="")
+    no_header: bool = flag(
+        "--no-header", "Output", "Leave out the header line of table, plain, csv and tsv."
+    )
+    raw_numbers: bool = flag("--raw-numbers", "Output", "No unit scaling in tables.")
+
+
+class _Summary:
+    output: OutputFormat | None = option(
+        "--output FMT",
+        "Output",
+        "Write the result to stdout in this format, instead of a line on stderr.",
         envvar="PYLOGCTL_OUTPUT",
-        help="Write the result to stdout in this format, instead of a line on stderr.",
-    ),
-)
-REGISTRY = (
-    shared_option(
-        "zookeeper",
-        str | None,
-        None,
-        "-Z",
-        "--zookeeper",
-        metavar="HOST:PORT[,..][/CHROOT]",
-        panel="Connection",
-        envvar="PYLOGCTL_ZOOKEEPER",
-        help="ZooKeeper. Default: localhost:2181.",
-    ),
-)
-BROKERS = (
-    shared_option(
-        "brokers",
-        str | None,
-        None,
-        "-b",
-        "--broker",
-        metavar="HOST:PORT[,..]",
-        panel="Connection",
-        envvar="PYLOGCTL_BROKER",
-        help="Brokers, one is enough to find a cluster's; ZooKeeper is not needed then. "
-        "Default: from ZooKeeper.",
-    ),
-)
-PROPERTIES = (
-    shared_option(
-        "properties",
-        list[str] | None,
-        None,
-        "-X",
-        metavar="KEY=VALUE",
-        panel="Connection",
-        help="Any client property (repeatable); `-X list` shows all, `-X dump` those in "
-        "effect. Environment: PYLOGCTL_X, one a line.",
-    ),
-)
-TIMEOUT = (
-    shared_option(
-        "timeout",
-        str | None,
-        None,
-        "--timeout",
-        metavar="DUR",
-        panel="Connection",
-        envvar="PYLOGCTL_TIMEOUT",
-        help="Limit of the whole request. Default: 10s for requests, none for streams.",
-    ),
-)
-PROGRESS = (
-    shared_option(
-        "progress",
-        When,
-        "auto",
-        "--progress",
-        panel="General",
-        envvar="PYLOGCTL_PROGRESS",
-        help="Progress on stderr. Auto: on terminals only.",
-    ),
-)
-CONFIRM = (
-    shared_option(
-        "assume_yes", bool, False, "-y", "--yes", panel="Safety", help="Answer yes to questions."
-    ),
-    shared_option(
-        "no_input",
-        bool,
-        False,
+    )
+
+
+class _Confirm:
+    assume_yes: bool = flag("-y, --yes", "Safety", "Answer yes to questions.")
+    no_input: bool = flag(
         "--no-input",
-        panel="Safety",
+        "Safety",
+        "Never ask; a needed question becomes exit status 5.",
         envvar="PYLOGCTL_NO_INPUT",
-        help="Never ask; a needed question becomes exit status 5.",
-    ),
-)
-DRY_RUN = (
-    shared_option(
-        "dry_run",
-        bool,
-        False,
-        "--dry-run",
-        panel="Safety",
-        help="Check everything, change nothing, show what would be done.",
-    ),
-)
-PAGER = (
-    shared_option(
-        "no_pager", bool, False, "--no-pager", panel="Output", help="Never start a pager."
-    ),
+    )
+
+
+class _Others:
+    zookeeper: str | None = option(
+        "-Z, --zookeeper HOST:PORT[,..][/CHROOT]",
+        "Connection",
+        "ZooKeeper. Default: localhost:2181.",
+        envvar="PYLOGCTL_ZOOKEEPER",
+    )
+    brokers: str | None = option(
+        "-b, --broker HOST:PORT[,..]",
+        "Connection",
+        "Brokers, one is enough to find a cluster's; ZooKeeper is not needed then. Default: from "
+        "ZooKeeper.",
+        envvar="PYLOGCTL_BROKER",
+    )
+    properties: list[str] | None = option(
+        "-X KEY=VALUE",
+        "Connection",
+        "Any client property (repeatable); `-X list` shows all, `-X dump` those in effect. "
+        "Environment: PYLOGCTL_X, one a line.",
+    )
+    timeout: str | None = option(
+        "--timeout DUR",
+        "Connection",
+        "Limit of the whole request. Default: 10s for requests, none for streams.",
+        envvar="PYLOGCTL_TIMEOUT",
+    )
+    progress: When = option(
+        "--progress",
+        "General",
+        "Progress on stderr. Auto: on terminals only.",
+        default="auto",
+        envvar="PYLOGCTL_PROGRESS",
+    )
+    dry_run: bool = flag(
+        "--dry-run", "Safety", "Check everything, change nothing, show what would be done."
+    )
+    no_pager: bool = flag("--no-pager", "Output", "Never start a pager.")
+
+
+GENERAL = options_in(_General)
+OUTPUT = options_in(_Output)
+SUMMARY = options_in(_Summary)
+CONFIRM = options_in(_Confirm)
+REGISTRY, BROKERS, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
+    (one,) for one in options_in(_Others)
 )
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
 
-# Options of some commands. A command annotates a parameter with one of these, so that an option of
-# one meaning has the same flags, help and panel everywhere.
+# Options of some commands. A command uses them as types of its parameters, so that an option of one
+# meaning has the same flags, help and panel everywhere.
 
 PartitionsOption = Annotated[
     str | None,
-    typer.Option(
-        "-p",
-        "--partition",
-        metavar="LIST",
-        rich_help_panel="Selection",
-        help="Partitions: 0, 2-0, *-0, 0,1 or 0..3. Default: all.",
+    option(
+        "-p, --partition LIST", "Selection", "Partitions: 0, 2-0, *-0, 0,1 or 0..3. Default: all."
     ),
 ]
 StrictOffsetOption = Annotated[
-    bool,
-    typer.Option(
-        "--strict-offset",
-        rich_help_panel="Selection",
-        help="An offset out of range is an error, not moved.",
-    ),
+    bool, option("--strict-offset", "Selection", "An offset out of range is an error, not moved.")
 ]
 MaxMessagesOption = Annotated[
-    int | None,
-    typer.Option(
-        "-n",
-        "--max-messages",
-        metavar="N",
-        min=0,
-        rich_help_panel="Limits",
-        help="Stop after exactly N messages.",
-    ),
+    int | None, option("-n, --max-messages N", "Limits", "Stop after exactly N messages.", min=0)
 ]
 RateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--rate",
-        metavar="R",
-        rich_help_panel="Limits",
-        help="No faster than this: 1000/s, 5MiB/s.",
-    ),
+    str | None, option("--rate R", "Limits", "No faster than this: 1000/s, 5MiB/s.")
 ]
 ThrottleOption = Annotated[
     str | None,
-    typer.Option(
-        "--throttle",
-        metavar="RATE",
-        rich_help_panel="Limits",
-        help="Most bytes that each broker copies: 50MB/s; none lifts it. Default: as it is.",
+    option(
+        "--throttle RATE",
+        "Limits",
+        "Most bytes that each broker copies: 50MB/s; none lifts it. Default: as it is.",
     ),
 ]
 CodecOption = Annotated[
     Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
-    typer.Option(
-        "-z",
-        "--codec",
-        rich_help_panel="Output",
-        help="Compression; 0.7 knows only gzip and snappy. Default: none.",
-    ),
+    option("-z, --codec", "Output", "Compression; 0.7 knows only gzip and snappy. Default: none."),
 ]
 FetchSizeOption = Annotated[
     str | None,
-    typer.Option(
-        "--fetch-size",
-        metavar="SIZE",
-        rich_help_panel="Connection",
-        help="Bytes per partition and request. Default: 1MiB.",
-    ),
+    option("--fetch-size SIZE", "Connection", "Bytes per partition and request. Default: 1MiB."),
 ]
 OnCorruptOption = Annotated[
     Literal["stop", "skip"],
-    typer.Option(
+    option(
         "--on-corrupt",
-        rich_help_panel="Limits",
-        help="Stop at a corrupt message with status 8, or leave it out and end with 6.",
+        "Limits",
+        "Stop at a corrupt message with status 8, or leave it out and end with 6.",
     ),
 ]
 VerifyOption = Annotated[
     bool,
-    typer.Option(
-        "--verify",
-        rich_help_panel="Output",
-        help="Read everything back and compare CRCs; status 8 on a difference.",
+    option(
+        "--verify", "Output", "Read everything back and compare CRCs; status 8 on a difference."
     ),
 ]
 ExecuteOption = Annotated[
-    bool,
-    typer.Option(
-        "--execute", rich_help_panel="Safety", help="Do it; without this only the plan is shown."
-    ),
+    bool, option("--execute", "Safety", "Do it; without this only the plan is shown.")
 ]
 MessageFormatOption = Annotated[
     str | None,
-    typer.Option(
-        "-F",
-        "--format",
-        metavar="STR",
-        rich_help_panel="Output",
-        help="Write messages in this format; see pylogctl-formats(7).",
-    ),
+    option("-F, --format STR", "Output", "Write messages in this format; see pylogctl-formats(7)."),
 ]
 
 
 def offset_option(text: str) -> Any:
-    """Return the annotation of a list of `--offset` values."""
-    return typer.Option("-o", "--offset", metavar="SPEC", rich_help_panel="Selection", help=text)
+    """Declare `--offset` with this help."""
+    return option("-o, --offset SPEC", "Selection", text)
 
 
 def confirm_option(text: str) -> Any:
-    """Return the annotation of `--confirm`; see `confirmation.confirm_name`."""
-    return typer.Option("--confirm", metavar="NAME", rich_help_panel="Safety", help=text)
+    """Declare `--confirm` with this help; see `confirmation.confirm_name`."""
+    return option("--confirm NAME", "Safety", text)
 
 
 class TopicPatterns(NamedTuple):
@@ -448,37 +354,24 @@ def _make_topic_patterns(
 
 def topic_patterns(include_help: str) -> OptionGroup:
     """Return `--include` and `--exclude`, whose value is a `TopicPatterns`."""
-    texts = {
-        "include": include_help,
-        "exclude": "Leave out topics whose whole name matches (repeatable).",
-    }
-    return OptionGroup(
-        tuple(
-            shared_option(
-                name,
-                list[str] | None,
-                None,
-                f"--{name}",
-                metavar="RE",
-                panel="Selection",
-                help=text,
-            )
-            for name, text in texts.items()
-        ),
-        _make_topic_patterns,
-    )
+
+    class _Patterns:
+        include: list[str] | None = option("--include RE", "Selection", include_help)
+        exclude: list[str] | None = option(
+            "--exclude RE", "Selection", "Leave out topics whose whole name matches (repeatable)."
+        )
+
+    return OptionGroup(options_in(_Patterns), _make_topic_patterns)
+
+
+class _Patterns07:
+    whitelist: list[str] | None = option("--whitelist", "Selection", hidden=True)
+    blacklist: list[str] | None = option("--blacklist", "Selection", hidden=True)
 
 
 TOPIC_PATTERNS = topic_patterns("Only topics whose whole name matches (repeatable). Default: all.")
 TOPIC_PATTERNS_07 = OptionGroup(
-    (
-        *TOPIC_PATTERNS.options,
-        *(
-            shared_option(name, list[str] | None, None, f"--{name}", panel="Selection", hidden=True)
-            for name in ("whitelist", "blacklist")
-        ),
-    ),
-    _make_topic_patterns,
+    (*TOPIC_PATTERNS.options, *options_in(_Patterns07)), _make_topic_patterns
 )
 """`TOPIC_PATTERNS`, and hidden options with the names that Kafka 0.7 gives them."""
 
@@ -494,23 +387,23 @@ SAME_CLUSTER = ClusterChoice()
 
 
 def _cluster_group(side: str, verb: str, *, registry_only: bool = False) -> OptionGroup:
-    zookeeper = shared_option(
+    zookeeper = _parameter(
         f"{side}_zookeeper",
         str | None,
-        None,
-        f"--{side}-zookeeper",
-        metavar="HOST:PORT[,..][/CHROOT]",
-        panel="Connection",
-        help=f"ZooKeeper of the cluster to {verb}. Default: --zookeeper.",
+        option(
+            f"--{side}-zookeeper HOST:PORT[,..][/CHROOT]",
+            "Connection",
+            f"ZooKeeper of the cluster to {verb}. Default: --zookeeper.",
+        ),
     )
-    brokers = shared_option(
+    brokers = _parameter(
         f"{side}_broker",
         str | None,
-        None,
-        f"--{side}-broker",
-        metavar="HOST:PORT[,..]",
-        panel="Connection",
-        help=f"Brokers to {verb}, without ZooKeeper. Default: --broker.",
+        option(
+            f"--{side}-broker HOST:PORT[,..]",
+            "Connection",
+            f"Brokers to {verb}, without ZooKeeper. Default: --broker.",
+        ),
     )
 
     def make(**values: str | None) -> ClusterChoice:
@@ -540,7 +433,7 @@ def takes_value() -> dict[str, bool]:
 
 
 def accepts(
-    *options: SharedOption,
+    *options: inspect.Parameter,
     exits: tuple[ExitStatus, ...] = (),
     examples: tuple[str, ...] = (),
     optional: Mapping[str, OptionalValue] | None = None,
@@ -556,7 +449,7 @@ def accepts(
     shared = (*options, *GENERAL)
 
     def decorate(function: _CommandFunction) -> _CommandFunction:
-        named = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        named = _parameters_of(function)[1:]
         groups = _groups_of(named)
         own = [option for one in named for option in _expanded(one, groups)]
 
@@ -580,48 +473,60 @@ def accepts(
 
                 show_properties(env, ctx.command_path)
 
-        choices = _choices_of([*own, *map(_parameter, shared)])
+        choices = _choices_of((*own, *shared))
         skippable = dict(optional or {})
         for group in groups.values():
             skippable.update(group.optional)
         facts = Facts(exits, examples, choices, skippable)
         run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
-        run.__signature__ = _signature(own, shared)  # type: ignore[attr-defined]  # as above
+        run.__signature__ = _signature((*own, *shared))  # type: ignore[attr-defined]  # as above
         return cast(_CommandFunction, run)
 
     return decorate
 
 
-def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -> inspect.Signature:
+def _signature(options: Iterable[inspect.Parameter]) -> inspect.Signature:
     context = inspect.Parameter(
         "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
     )
-    keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-    return inspect.Signature([context, *keywords, *map(_parameter, shared)])
+    return inspect.Signature([context, *options])
 
 
-def options_of(kind: Callable[..., Any]) -> OptionGroup:
-    """Return the options of a dataclass; its fields are annotated as parameters of a command."""
-    named = list(inspect.signature(kind, eval_str=True).parameters.values())
+@functools.cache
+def _options_of(kind: Callable[..., Any]) -> OptionGroup:
+    """Return the options that the fields of a dataclass declare, and that become one value."""
+    named = _parameters_of(kind)
     groups = _groups_of(named)
-    fields = [option for one in named for option in _expanded(one, groups)]
     optional: dict[str, OptionalValue] = {}
     for group in groups.values():
         optional.update(group.optional)
     return OptionGroup(
-        tuple(SharedOption(one.name, one.annotation, one.default) for one in fields),
+        tuple(option for one in named for option in _expanded(one, groups)),
         lambda **values: kind(**_with_groups(values, groups)),
         optional,
     )
 
 
-def _groups_of(parameters: list[inspect.Parameter]) -> dict[str, OptionGroup]:
-    return {
-        parameter.name: note
-        for parameter in parameters
-        for note in get_args(parameter.annotation)[1:]
-        if isinstance(note, OptionGroup)
-    }
+def _parameters_of(kind: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a function or dataclass; see `_parameter`."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    declared = {one.name: one for one in fields if _INFO in one.metadata}
+    return [
+        _parameter(one.name, one.annotation, declared.get(one.name, one.default))
+        for one in inspect.signature(kind, eval_str=True).parameters.values()
+    ]
+
+
+def _groups_of(parameters: Iterable[inspect.Parameter]) -> dict[str, OptionGroup]:
+    groups: dict[str, OptionGroup] = {}
+    for parameter in parameters:
+        kind = parameter.annotation
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            groups[parameter.name] = _options_of(kind)
+        for note in get_args(kind)[1:]:
+            if isinstance(note, OptionGroup):
+                groups[parameter.name] = note
+    return groups
 
 
 def _with_groups(values: Mapping[str, Any], groups: Mapping[str, OptionGroup]) -> dict[str, Any]:
@@ -637,19 +542,10 @@ def _expanded(
 ) -> list[inspect.Parameter]:
     """Return the options of a parameter's group, or the parameter itself."""
     group = groups.get(parameter.name)
-    return [parameter] if group is None else [_parameter(one) for one in group.options]
+    return [parameter] if group is None else list(group.options)
 
 
-def _parameter(option: SharedOption) -> inspect.Parameter:
-    return inspect.Parameter(
-        option.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=option.default,
-        annotation=option.annotation,
-    )
-
-
-def _choices_of(parameters: list[inspect.Parameter]) -> dict[str, tuple[str, ...]]:
+def _choices_of(parameters: Iterable[inspect.Parameter]) -> dict[str, tuple[str, ...]]:
     """Return the allowed words of each `Literal` parameter."""
     choices = {}
     for parameter in parameters:

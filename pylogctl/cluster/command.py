@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,6 +16,9 @@ from pylogctl.cli.options import (
     ExecuteOption,
     PartitionsOption,
     accepts,
+    argument,
+    flag,
+    option,
 )
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
@@ -124,23 +127,16 @@ def health(env: Environment) -> None:
 )
 def recover(
     env: Environment,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            metavar="TOPIC",
-            rich_help_panel="Selection",
-            help="Only this topic, also if something of it would be lost. Can be repeated.",
-        ),
-    ] = None,
-    discard: Annotated[
-        bool,
-        typer.Option(
-            "--discard",
-            rich_help_panel="Safety",
-            help="Delete the logs of live brokers instead, as of a topic that was deleted.",
-        ),
-    ] = False,
+    topic: list[str] | None = option(
+        "--topic TOPIC",
+        "Selection",
+        "Only this topic, also if something of it would be lost. Can be repeated.",
+    ),
+    discard: bool = flag(
+        "--discard",
+        "Safety",
+        "Delete the logs of live brokers instead, as of a topic that was deleted.",
+    ),
     execute: ExecuteOption = False,
 ) -> None:
     """Make topics again that ZooKeeper has lost, over the logs that brokers have of them.
@@ -168,32 +164,19 @@ def recover(
 )
 def changes(
     env: Environment,
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[FILE...]",
-            help="State-change logs, or data directories. Default: ask the brokers.",
-            show_default=False,
-        ),
-    ] = None,
-    topic: Annotated[
-        str | None,
-        typer.Option("--topic", metavar="TOPIC", rich_help_panel="Selection", help="This topic."),
-    ] = None,
+    files: list[Path] | None = argument(
+        "[FILE...]",
+        "State-change logs, or data directories. Default: ask the brokers.",
+        default=None,
+    ),
+    topic: str | None = option("--topic TOPIC", "Selection", "This topic."),
     partition: PartitionsOption = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="DUR",
-            rich_help_panel="Selection",
-            help="What happened in the last 10m, 1h, 2d .., by the clocks of the brokers.",
-        ),
-    ] = None,
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", help="Go on with what comes, until interrupted."),
-    ] = False,
+    since: str | None = option(
+        "--since DUR",
+        "Selection",
+        "What happened in the last 10m, 1h, 2d .., by the clocks of the brokers.",
+    ),
+    follow: bool = flag("--follow", "Options", "Go on with what comes, until interrupted."),
 ) -> None:
     """Show who led what, when and why, from the state-change logs of all brokers in one order.
 

@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, accepts
+from pylogctl.cli.options import DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, accepts, argument, flag, option
 from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
@@ -30,17 +28,10 @@ _READS = (
 )
 _WRITES = (*_READS, ExitStatus.CONFLICT)
 
-_Topic = Annotated[
-    str | None, typer.Option("-t", "--topic", metavar="TOPIC", help="The settings of a topic.")
-]
+_Topic = Annotated[str | None, option("-t, --topic TOPIC", "Options", "The settings of a topic.")]
 _Broker = Annotated[
     str | None,
-    typer.Option(
-        "-b",
-        "--broker",
-        metavar="ID|HOST:PORT",
-        help="Those of a broker, by its id or its address.",
-    ),
+    option("-b, --broker ID|HOST:PORT", "Options", "Those of a broker, by its id or its address."),
 ]
 
 
@@ -59,18 +50,12 @@ _Broker = Annotated[
 )
 def set_(
     env: Environment,
-    assignments: Annotated[
-        list[str],
-        typer.Argument(metavar="NAME=VALUE...", help="Settings.", show_default=False),
-    ],
+    assignments: list[str] = argument("NAME=VALUE...", "Settings."),
     topic: _Topic = None,
     broker: _Broker = None,
-    absent: Annotated[
-        bool,
-        typer.Option(
-            "--absent", help="Accept a topic that is not created yet, or a broker that is down."
-        ),
-    ] = False,
+    absent: bool = flag(
+        "--absent", "Options", "Accept a topic that is not created yet, or a broker that is down."
+    ),
 ) -> None:
     """Set settings of a topic or a broker, for good, and wait until brokers apply them.
 
@@ -98,15 +83,10 @@ def set_(
 )
 def unset(
     env: Environment,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME...]", help="Settings.", show_default=False),
-    ] = None,
+    names: list[str] | None = argument("[NAME...]", "Settings.", default=None),
     topic: _Topic = None,
     broker: _Broker = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All settings; also repairs a damaged node.")
-    ] = False,
+    everything: bool = flag("--all", "Options", "All settings; also repairs a damaged node."),
 ) -> None:
     """Remove settings of a topic or a broker; those of the brokers' files hold again."""
     from pylogctl.config.changes import unset_all, unset_settings

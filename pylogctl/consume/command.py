@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import BROKERS, PROPERTIES, REGISTRY, TIMEOUT, accepts
+from pylogctl.cli.options import BROKERS, PROPERTIES, REGISTRY, TIMEOUT, accepts, argument
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.consume.options import CONSUME, WAIT, Options
+from pylogctl.consume.options import WAIT, Options
 
 app = new_app()
 
@@ -46,10 +44,8 @@ app = new_app()
 )
 def consume(
     env: Environment,
-    options: Annotated[Options, CONSUME],
-    topics: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topics to read.")
-    ] = None,
+    options: Options,
+    topics: list[str] | None = argument("[TOPIC]...", "Topics to read.", default=None),
 ) -> None:
     """Read messages of topics to stdout.
 

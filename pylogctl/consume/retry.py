@@ -10,13 +10,12 @@ import typer
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import OUTPUT, accepts
+from pylogctl.cli.options import OUTPUT, accepts, argument, flag
 from pylogctl.cli.render import Column, ColumnKind, Document, Record
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import format_time
-from pylogctl.consume.exec_options import DRAINING, NO_COMMAND, ExecChoice
+from pylogctl.consume.exec_options import DrainChoice
 from pylogctl.format.framing import (
-    NO_FRAMING,
     WRITE_FRAMING,
     Framing,
     FramingChoice,
@@ -31,9 +30,7 @@ if TYPE_CHECKING:
 
 app = new_app("List and drain messages whose handling failed.")
 
-DirArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="The directory of consume --retry-dir.")
-]
+DirArgument = Annotated[Path, argument("DIR", "The directory of consume --retry-dir.")]
 
 
 @app.command("list", cls=Command)
@@ -48,10 +45,7 @@ DirArgument = Annotated[
 def list_entries(
     env: Environment,
     directory: DirArgument,
-    dead: Annotated[
-        bool,
-        typer.Option("--dead", help="Only messages given up.", rich_help_panel="Selection"),
-    ] = False,
+    dead: bool = flag("--dead", "Selection", "Only messages given up."),
 ) -> None:
     """List the messages in a retry store, oldest first.
 
@@ -81,16 +75,12 @@ def list_entries(
 def drain(
     env: Environment,
     directory: DirArgument,
-    take_all: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="Every message, dead ones too. Default: those that are due.",
-            rich_help_panel="Selection",
-        ),
-    ] = False,
-    execution: Annotated[ExecChoice, DRAINING] = NO_COMMAND,
-    framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING,
+    *,
+    take_all: bool = flag(
+        "--all", "Selection", "Every message, dead ones too. Default: those that are due."
+    ),
+    execution: DrainChoice,
+    framing: Annotated[FramingChoice, WRITE_FRAMING],
 ) -> None:
     """Take messages out of a retry store: run a command for each, or write them to stdout.
 
@@ -98,7 +88,7 @@ def drain(
     for which CMD fails stays, to be tried later. Status 6 if messages are left, with the reason.
     """
     if execution.exec_command is None:
-        if execution != NO_COMMAND:
+        if execution != DrainChoice():
             raise UsageError("--retry-backoff and --max-attempts need --exec")
         status = _drain_to_stdout(env, directory, take_all, choose_framing(framing))
     elif framing.names:
@@ -132,7 +122,7 @@ def _drain_by(
     directory: Path,
     take_all: bool,
     text: str,
-    execution: ExecChoice,
+    execution: DrainChoice,
 ) -> ExitStatus:
     from broker.tools.retry import RetryingHandler
     from pylogctl.cli.process import graceful_stop

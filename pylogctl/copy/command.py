@@ -26,6 +26,8 @@ from pylogctl.cli.options import (
     StrictOffsetOption,
     VerifyOption,
     accepts,
+    argument,
+    flag,
     offset_option,
 )
 from pylogctl.cli.tree import Command, new_app
@@ -58,24 +60,18 @@ app = new_app()
 )
 def copy(
     env: Environment,
-    source: Annotated[str, typer.Argument(metavar="SRC", help="Topic to read.")],
-    target: Annotated[str, typer.Argument(metavar="DST", help="Topic to write to.")],
-    offset: Annotated[
-        list[str] | None,
-        offset_option(
-            "What to copy, START or START:END; see pylogctl help offsets. Default: start:end."
-        ),
-    ] = None,
+    source: str = argument("SRC", "Topic to read."),
+    target: str = argument("DST", "Topic to write to."),
+    offset: list[str] | None = offset_option(
+        "What to copy, START or START:END; see pylogctl help offsets. Default: start:end."
+    ),
     max_messages: MaxMessagesOption = None,
-    keep_partition: Annotated[
-        bool,
-        typer.Option(
-            "--keep-partition",
-            help="To partitions of the same name (broker-partition), or not at all. Default: to "
-            "those in the same place.",
-            rich_help_panel="Selection",
-        ),
-    ] = False,
+    keep_partition: bool = flag(
+        "--keep-partition",
+        "Selection",
+        "To partitions of the same name (broker-partition), or not at all. Default: to those in "
+        "the same place.",
+    ),
     rate: RateOption = None,
     verify: VerifyOption = False,
     on_corrupt: OnCorruptOption = "stop",

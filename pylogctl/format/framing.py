@@ -15,7 +15,7 @@ from typing import Literal
 
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.escapes import printable_bytes
-from pylogctl.cli.options import OptionalValue, OptionGroup, shared_option
+from pylogctl.cli.options import OptionalValue, OptionGroup, flag, option, options_in
 
 _SIMPLE = {
     "n": b"\n",
@@ -181,40 +181,22 @@ _LENGTH_CODES = "u32be|u32le|u64be|varint"
 _LENGTH_CODE = OptionalValue(_LENGTH_CODES, "u32be")
 
 
-def _framing(panel: str, *, delimiter: str, length_prefixed: str) -> OptionGroup:
+def _framing(panel: str, *, delimiter_help: str, length_help: str) -> OptionGroup:
     """Return the options for reading or writing, given the texts in which they differ."""
+
+    class _Options:
+        delimiter: str | None = option("-D, --delimiter STR", panel, delimiter_help)
+        null: bool = flag("-0, --null", panel, "Same as -D '\\0'.")
+        length_prefixed: Literal["u32be", "u32le", "u64be", "varint"] | None = option(
+            f"-L, --length-prefixed [{_LENGTH_CODES}]",
+            panel,
+            f"{length_help}; u32be if left out. Safe for any bytes.",
+        )
+        hex_lines: bool = flag("--hex", panel, "A hexadecimal line each.")
+        base64_lines: bool = flag("--base64", panel, "A base64 line each.")
+
     return OptionGroup(
-        (
-            shared_option(
-                "delimiter",
-                str | None,
-                None,
-                "-D",
-                "--delimiter",
-                metavar="STR",
-                panel=panel,
-                help=delimiter,
-            ),
-            shared_option(
-                "null", bool, False, "-0", "--null", panel=panel, help="Same as -D '\\0'."
-            ),
-            shared_option(
-                "length_prefixed",
-                Literal["u32be", "u32le", "u64be", "varint"] | None,
-                None,
-                "-L",
-                "--length-prefixed",
-                metavar=f"[{_LENGTH_CODES}]",
-                panel=panel,
-                help=f"{length_prefixed}; u32be if left out. Safe for any bytes.",
-            ),
-            shared_option(
-                "hex_lines", bool, False, "--hex", panel=panel, help="A hexadecimal line each."
-            ),
-            shared_option(
-                "base64_lines", bool, False, "--base64", panel=panel, help="A base64 line each."
-            ),
-        ),
+        options_in(_Options),
         FramingChoice,
         {"-L": _LENGTH_CODE, "--length-prefixed": _LENGTH_CODE},
     )
@@ -222,11 +204,11 @@ def _framing(panel: str, *, delimiter: str, length_prefixed: str) -> OptionGroup
 
 READ_FRAMING = _framing(
     "Input",
-    delimiter="What ends a message, escapes allowed; '' makes one of all. Default: \\n.",
-    length_prefixed="A length stands before each message",
+    delimiter_help="What ends a message, escapes allowed; '' makes one of all. Default: \\n.",
+    length_help="A length stands before each message",
 )
 WRITE_FRAMING = _framing(
     "Output",
-    delimiter="Write this after each message, escapes allowed. Default: \\n.",
-    length_prefixed="Write the length before each message",
+    delimiter_help="Write this after each message, escapes allowed. Default: \\n.",
+    length_help="Write the length before each message",
 )

@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple
 
-import typer
-
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
 from pylogctl.cli.escapes import printable_bytes
+from pylogctl.cli.options import option
 from pylogctl.cli.units import format_time
 from pylogctl.format.envelope import MISSING, MessageFacts, json_value
 from pylogctl.format.framing import escape, unescape
@@ -244,10 +243,7 @@ def _json_text(data: bytes, path: list[str]) -> bytes:
 
 
 PayloadForm = Literal["utf8", "hex", "base64", "escape"]
-PayloadOption = Annotated[
-    PayloadForm,
-    typer.Option("--payload", help="How payloads are shown.", rich_help_panel="Output"),
-]
+PayloadOption = Annotated[PayloadForm, option("--payload", "Output", "How payloads are shown.")]
 
 PAYLOAD_TEXTS: dict[PayloadForm, Callable[[bytes], str]] = {
     "utf8": lambda payload: payload.decode("utf-8", "backslashreplace"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import typer
-
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -18,7 +16,10 @@ from pylogctl.cli.options import (
     ExecuteOption,
     PartitionsOption,
     accepts,
+    argument,
     confirm_option,
+    flag,
+    option,
 )
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import parse_duration_ms, parse_duration_s, parse_size
@@ -35,39 +36,26 @@ _READS = (
 _CHANGES = (*_READS, ExitStatus.CONFLICT, ExitStatus.DECLINED)
 _CHANGE_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT, *CONFIRM, *DRY_RUN)
 
-_Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")]
+_Group = Annotated[str, argument("GROUP", "Name of the group.")]
 _Topics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-t",
-        "--topic",
-        metavar="TOPIC",
-        help="Only this topic (repeatable).",
-        rich_help_panel="Selection",
-    ),
+    list[str] | None, option("-t, --topic TOPIC", "Selection", "Only this topic (repeatable).")
 ]
 _Count = Annotated[
-    bool, typer.Option("--count", help="Count messages too, by reading all that lags.")
+    bool, option("--count", "Options", "Count messages too, by reading all that lags.")
 ]
 _Window = Annotated[
-    str | None,
-    typer.Option("--window", metavar="DUR", help="Observe the group for so long, to know trends."),
+    str | None, option("--window DUR", "Options", "Observe the group for so long, to know trends.")
 ]
 _Force = Annotated[
     bool,
-    typer.Option(
-        "--force",
-        help="Do it although the group has members; they may write over it.",
-        rich_help_panel="Safety",
-    ),
+    option("--force", "Safety", "Do it although the group has members; they may write over it."),
 ]
 _WaitInactive = Annotated[
     str | None,
-    typer.Option(
-        "--wait-inactive",
-        metavar="DUR",
-        help="Wait for the group to have no members; exit 7 if it still has.",
-        rich_help_panel="Safety",
+    option(
+        "--wait-inactive DUR",
+        "Safety",
+        "Wait for the group to have no members; exit 7 if it still has.",
     ),
 ]
 _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain", "markdown", "name"]
@@ -83,14 +71,9 @@ _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain",
 )
 def list_groups(
     env: Environment,
-    state: Annotated[
-        Literal["active", "empty", "dead"] | None,
-        typer.Option(
-            "--state",
-            help="Only groups with members, with offsets only, or with neither.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
+    state: Literal["active", "empty", "dead"] | None = option(
+        "--state", "Selection", "Only groups with members, with offsets only, or with neither."
+    ),
 ) -> None:
     """List groups with their state and lag.
 
@@ -117,10 +100,9 @@ def list_groups(
 def describe(
     env: Environment,
     group: _Group,
-    by: Annotated[
-        Literal["partition", "topic", "member", "group"],
-        typer.Option("--by", help="One row for each of these."),
-    ] = "partition",
+    by: Literal["partition", "topic", "member", "group"] = option(
+        "--by", "Options", "One row for each of these.", default="partition"
+    ),
     topics: _Topics = None,
     count: _Count = False,
     window: _Window = None,
@@ -159,26 +141,19 @@ def lag(
     env: Environment,
     group: _Group,
     topics: _Topics = None,
-    fail_above: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-above",
-            metavar="SIZE|COUNT",
-            help="Exit 12 if the total lag is more: 64MiB, or 1000 messages, which are counted.",
-        ),
-    ] = None,
-    min_lag: Annotated[
-        str | None,
-        typer.Option(
-            "--min-lag",
-            metavar="SIZE",
-            help="Show only partitions with at least so much, or with unknown lag.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
-    allowed_lag: Annotated[
-        str, typer.Option("--allowed-lag", metavar="SIZE", help="Lag of a partition that is OK.")
-    ] = "0",
+    fail_above: str | None = option(
+        "--fail-above SIZE|COUNT",
+        "Options",
+        "Exit 12 if the total lag is more: 64MiB, or 1000 messages, which are counted.",
+    ),
+    min_lag: str | None = option(
+        "--min-lag SIZE",
+        "Selection",
+        "Show only partitions with at least so much, or with unknown lag.",
+    ),
+    allowed_lag: str = option(
+        "--allowed-lag SIZE", "Options", "Lag of a partition that is OK.", default="0"
+    ),
     count: _Count = False,
     window: _Window = None,
 ) -> None:
@@ -241,16 +216,11 @@ def verify(env: Environment, group: _Group) -> None:
 def watch(
     env: Environment,
     group: _Group,
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="DUR", help="Time between two samples.")
-    ] = "2s",
-    count: Annotated[
-        int | None,
-        typer.Option("--count", metavar="N", min=1, help="Stop after so many samples."),
-    ] = None,
-    window: Annotated[
-        str, typer.Option("--window", metavar="DUR", help="History that rates and status cover.")
-    ] = "60s",
+    interval: str = option("--interval DUR", "Options", "Time between two samples.", default="2s"),
+    count: int | None = option("--count N", "Options", "Stop after so many samples.", min=1),
+    window: str = option(
+        "--window DUR", "Options", "History that rates and status cover.", default="60s"
+    ),
 ) -> None:
     """Show the lag of a group repeatedly, until interrupted.
 
@@ -278,34 +248,18 @@ def watch(
 def reset(
     env: Environment,
     group: _Group,
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            metavar="SPEC",
-            help="Where to: an offset expression, or shift:+N, shift:-SIZE, by:-1h, group:OTHER, "
-            "file:PATH.",
-            show_default=False,
-        ),
-    ],
-    topics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-t",
-            "--topic",
-            metavar="TOPIC",
-            help="Topic to reset (repeatable).",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
-    all_topics: Annotated[
-        bool,
-        typer.Option(
-            "--all-topics",
-            help="Reset all topics of the group's members, offsets and owners.",
-            rich_help_panel="Selection",
-        ),
-    ] = False,
+    to: str = option(
+        "--to SPEC",
+        "Options",
+        "Where to: an offset expression, or shift:+N, shift:-SIZE, by:-1h, group:OTHER, file:PATH.",
+        default=...,
+    ),
+    topics: list[str] | None = option(
+        "-t, --topic TOPIC", "Selection", "Topic to reset (repeatable)."
+    ),
+    all_topics: bool = flag(
+        "--all-topics", "Selection", "Reset all topics of the group's members, offsets and owners."
+    ),
     partition: PartitionsOption = None,
     execute: ExecuteOption = False,
     force: _Force = False,
@@ -351,20 +305,14 @@ def reset(
 )
 def export(
     env: Environment,
-    groups: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[GROUP...]", help="Groups. Default: all.", show_default=False),
-    ] = None,
-    output: Annotated[
-        _ExportFormat,
-        typer.Option(
-            "--output",
-            metavar="FMT",
-            envvar="PYLOGCTL_OUTPUT",
-            rich_help_panel="Output",
-            help="Format; zk07 is the one of Kafka 0.7's export tool.",
-        ),
-    ] = "jsonl",
+    groups: list[str] | None = argument("[GROUP...]", "Groups. Default: all.", default=None),
+    output: _ExportFormat = option(
+        "--output FMT",
+        "Output",
+        "Format; zk07 is the one of Kafka 0.7's export tool.",
+        envvar="PYLOGCTL_OUTPUT",
+        default="jsonl",
+    ),
 ) -> None:
     """Write the offsets of groups to stdout, in a form that `group import` reads."""
     from pylogctl.group import reads
@@ -383,16 +331,8 @@ def export(
 )
 def import_offsets(
     env: Environment,
-    file: Annotated[
-        str,
-        typer.Option(
-            "--file", metavar="FILE", help="Offsets to read; - for stdin.", show_default=False
-        ),
-    ],
-    group: Annotated[
-        str | None,
-        typer.Argument(metavar="[GROUP]", help="Group, instead of those in the file."),
-    ] = None,
+    file: str = option("--file FILE", "Options", "Offsets to read; - for stdin.", default=...),
+    group: str | None = argument("[GROUP]", "Group, instead of those in the file.", default=None),
     execute: ExecuteOption = False,
     force: _Force = False,
     wait_inactive: _WaitInactive = None,
@@ -420,8 +360,8 @@ def import_offsets(
 )
 def clone(
     env: Environment,
-    source: Annotated[str, typer.Argument(metavar="GROUP", help="Group to copy.")],
-    target: Annotated[str, typer.Argument(metavar="NEW", help="Group to create.")],
+    source: str = argument("GROUP", "Group to copy."),
+    target: str = argument("NEW", "Group to create."),
 ) -> None:
     """Create a group with the offsets of another one.
 
@@ -444,13 +384,10 @@ def clone(
 def delete(
     env: Environment,
     group: _Group,
-    confirmed: Annotated[
-        str | None, confirm_option("The group's name again; with --yes nothing is asked.")
-    ] = None,
-    if_exists: Annotated[
-        bool,
-        typer.Option("--if-exists", help="A group that does not exist is no error: exit 0."),
-    ] = False,
+    confirmed: str | None = confirm_option("The group's name again; with --yes nothing is asked."),
+    if_exists: bool = flag(
+        "--if-exists", "Options", "A group that does not exist is no error: exit 0."
+    ),
 ) -> None:
     """Delete a group: its offsets and all its nodes. A group with members is refused.
 
@@ -470,10 +407,9 @@ def delete(
 def rebalance(
     env: Environment,
     group: _Group,
-    wait: Annotated[
-        str,
-        typer.Option("--wait", metavar="DUR", help="How long to wait for the rebalance to end."),
-    ] = "30s",
+    wait: str = option(
+        "--wait DUR", "Options", "How long to wait for the rebalance to end.", default="30s"
+    ),
 ) -> None:
     """Make all members of a group rebalance, and wait until they have.
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
 from pylogctl import __version__
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts
+from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts, argument, flag
 from pylogctl.cli.render import Column, Document, paged, render, terminal_width
 from pylogctl.cli.tree import Command, new_app
 
@@ -49,14 +49,12 @@ Shell = Literal["bash", "zsh", "fish"]
 )
 def help_(
     env: Environment,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[COMMAND...|TOPIC]",
-            help="A command, or one of offsets, formats, framing, exit-codes, environment, "
-            "properties, segment.",
-        ),
-    ] = None,
+    words: list[str] | None = argument(
+        "[COMMAND...|TOPIC]",
+        "A command, or one of offsets, formats, framing, exit-codes, environment, properties, "
+        "segment.",
+        default=None,
+    ),
 ) -> None:
     """Explain a command or a topic."""
     if words:
@@ -77,9 +75,7 @@ def help_(
 )
 def man(
     env: Environment,
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND...]", help="Command to explain.")
-    ] = None,
+    command: list[str] | None = argument("[COMMAND...]", "Command to explain.", default=None),
 ) -> None:
     """Show a manual page."""
     _show_page(env, command or [])
@@ -108,10 +104,8 @@ def _show_page(env: Environment, words: list[str]) -> None:
 )
 def completion(
     env: Environment,
-    shell: Annotated[Shell, typer.Argument(help="Which shell.", show_default=False)],
-    install: Annotated[
-        bool, typer.Option("--install", help="Write it to where the shell looks for it.")
-    ] = False,
+    shell: Shell = argument(None, "Which shell."),
+    install: bool = flag("--install", "Options", "Write it to where the shell looks for it."),
 ) -> None:
     """Print a shell completion script."""
     from pylogctl.cli.app import root

@@ -27,8 +27,10 @@ from pylogctl.cli.options import (
     MessageFormatOption,
     PartitionsOption,
     accepts,
+    argument,
     confirm_option,
     offset_option,
+    option,
 )
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import paged, render
@@ -55,63 +57,42 @@ READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus
 
 Files = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="FILE|DIR...",
-        help="Segment files or archives of them (.gz), directories of these, or - for stdin.",
+    argument(
+        "FILE|DIR...",
+        "Segment files or archives of them (.gz), directories of these, or - for stdin.",
     ),
 ]
-FilesOnDisk = Annotated[
-    list[Path], typer.Argument(metavar="FILE|DIR...", help="Segment files, directories of them.")
-]
+FilesOnDisk = Annotated[list[Path], argument("FILE|DIR...", "Segment files, directories of them.")]
 Shallow = Annotated[
-    bool,
-    typer.Option(
-        "--shallow",
-        help="Show compressed entries as one, not what is inside.",
-        rich_help_panel="Selection",
-    ),
+    bool, option("--shallow", "Selection", "Show compressed entries as one, not what is inside.")
 ]
-NoPayload = Annotated[
-    bool, typer.Option("--no-payload", help="Leave payloads out.", rich_help_panel="Output")
-]
+NoPayload = Annotated[bool, option("--no-payload", "Output", "Leave payloads out.")]
 Deep = Annotated[
     bool,
-    typer.Option("--deep/--shallow", help="Unfold compressed entries too (--deep, the default)."),
+    option("--deep/--shallow", "Options", "Unfold compressed entries too (--deep, the default)."),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
+    option(
+        "--jobs N",
+        "Limits",
+        "Processes. Default: one for each processor, one for little data.",
         min=1,
-        rich_help_panel="Limits",
-        help="Processes. Default: one for each processor, one for little data.",
     ),
 ]
 MaxErrors = Annotated[
-    int,
-    typer.Option(
-        "--max-errors",
-        metavar="N",
-        min=1,
-        help="Stop in a file after N problems.",
-        rich_help_panel="Limits",
-    ),
+    int, option("--max-errors N", "Limits", "Stop in a file after N problems.", min=1)
 ]
 EngineChoice = Annotated[
     Literal["codec", "zlib", "crcmod"],
-    typer.Option(
+    option(
         "--engine",
-        help="Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow.",
+        "Options",
+        "Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow.",
     ),
 ]
 NoBackup = Annotated[
-    bool,
-    typer.Option(
-        "--no-backup",
-        help="Do not keep the cut bytes in a side file.",
-        rich_help_panel="Safety",
-    ),
+    bool, option("--no-backup", "Safety", "Do not keep the cut bytes in a side file.")
 ]
 
 
@@ -129,7 +110,7 @@ NoBackup = Annotated[
 def dump(
     env: Environment,
     files: Files,
-    offset: Annotated[str | None, offset_option("Part to show. Default: all.")] = None,
+    offset: str | None = offset_option("Part to show. Default: all."),
     max_messages: MaxMessagesOption = None,
     shallow: Shallow = False,
     no_payload: NoPayload = False,
@@ -311,9 +292,9 @@ def recover(
     files: FilesOnDisk,
     execute: ExecuteOption = False,
     no_backup: NoBackup = False,
-    confirm: Annotated[
-        str | None, confirm_option("With --yes: the file's name, or `all` for several files.")
-    ] = None,
+    confirm: str | None = confirm_option(
+        "With --yes: the file's name, or `all` for several files."
+    ),
 ) -> None:
     """Cut segment files after their last valid message.
 
@@ -360,22 +341,13 @@ def recover(
 )
 def move(
     env: Environment,
-    partition: Annotated[
-        str,
-        typer.Argument(metavar="TOPIC[HOME-INDEX]", help="The partition; quote it for the shell."),
-    ],
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to", metavar="DIR", help="A data directory of the broker, a path on its machine."
-        ),
-    ],
-    on_broker: Annotated[
-        int | None,
-        typer.Option(
-            "--on-broker", metavar="ID", min=0, help="Whose log. Default: the partition's home."
-        ),
-    ] = None,
+    partition: str = argument("TOPIC[HOME-INDEX]", "The partition; quote it for the shell."),
+    to: str = option(
+        "--to DIR", "Options", "A data directory of the broker, a path on its machine.", default=...
+    ),
+    on_broker: int | None = option(
+        "--on-broker ID", "Options", "Whose log. Default: the partition's home.", min=0
+    ),
 ) -> None:
     """Move a log to another data directory of a broker that runs.
 
@@ -407,22 +379,16 @@ def move(
 )
 def compare(
     env: Environment,
-    topics: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[TOPIC...]", help="Topics. Default: all with replicas.", show_default=False
-        ),
-    ] = None,
+    topics: list[str] | None = argument(
+        "[TOPIC...]", "Topics. Default: all with replicas.", default=None
+    ),
     partition: PartitionsOption = None,
-    path: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--path",
-            metavar="DIR|FILE",
-            help="Compare files instead (repeatable): data directories of brokers, directories of "
-            "logs, or segments.",
-        ),
-    ] = None,
+    path: list[Path] | None = option(
+        "--path DIR|FILE",
+        "Options",
+        "Compare files instead (repeatable): data directories of brokers, directories of logs, or "
+        "segments.",
+    ),
 ) -> None:
     """Compare the replicas of partitions byte by byte, up to what is committed.
 

@@ -29,7 +29,9 @@ from pylogctl.cli.options import (
     OnCorruptOption,
     TopicPatterns,
     accepts,
+    flag,
     offset_option,
+    option,
 )
 from pylogctl.cli.tree import Command, new_app
 
@@ -55,22 +57,19 @@ FromRegistry = Annotated[ClusterChoice, FROM_REGISTRY]
 To = Annotated[ClusterChoice, TO_CLUSTER]
 Map = Annotated[
     list[str] | None,
-    typer.Option(
-        "--topic-map",
-        metavar="S/RE/NEW/",
-        help="Substitution that makes the name of the target topic, such as s/^/a./ (repeatable). "
+    option(
+        "--topic-map S/RE/NEW/",
+        "Selection",
+        "Substitution that makes the name of the target topic, such as s/^/a./ (repeatable). "
         "Default: the same name.",
-        rich_help_panel="Selection",
     ),
 ]
 MirrorGroup = Annotated[
     str,
-    typer.Option(
-        "-g",
-        "--group",
-        metavar="G",
-        help="Consumer group in the source that has the offsets of the mirror.",
-        rich_help_panel="Selection",
+    option(
+        "-g, --group G",
+        "Selection",
+        "Consumer group in the source that has the offsets of the mirror.",
     ),
 ]
 
@@ -101,48 +100,27 @@ def run(
     patterns: Patterns = ALL_TOPICS,
     topic_map: Map = None,
     group: MirrorGroup = DEFAULT_GROUP,
-    streams: Annotated[
-        int,
-        typer.Option(
-            "--streams",
-            metavar="N",
-            min=1,
-            help="Threads that consume from the source.",
-            rich_help_panel="Limits",
-        ),
-    ] = 1,
-    producers: Annotated[
-        int,
-        typer.Option(
-            "--producers",
-            metavar="N",
-            min=1,
-            help="Threads that send to the target.",
-            rich_help_panel="Limits",
-        ),
-    ] = 1,
-    queue: Annotated[
-        int,
-        typer.Option(
-            "--queue",
-            metavar="N",
-            min=1,
-            help="Capacity of the queue of each producer, in message sets.",
-            rich_help_panel="Limits",
-        ),
-    ] = 16,
-    metrics: Annotated[
-        int | None,
-        typer.Option(
-            "--metrics",
-            metavar="PORT",
-            min=0,
-            max=65535,
-            help="Serve the metrics of each partition in Prometheus' format on this port of "
-            "127.0.0.1; 0 picks a free one.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    streams: int = option(
+        "--streams N", "Limits", "Threads that consume from the source.", min=1, default=1
+    ),
+    producers: int = option(
+        "--producers N", "Limits", "Threads that send to the target.", min=1, default=1
+    ),
+    queue: int = option(
+        "--queue N",
+        "Limits",
+        "Capacity of the queue of each producer, in message sets.",
+        min=1,
+        default=16,
+    ),
+    metrics: int | None = option(
+        "--metrics PORT",
+        "Output",
+        "Serve the metrics of each partition in Prometheus' format on this port of 127.0.0.1; 0 "
+        "picks a free one.",
+        min=0,
+        max=65535,
+    ),
     on_corrupt: OnCorruptOption = "stop",
     from_cluster: FromRegistry = SAME_CLUSTER,
     to_cluster: To = SAME_CLUSTER,
@@ -228,30 +206,15 @@ def status(
     env: Environment,
     patterns: Patterns = ALL_TOPICS,
     group: MirrorGroup = DEFAULT_GROUP,
-    by: Annotated[
-        Literal["topic", "partition"],
-        typer.Option(
-            "--by", help="Show a row for each topic or partition.", rich_help_panel="Output"
-        ),
-    ] = "topic",
-    interval: Annotated[
-        str | None,
-        typer.Option(
-            "--interval",
-            metavar="DUR",
-            help="Sample twice, this long apart, and show rates.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
-    fail_above: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-above",
-            metavar="SIZE",
-            help="Status 12 if the lag is larger than this.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
+    by: Literal["topic", "partition"] = option(
+        "--by", "Output", "Show a row for each topic or partition.", default="topic"
+    ),
+    interval: str | None = option(
+        "--interval DUR", "Limits", "Sample twice, this long apart, and show rates."
+    ),
+    fail_above: str | None = option(
+        "--fail-above SIZE", "Limits", "Status 12 if the lag is larger than this."
+    ),
     from_cluster: FromRegistry = SAME_CLUSTER,
 ) -> None:
     """Show the lag of a mirror, by the offsets committed in the source.
@@ -338,27 +301,15 @@ def verify(
     env: Environment,
     patterns: Patterns = ALL_TOPICS,
     topic_map: Map = None,
-    offset: Annotated[
-        list[str] | None,
-        offset_option("Offsets to compare in the source, START or START:END. Default: start:end."),
-    ] = None,
-    target_offset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target-offset",
-            metavar="SPEC",
-            help="Offsets to compare in the target. Default: start:end.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
-    exact: Annotated[
-        bool,
-        typer.Option(
-            "--exact",
-            help="Status 8 also if the target has surplus messages, such as duplicates.",
-            rich_help_panel="Limits",
-        ),
-    ] = False,
+    offset: list[str] | None = offset_option(
+        "Offsets to compare in the source, START or START:END. Default: start:end."
+    ),
+    target_offset: list[str] | None = option(
+        "--target-offset SPEC", "Selection", "Offsets to compare in the target. Default: start:end."
+    ),
+    exact: bool = flag(
+        "--exact", "Limits", "Status 8 also if the target has surplus messages, such as duplicates."
+    ),
     from_cluster: From = SAME_CLUSTER,
     to_cluster: To = SAME_CLUSTER,
 ) -> None:

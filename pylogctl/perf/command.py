@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,13 +18,12 @@ from pylogctl.cli.options import (
     PROPERTIES,
     CodecOption,
     FetchSizeOption,
-    OptionGroup,
     PartitionsOption,
     RateOption,
-    SharedOption,
     accepts,
+    argument,
     offset_option,
-    shared_option,
+    option,
 )
 from pylogctl.cli.render import Document
 from pylogctl.cli.tree import Command, new_app
@@ -44,87 +44,48 @@ _RUNS = (
 _READS = (*_RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 _DEFAULT_LIMIT = "5%"
 
-_Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic.", show_default=False)]
+_Topic = Annotated[str, argument("TOPIC", "Topic.")]
 _Messages = Annotated[
     int | None,
-    typer.Option(
-        "--messages",
-        metavar="N",
-        min=1,
-        rich_help_panel="Limits",
-        help="Stop after so many. Without it and --duration: after 10s.",
+    option(
+        "--messages N", "Limits", "Stop after so many. Without it and --duration: after 10s.", min=1
     ),
 ]
-_Duration = Annotated[
-    str | None,
-    typer.Option("--duration", metavar="DUR", rich_help_panel="Limits", help="Stop after so long."),
-]
+_Duration = Annotated[str | None, option("--duration DUR", "Limits", "Stop after so long.")]
 _Threads = Annotated[
-    int, typer.Option("--threads", metavar="N", min=1, help="Threads that work at the same time.")
+    int, option("--threads N", "Options", "Threads that work at the same time.", min=1)
 ]
 _Acks = Annotated[
     Literal["0", "1", "-1"] | None,
-    typer.Option(
-        "--acks", help="Wait for nothing, for written (1) or for flushed (-1). Default: -1."
+    option(
+        "--acks", "Options", "Wait for nothing, for written (1) or for flushed (-1). Default: -1."
     ),
 ]
-_Interval = Annotated[
-    str,
-    typer.Option(
-        "--interval", metavar="DUR", rich_help_panel="Output", help="Time from row to row."
-    ),
-]
+_Interval = Annotated[str, option("--interval DUR", "Output", "Time from row to row.")]
 _Compat07 = Annotated[
     bool,
-    typer.Option(
-        "--compat07",
-        rich_help_panel="Output",
-        help="CSV with the columns and number formats of Kafka 0.7's tools.",
-    ),
+    option("--compat07", "Output", "CSV with the columns and number formats of Kafka 0.7's tools."),
 ]
 _Save = Annotated[
     Path | None,
-    typer.Option(
-        "--save",
-        metavar="FILE",
-        rich_help_panel="Output",
-        help="Write result, intervals, options and platform to a JSON file.",
+    option(
+        "--save FILE", "Output", "Write result, intervals, options and platform to a JSON file."
     ),
 ]
 
 
-class _ReadChoice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _ReadChoice:
     """The offsets to read, and when to stop."""
 
-    offset: list[str] | None = None
-    fetch_size: str | None = None
-    idle_timeout: str | None = None
-
-
-_READ = OptionGroup(
-    (
-        SharedOption(
-            "offset",
-            Annotated[
-                list[str] | None, offset_option("Offsets to read, START[:END]. Default: start.")
-            ],
-            None,
-        ),
-        SharedOption("fetch_size", FetchSizeOption, None),
-        shared_option(
-            "idle_timeout",
-            str | None,
-            None,
-            "--idle-timeout",
-            metavar="DUR",
-            panel="Limits",
-            help="Stop when no message came for so long; status 7 if --messages is not reached. "
-            "Default: 5s without --duration.",
-        ),
-    ),
-    _ReadChoice,
-)
-_READ_DEFAULT = _ReadChoice()
+    offset: list[str] | None = offset_option("Offsets to read, START[:END]. Default: start.")
+    fetch_size: FetchSizeOption = None
+    idle_timeout: str | None = option(
+        "--idle-timeout DUR",
+        "Limits",
+        "Stop when no message came for so long; status 7 if --messages is not reached. Default: "
+        "5s without --duration.",
+    )
 
 
 @app.command("produce", cls=Command)
@@ -147,44 +108,24 @@ def produce(
     topic: _Topic,
     messages: _Messages = None,
     duration: _Duration = None,
-    size: Annotated[
-        str | None,
-        typer.Option(
-            "--size",
-            metavar="N[..M]",
-            rich_help_panel="Input",
-            help="Bytes of payload, or a range to choose from evenly. Default: 100.",
-        ),
-    ] = None,
-    payload_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--payload-file",
-            metavar="FILE",
-            rich_help_panel="Input",
-            help="Send the lines of a file over and over, the first 64 MiB of it.",
-        ),
-    ] = None,
-    batch: Annotated[
-        int,
-        typer.Option(
-            "--batch", metavar="N", min=1, rich_help_panel="Input", help="Messages in a batch."
-        ),
-    ] = 200,
+    size: str | None = option(
+        "--size N[..M]",
+        "Input",
+        "Bytes of payload, or a range to choose from evenly. Default: 100.",
+    ),
+    payload_file: Path | None = option(
+        "--payload-file FILE",
+        "Input",
+        "Send the lines of a file over and over, the first 64 MiB of it.",
+    ),
+    batch: int = option("--batch N", "Input", "Messages in a batch.", min=1, default=200),
     codec: CodecOption = None,
     acks: _Acks = None,
     threads: _Threads = 1,
     rate: RateOption = None,
-    warmup: Annotated[
-        int,
-        typer.Option(
-            "--warmup",
-            metavar="N",
-            min=0,
-            rich_help_panel="Limits",
-            help="Messages to send before the clock starts.",
-        ),
-    ] = 0,
+    warmup: int = option(
+        "--warmup N", "Limits", "Messages to send before the clock starts.", min=0, default=0
+    ),
     interval: _Interval = "1s",
     compat07: _Compat07 = False,
     save: _Save = None,
@@ -252,10 +193,11 @@ def produce(
 def consume(
     env: Environment,
     topic: _Topic,
+    *,
     messages: _Messages = None,
     duration: _Duration = None,
     partition: PartitionsOption = None,
-    read: Annotated[_ReadChoice, _READ] = _READ_DEFAULT,
+    read: _ReadChoice,
     threads: _Threads = 1,
     interval: _Interval = "1s",
     compat07: _Compat07 = False,
@@ -303,19 +245,16 @@ def consume(
 def simple(
     env: Environment,
     topic: _Topic,
+    *,
     messages: _Messages = None,
     duration: _Duration = None,
-    partition: Annotated[
-        str,
-        typer.Option(
-            "-p",
-            "--partition",
-            metavar="PARTITION",
-            rich_help_panel="Selection",
-            help="Partition: 0, or 2-0 where several brokers have a 0.",
-        ),
-    ] = "0",
-    read: Annotated[_ReadChoice, _READ] = _READ_DEFAULT,
+    partition: str = option(
+        "-p, --partition PARTITION",
+        "Selection",
+        "Partition: 0, or 2-0 where several brokers have a 0.",
+        default="0",
+    ),
+    read: _ReadChoice,
     interval: _Interval = "1s",
     compat07: _Compat07 = False,
     save: _Save = None,
@@ -427,45 +366,30 @@ def e2e(
     topic: _Topic,
     messages: _Messages = None,
     duration: _Duration = None,
-    rate: Annotated[
-        str,
-        typer.Option(
-            "--rate",
-            metavar="R",
-            rich_help_panel="Limits",
-            help="Send so much, even if the broker is slower: 10000/s, 5MiB/s.",
-        ),
-    ] = "1000/s",
-    size: Annotated[
-        str | None,
-        typer.Option(
-            "--size",
-            metavar="N[..M]",
-            rich_help_panel="Input",
-            help="Bytes of payload, at least 16, or a range to choose from evenly. Default: 100.",
-        ),
-    ] = None,
+    rate: str = option(
+        "--rate R",
+        "Limits",
+        "Send so much, even if the broker is slower: 10000/s, 5MiB/s.",
+        default="1000/s",
+    ),
+    size: str | None = option(
+        "--size N[..M]",
+        "Input",
+        "Bytes of payload, at least 16, or a range to choose from evenly. Default: 100.",
+    ),
     codec: CodecOption = None,
     acks: _Acks = None,
-    warmup: Annotated[
-        int | None,
-        typer.Option(
-            "--warmup",
-            metavar="N",
-            min=0,
-            rich_help_panel="Limits",
-            help="Messages to send before any is counted. Default: those of one second.",
-        ),
-    ] = None,
-    idle_timeout: Annotated[
-        str | None,
-        typer.Option(
-            "--idle-timeout",
-            metavar="DUR",
-            rich_help_panel="Limits",
-            help="Stop when sent messages do not arrive for so long; status 7. Default: 5s.",
-        ),
-    ] = None,
+    warmup: int | None = option(
+        "--warmup N",
+        "Limits",
+        "Messages to send before any is counted. Default: those of one second.",
+        min=0,
+    ),
+    idle_timeout: str | None = option(
+        "--idle-timeout DUR",
+        "Limits",
+        "Stop when sent messages do not arrive for so long; status 7. Default: 5s.",
+    ),
     interval: _Interval = "1s",
     save: _Save = None,
 ) -> None:
@@ -518,18 +442,13 @@ def e2e(
 )
 def compare(
     env: Environment,
-    before: Annotated[
-        Path, typer.Argument(metavar="BEFORE", help="Saved run.", show_default=False)
-    ],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="Saved run of the same command.")],
-    fail_below: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-below",
-            metavar="PERCENT",
-            help="Status 12 if the second run is worse by more than this. Verdicts without it: 5%.",
-        ),
-    ] = None,
+    before: Path = argument("BEFORE", "Saved run."),
+    after: Path = argument("AFTER", "Saved run of the same command."),
+    fail_below: str | None = option(
+        "--fail-below PERCENT",
+        "Options",
+        "Status 12 if the second run is worse by more than this. Verdicts without it: 5%.",
+    ),
 ) -> None:
     """Compare two saved runs, figure by figure.
 
@@ -566,9 +485,7 @@ def _parse_percent(text: str) -> float:
 )
 def report(
     env: Environment,
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Saved runs.", show_default=False)
-    ],
+    files: list[Path] = argument("FILE...", "Saved runs."),
 ) -> None:
     """List saved runs, a row for each."""
     from pylogctl.perf.document import list_runs

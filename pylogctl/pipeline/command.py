@@ -21,29 +21,16 @@ from pylogctl.audit.options import (
 )
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, accepts
+from pylogctl.cli.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, accepts, argument, option
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import parse_duration_ms, parse_size
 from pylogctl.log.command import Deep, EngineChoice, FilesOnDisk, MaxErrors
 from pylogctl.pipeline.options import (
-    DEFAULT_SPARK,
-    EVENTS,
-    LOAD,
-    LOSS,
-    NO_EVENTS,
-    NO_LOSS,
-    NO_READ,
-    NO_STREAM,
-    NO_TABLE,
     NO_TARGET,
-    READ,
     READS,
-    SPARK,
-    STREAM,
-    TABLE,
-    TARGET,
     EventChoice,
     Include,
+    LoadChoice,
     LossChoice,
     ReadChoice,
     SparkChoice,
@@ -59,98 +46,83 @@ app = new_app("Load, query, compare and verify topics on Spark.")
 
 To = Annotated[
     Path | None,
-    typer.Option(
-        "--to",
-        metavar="DIR",
-        help="Directory of the loads, on a file system that all machines see.",
-        rich_help_panel="Output",
-    ),
+    option("--to DIR", "Output", "Directory of the loads, on a file system that all machines see."),
 ]
 LoadFormat = Annotated[
     Literal["parquet", "json", "text"] | None,
-    typer.Option(
-        "--format", help="Format of the files. Default: parquet.", rich_help_panel="Output"
-    ),
+    option("--format", "Output", "Format of the files. Default: parquet."),
 ]
 LoadGroup = Annotated[
     str,
-    typer.Option(
-        "--group",
-        metavar="NAME",
-        help="Name of the consumer of these loads; a directory or table belongs to one group.",
-        rich_help_panel="Output",
+    option(
+        "--group NAME",
+        "Output",
+        "Name of the consumer of these loads; a directory or table belongs to one group.",
     ),
 ]
 FileSize = Annotated[
     str | None,
-    typer.Option(
-        "--file-size",
-        metavar="SIZE",
-        help="Target size of files: those under half of it are joined by topic and day. 0: keep "
-        "the files of each partition and day. Default: 16MiB.",
-        rich_help_panel="Output",
+    option(
+        "--file-size SIZE",
+        "Output",
+        "Target size of files: those under half of it are joined by topic and day. 0: keep the "
+        "files of each partition and day. Default: 16MiB.",
     ),
 ]
 AvroSchemas = Annotated[
     Path | None,
-    typer.Option(
-        "--avro-schemas",
-        metavar="DIR",
-        help="Payloads are a zero byte, a schema id in four bytes and an Avro record: write the "
+    option(
+        "--avro-schemas DIR",
+        "Input",
+        "Payloads are a zero byte, a schema id in four bytes and an Avro record: write the "
         "records as JSON. DIR has the schemas, as ID.avsc.",
-        rich_help_panel="Input",
     ),
 ]
 AvroReader = Annotated[
     int | None,
-    typer.Option(
-        "--avro-reader",
-        metavar="ID",
-        min=0,
-        help="Instead of JSON, write columns of the schema ID, to which all records are resolved. "
+    option(
+        "--avro-reader ID",
+        "Input",
+        "Instead of JSON, write columns of the schema ID, to which all records are resolved. "
         "Needs --avro-schemas and --format parquet.",
-        rich_help_panel="Input",
+        min=0,
     ),
 ]
 DateField = Annotated[
     str | None,
-    typer.Option(
-        "--date-field",
-        metavar="PATH",
-        help="Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: "
-        "the day of the load.",
-        rich_help_panel="Input",
+    option(
+        "--date-field PATH",
+        "Input",
+        "Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: the "
+        "day of the load.",
     ),
 ]
 DateRegex = Annotated[
     str | None,
-    typer.Option(
-        "--date-regex",
-        metavar="RE",
-        help="Date of messages: the first group of RE, searched for in payloads.",
-        rich_help_panel="Input",
+    option(
+        "--date-regex RE",
+        "Input",
+        "Date of messages: the first group of RE, searched for in payloads.",
     ),
 ]
 DateFormat = Annotated[
     str | None,
-    typer.Option(
-        "--date-format",
-        metavar="STR",
-        help="Format of these dates, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a "
-        "number since 1970.",
-        rich_help_panel="Input",
+    option(
+        "--date-format STR",
+        "Input",
+        "Format of these dates, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a number "
+        "since 1970.",
     ),
 ]
 Year = Annotated[
     int | None,
-    typer.Option(
-        "--year",
-        metavar="YEAR",
+    option(
+        "--year YEAR",
+        "Input",
+        "Year of dates whose --date-format has none. Default: the newest that is not in the "
+        "future.",
         min=1,
         max=9999,
-        help="Year of dates whose --date-format has none. Default: the newest that is not in the "
-        "future.",
-        rich_help_panel="Input",
     ),
 ]
 
@@ -187,19 +159,19 @@ def load(
     to: To = None,
     file_format: LoadFormat = None,
     file_size: FileSize = None,
-    table: Annotated[TableChoice, TABLE] = NO_TABLE,
+    table: TableChoice,
     group: LoadGroup = "load",
     include: Include = None,
-    read: Annotated[ReadChoice, LOAD] = NO_READ,
+    read: LoadChoice,
     avro_schemas: AvroSchemas = None,
     avro_reader: AvroReader = None,
     date_field: DateField = None,
     date_regex: DateRegex = None,
     date_format: DateFormat = None,
     year: Year = None,
-    loss: Annotated[LossChoice, LOSS] = NO_LOSS,
+    loss: LossChoice,
     engine: TaskEngineChoice = None,
-    spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
+    spark: SparkChoice,
 ) -> None:
     """Load the messages since the last load into files or a table, each once.
 
@@ -263,26 +235,22 @@ def load(
         run_load(env, request, chosen)
 
 
-Loads = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Directory of loads, as given to load --to.")
-]
+Loads = Annotated[Path, argument("DIR", "Directory of loads, as given to load --to.")]
 CompactedSize = Annotated[
     str,
-    typer.Option(
-        "--file-size",
-        metavar="SIZE",
-        help="Target size of files: those under half of it are joined by topic and day.",
-        rich_help_panel="Output",
+    option(
+        "--file-size SIZE",
+        "Output",
+        "Target size of files: those under half of it are joined by topic and day.",
     ),
 ]
 Keep = Annotated[
     int,
-    typer.Option(
-        "--keep",
-        metavar="N",
+    option(
+        "--keep N",
+        "Selection",
+        "Leave the newest N loads alone; joined loads can only be loaded again together.",
         min=0,
-        help="Leave the newest N loads alone; joined loads can only be loaded again together.",
-        rich_help_panel="Selection",
     ),
 ]
 
@@ -311,7 +279,7 @@ def compact(
     file_size: CompactedSize = "128MiB",
     keep: Keep = 0,
     engine: TaskEngineChoice = None,
-    spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
+    spark: SparkChoice,
 ) -> None:
     """Join the small files of loads into one load with fewer, larger files.
 
@@ -330,33 +298,29 @@ def compact(
         run_compaction(env, directory, file_bytes, keep, chosen)
 
 
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="A statement of Spark's SQL.")]
+Query = Annotated[str, argument("QUERY", "A statement of Spark's SQL.")]
 Topic = Annotated[
     list[str] | None,
-    typer.Option(
-        "-t",
-        "--topic",
-        metavar="TOPIC",
-        help="Topic to query, a view of its name (repeatable). Default with "
-        "--path: all its topics.",
-        rich_help_panel="Selection",
+    option(
+        "-t, --topic TOPIC",
+        "Selection",
+        "Topic to query, a view of its name (repeatable). Default with --path: all its topics.",
     ),
 ]
 Json = Annotated[
     bool,
-    typer.Option(
+    option(
         "--json",
-        help="Payloads are JSON objects: make columns of their fields. Reads the messages twice.",
-        rich_help_panel="Input",
+        "Input",
+        "Payloads are JSON objects: make columns of their fields. Reads the messages twice.",
     ),
 ]
 Schema = Annotated[
     str | None,
-    typer.Option(
-        "--schema",
-        metavar="DDL",
-        help="Payloads are JSON objects with these fields, such as 'id BIGINT, user STRING'.",
-        rich_help_panel="Input",
+    option(
+        "--schema DDL",
+        "Input",
+        "Payloads are JSON objects with these fields, such as 'id BIGINT, user STRING'.",
     ),
 ]
 
@@ -379,12 +343,12 @@ def sql(
     *,
     query: Query,
     topic: Topic = None,
-    read: Annotated[ReadChoice, READ] = NO_READ,
+    read: ReadChoice,
     json: Json = False,
     schema: Schema = None,
-    loss: Annotated[LossChoice, LOSS] = NO_LOSS,
-    target: Annotated[TargetChoice, TARGET] = NO_TARGET,
-    spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
+    loss: LossChoice,
+    target: TargetChoice,
+    spark: SparkChoice,
 ) -> None:
     """Query topics with SQL.
 
@@ -411,54 +375,38 @@ def sql(
     run_sql(Job(env, topic or [], read, loss, target, spark), query, json=json, schema=schema)
 
 
-Size = Annotated[
-    str | None,
-    typer.Option("--size", metavar="DUR", help="Length of a window.", rich_help_panel="Windows"),
-]
+Size = Annotated[str | None, option("--size DUR", "Windows", "Length of a window.")]
 Slide = Annotated[
     str | None,
-    typer.Option(
-        "--slide",
-        metavar="DUR",
-        help="Distance between the starts of sliding windows. Default: --size.",
-        rich_help_panel="Windows",
+    option(
+        "--slide DUR", "Windows", "Distance between the starts of sliding windows. Default: --size."
     ),
 ]
 Session = Annotated[
     str | None,
-    typer.Option(
-        "--session",
-        metavar="DUR",
-        help="Instead of --size: sessions, which end when their key has no message for this time.",
-        rich_help_panel="Windows",
+    option(
+        "--session DUR",
+        "Windows",
+        "Instead of --size: sessions, which end when their key has no message for this time.",
     ),
 ]
 
 ValueField = Annotated[
     str | None,
-    typer.Option(
-        "--value-field",
-        metavar="PATH",
-        help="Field of JSON messages with a number, such as .price: its sum, average, minimum and "
+    option(
+        "--value-field PATH",
+        "Events",
+        "Field of JSON messages with a number, such as .price: its sum, average, minimum and "
         "maximum per key. With --pattern: a group named value.",
-        rich_help_panel="Events",
     ),
 ]
 Top = Annotated[
     int | None,
-    typer.Option(
-        "--top",
-        metavar="N",
-        min=1,
-        help="Of each window only the N keys with the most messages.",
-        rich_help_panel="Windows",
-    ),
+    option("--top N", "Windows", "Of each window only the N keys with the most messages.", min=1),
 ]
 TopBy = Annotated[
     Literal["messages", "sum", "average", "maximum"],
-    typer.Option(
-        "--top-by", help="Column that --top is by; sums need a value.", rich_help_panel="Windows"
-    ),
+    option("--top-by", "Windows", "Column that --top is by; sums need a value."),
 ]
 
 
@@ -488,12 +436,12 @@ def window(
     top: Top = None,
     top_by: TopBy = "messages",
     value_field: ValueField = None,
-    events: Annotated[EventChoice, EVENTS] = NO_EVENTS,
-    read: Annotated[ReadChoice, READ] = NO_READ,
-    loss: Annotated[LossChoice, LOSS] = NO_LOSS,
-    stream: Annotated[StreamChoice, STREAM] = NO_STREAM,
-    target: Annotated[TargetChoice, TARGET] = NO_TARGET,
-    spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
+    events: EventChoice,
+    read: ReadChoice,
+    loss: LossChoice,
+    stream: StreamChoice,
+    target: TargetChoice,
+    spark: SparkChoice,
 ) -> None:
     """Count messages per key in windows of the messages' own time, and sum a number of them.
 
@@ -518,9 +466,9 @@ def window(
     if top is None and top_by != "messages":
         raise UsageError("--top-by needs --top")
     size_ms, slide_ms, gap_ms = _optional_ms(size), _optional_ms(slide), _optional_ms(session)
-    for option, length_ms in (("--size", size_ms), ("--slide", slide_ms), ("--session", gap_ms)):
+    for name, length_ms in (("--size", size_ms), ("--slide", slide_ms), ("--session", gap_ms)):
         if length_ms is not None and length_ms < 1:
-            raise UsageError(f"{option} is at least 1ms")
+            raise UsageError(f"{name} is at least 1ms")
     if size_ms is not None and slide_ms is not None and slide_ms > size_ms:
         raise UsageError(
             f"--slide {slide} is longer than --size {size}: messages would be left out"
@@ -543,72 +491,48 @@ def window(
     )
 
 
-Left = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.")]
-Right = Annotated[
-    str | None,
-    typer.Argument(metavar="[OTHER]", help="Topic to join with.", show_default=False),
-]
+Left = Annotated[str, argument("TOPIC", "Topic to read.")]
+Right = Annotated[str | None, argument("[OTHER]", "Topic to join with.")]
 Table = Annotated[
     Path | None,
-    typer.Option(
-        "--table",
-        metavar="FILE",
-        help="Table to join with instead of a topic, .parquet, .json or .csv.",
-        rich_help_panel="Join",
+    option(
+        "--table FILE", "Join", "Table to join with instead of a topic, .parquet, .json or .csv."
     ),
 ]
 TableColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--table-column",
-        metavar="COLUMN",
-        help="Column of the table with the key.",
-        rich_help_panel="Join",
-    ),
+    str | None, option("--table-column COLUMN", "Join", "Column of the table with the key.")
 ]
 OtherKey = Annotated[
     str | None,
-    typer.Option(
-        "--other-key-field",
-        metavar="PATH",
-        help="Field with the key in the other topic. Default: --key-field.",
-        rich_help_panel="Events",
+    option(
+        "--other-key-field PATH",
+        "Events",
+        "Field with the key in the other topic. Default: --key-field.",
     ),
 ]
 OtherTime = Annotated[
     str | None,
-    typer.Option(
-        "--other-time-field",
-        metavar="PATH",
-        help="Field with the time in the other topic. Default: --time-field.",
-        rich_help_panel="Events",
+    option(
+        "--other-time-field PATH",
+        "Events",
+        "Field with the time in the other topic. Default: --time-field.",
     ),
 ]
 OtherPattern = Annotated[
     str | None,
-    typer.Option(
-        "--other-pattern",
-        metavar="RE",
-        help="Regular expression for the other topic. Default: --pattern.",
-        rich_help_panel="Events",
+    option(
+        "--other-pattern RE",
+        "Events",
+        "Regular expression for the other topic. Default: --pattern.",
     ),
 ]
 Within = Annotated[
     str | None,
-    typer.Option(
-        "--within",
-        metavar="DUR",
-        help="Maximum difference in time of two events to be joined.",
-        rich_help_panel="Join",
-    ),
+    option("--within DUR", "Join", "Maximum difference in time of two events to be joined."),
 ]
 How = Annotated[
     Literal["inner", "left"],
-    typer.Option(
-        "--how",
-        help="Drop messages of TOPIC without a match (inner), or keep them (left).",
-        rich_help_panel="Join",
-    ),
+    option("--how", "Join", "Drop messages of TOPIC without a match (inner), or keep them (left)."),
 ]
 
 
@@ -633,17 +557,17 @@ def join(
     other: Right = None,
     table: Table = None,
     table_column: TableColumn = None,
-    events: Annotated[EventChoice, EVENTS] = NO_EVENTS,
+    events: EventChoice,
     other_key_field: OtherKey = None,
     other_time_field: OtherTime = None,
     other_pattern: OtherPattern = None,
     within: Within = None,
     how: How = "inner",
-    read: Annotated[ReadChoice, READ] = NO_READ,
-    loss: Annotated[LossChoice, LOSS] = NO_LOSS,
-    stream: Annotated[StreamChoice, STREAM] = NO_STREAM,
-    target: Annotated[TargetChoice, TARGET] = NO_TARGET,
-    spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
+    read: ReadChoice,
+    loss: LossChoice,
+    stream: StreamChoice,
+    target: TargetChoice,
+    spark: SparkChoice,
 ) -> None:
     """Join the messages of a topic with those of another topic, or with a table.
 
@@ -702,22 +626,15 @@ def join(
 
 
 LoadDirectory = Annotated[
-    Path | None,
-    typer.Option(
-        "--load",
-        metavar="DIR",
-        help="Directory of loads to compare, too.",
-        rich_help_panel="Input",
-    ),
+    Path | None, option("--load DIR", "Input", "Directory of loads to compare, too.")
 ]
 TimeField = Annotated[
     str | None,
-    typer.Option(
-        "--time-field",
-        metavar="PATH",
-        help="Field of JSON messages with their time, as given to produce --time-field. "
-        "Default: compare each topic as a whole.",
-        rich_help_panel="Selection",
+    option(
+        "--time-field PATH",
+        "Selection",
+        "Field of JSON messages with their time, as given to produce --time-field. Default: "
+        "compare each topic as a whole.",
     ),
 ]
 
@@ -743,7 +660,7 @@ def audit(
     grace: GraceOption = "5m",
     fail_above: FailAboveOption = None,
     everything: EqualToo = False,
-    spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
+    spark: SparkChoice,
 ) -> None:
     """Compare the messages in topics, and in loads of them, with the counts of the producers.
 
@@ -771,13 +688,7 @@ def audit(
 
 
 PieceSize = Annotated[
-    str,
-    typer.Option(
-        "--piece-size",
-        metavar="SIZE",
-        help="Size of the parts that large files are cut into.",
-        rich_help_panel="Limits",
-    ),
+    str, option("--piece-size SIZE", "Limits", "Size of the parts that large files are cut into.")
 ]
 
 
@@ -804,7 +715,8 @@ def verify(
     max_errors: MaxErrors = 100,
     engine: EngineChoice = "codec",
     piece_size: PieceSize = "64MiB",
-    spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
+    *,
+    spark: SparkChoice,
 ) -> None:
     """Validate every byte of segment files, on many machines in parallel.
 

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import OptionGroup, shared_option
+from pylogctl.cli.options import argument, flag, option
 
 if TYPE_CHECKING:
     from broker.spark.extraction import EventFields
@@ -27,16 +25,13 @@ READS = (
 )
 _FILE_FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
 
-Topics = Annotated[
-    list[str] | None, typer.Argument(metavar="TOPIC...", help="Topics to read.", show_default=False)
-]
+Topics = Annotated[list[str] | None, argument("TOPIC...", "Topics to read.")]
 Include = Annotated[
     list[str] | None,
-    typer.Option(
-        "--include",
-        metavar="RE",
-        help="Instead of TOPIC: topics whose whole name matches (repeatable).",
-        rich_help_panel="Selection",
+    option(
+        "--include RE",
+        "Selection",
+        "Instead of TOPIC: topics whose whole name matches (repeatable).",
     ),
 ]
 
@@ -45,98 +40,89 @@ Include = Annotated[
 class ReadChoice:
     """The input: segment files instead of brokers, and the first and last offsets."""
 
-    paths: list[Path] | None = None
-    start: str | None = None
-    until: str | None = None
+    paths: list[Path] | None = option(
+        "--path PATH",
+        "Input",
+        "Read segment files, directories or patterns instead of brokers (repeatable).",
+    )
+    start: str | None = option(
+        "--from SPEC",
+        "Selection",
+        "Offset to start at; see pylogctl help offsets. Default: start.",
+    )
+    until: str | None = option(
+        "--until SPEC", "Selection", "Offset to end at. Default: the present end."
+    )
 
 
 NO_READ = ReadChoice()
 
 
-def _read_group(start_help: str) -> OptionGroup:
-    return OptionGroup(
-        (
-            shared_option(
-                "paths",
-                list[Path] | None,
-                None,
-                "--path",
-                metavar="PATH",
-                panel="Input",
-                help="Read segment files, directories or patterns instead of brokers (repeatable).",
-            ),
-            shared_option(
-                "start",
-                str | None,
-                None,
-                "--from",
-                metavar="SPEC",
-                panel="Selection",
-                help=start_help,
-            ),
-            shared_option(
-                "until",
-                str | None,
-                None,
-                "--until",
-                metavar="SPEC",
-                panel="Selection",
-                help="Offset to end at. Default: the present end.",
-            ),
-        ),
-        ReadChoice,
+@dataclass(frozen=True, slots=True)
+class LoadChoice(ReadChoice):
+    """The input of a load, which starts where the last one ended."""
+
+    start: str | None = option(
+        "--from SPEC",
+        "Selection",
+        "Offset to start at; earlier loads with later messages are retired, and their messages "
+        "loaded again. Default: the end of the last load, or the start.",
     )
-
-
-READ = _read_group("Offset to start at; see pylogctl help offsets. Default: start.")
-LOAD = _read_group(
-    "Offset to start at; earlier loads with later messages are retired, and their messages loaded "
-    "again. Default: the end of the last load, or the start."
-)
 
 
 @dataclass(frozen=True, slots=True)
 class LossChoice:
     """How to treat messages that are missing or damaged."""
 
-    allow_data_loss: bool = False
-    corrupt: Literal["fail", "skip"] = "fail"
+    allow_data_loss: bool = flag(
+        "--allow-data-loss",
+        "Safety",
+        "Continue if messages to be read are gone, and report the missing offsets.",
+    )
+    corrupt: Literal["fail", "skip"] = option(
+        "--corrupt",
+        "Safety",
+        "How to treat messages that are damaged or cannot be decoded.",
+        default="fail",
+    )
 
 
 NO_LOSS = LossChoice()
-LOSS = OptionGroup(
-    (
-        shared_option(
-            "allow_data_loss",
-            bool,
-            False,
-            "--allow-data-loss",
-            panel="Safety",
-            help="Continue if messages to be read are gone, and report the missing offsets.",
-        ),
-        shared_option(
-            "corrupt",
-            Literal["fail", "skip"],
-            "fail",
-            "--corrupt",
-            panel="Safety",
-            help="How to treat messages that are damaged or cannot be decoded.",
-        ),
-    ),
-    LossChoice,
-)
 
 
 @dataclass(frozen=True, slots=True)
 class EventChoice:
     """Where the key and the time of an event are in a payload."""
 
-    key_field: str | None = None
-    time_field: str | None = None
-    pattern: str | None = None
-    time_format: str = "auto"
-    time_zone: str = "UTC"
-    year: int | None = None
+    key_field: str | None = option(
+        "--key-field PATH", "Events", "Field of JSON messages with their key, such as .user.id."
+    )
+    time_field: str | None = option(
+        "--time-field PATH", "Events", "Field of JSON messages with their time, such as .meta.ts."
+    )
+    pattern: str | None = option(
+        "--pattern RE",
+        "Events",
+        "Instead of fields: a regular expression with groups named key and time.",
+    )
+    time_format: str = option(
+        "--time-format FORMAT",
+        "Events",
+        "Format of times, such as '%d/%b/%Y:%H:%M:%S %z'. Auto: ISO 8601, or seconds or "
+        "milliseconds since 1970.",
+        default="auto",
+    )
+    time_zone: str = option(
+        "--time-zone ZONE",
+        "Events",
+        "Zone of times without one, such as Europe/Paris.",
+        default="UTC",
+    )
+    year: int | None = option(
+        "--year YEAR",
+        "Events",
+        "Year of times without one. Default: the newest that is not in the future.",
+    )
 
     def check_time(self) -> None:
         """Raise a `UsageError` unless the options name the time of events."""
@@ -151,75 +137,21 @@ class EventChoice:
         return EventFields(self.key_field, self.time_field, self.pattern, form, self.year)
 
 
-NO_EVENTS = EventChoice()
-EVENTS = OptionGroup(
-    (
-        shared_option(
-            "key_field",
-            str | None,
-            None,
-            "--key-field",
-            metavar="PATH",
-            panel="Events",
-            help="Field of JSON messages with their key, such as .user.id.",
-        ),
-        shared_option(
-            "time_field",
-            str | None,
-            None,
-            "--time-field",
-            metavar="PATH",
-            panel="Events",
-            help="Field of JSON messages with their time, such as .meta.ts.",
-        ),
-        shared_option(
-            "pattern",
-            str | None,
-            None,
-            "--pattern",
-            metavar="RE",
-            panel="Events",
-            help="Instead of fields: a regular expression with groups named key and time.",
-        ),
-        shared_option(
-            "time_format",
-            str,
-            "auto",
-            "--time-format",
-            metavar="FORMAT",
-            panel="Events",
-            help="Format of times, such as '%d/%b/%Y:%H:%M:%S %z'. Auto: "
-            "ISO 8601, or seconds or milliseconds since 1970.",
-        ),
-        shared_option(
-            "time_zone",
-            str,
-            "UTC",
-            "--time-zone",
-            metavar="ZONE",
-            panel="Events",
-            help="Zone of times without one, such as Europe/Paris.",
-        ),
-        shared_option(
-            "year",
-            int | None,
-            None,
-            "--year",
-            metavar="YEAR",
-            panel="Events",
-            help="Year of times without one. Default: the newest that is not in the future.",
-        ),
-    ),
-    EventChoice,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class TableChoice:
     """A table of Iceberg or Delta to write."""
 
-    into_table: str | None = None
-    table_format: Literal["iceberg", "delta"] | None = None
+    into_table: str | None = option(
+        "--into-table NAME",
+        "Output",
+        "Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the "
+        "table of Delta at a path; made if it is missing.",
+    )
+    table_format: Literal["iceberg", "delta"] | None = option(
+        "--table-format",
+        "Output",
+        "Format of the table. --spark-conf spark.jars.packages=... brings its package.",
+    )
 
     def target(self) -> TableTarget | None:
         """Return the table; None if there is none."""
@@ -236,36 +168,20 @@ class TableChoice:
             raise UsageError(str(error)) from error
 
 
-NO_TABLE = TableChoice()
-_TABLE_OPTIONS = (
-    shared_option(
-        "into_table",
-        str | None,
-        None,
-        "--into-table",
-        metavar="NAME",
-        panel="Output",
-        help="Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or "
-        "to the table of Delta at a path; made if it is missing.",
-    ),
-    shared_option(
-        "table_format",
-        Literal["iceberg", "delta"] | None,
-        None,
-        "--table-format",
-        panel="Output",
-        help="Format of the table. --spark-conf spark.jars.packages=... brings its package.",
-    ),
-)
-TABLE = OptionGroup(_TABLE_OPTIONS, TableChoice)
-
-
 @dataclass(frozen=True, slots=True)
 class TargetChoice(TableChoice):
     """Target of the result: a file, a table, a topic, or by default standard output."""
 
-    into: Path | None = None
-    to_topic: str | None = None
+    into: Path | None = option(
+        "--into FILE",
+        "Output",
+        "Write the result to a file: .parquet, .json (an object a line) or .csv.",
+    )
+    to_topic: str | None = option(
+        "--to-topic TOPIC",
+        "Output",
+        "Write the result to a topic: its column `value`, or each row as JSON.",
+    )
 
     def check(self) -> None:
         """Validate the options before anything is started."""
@@ -307,40 +223,28 @@ def file_format(path: Path) -> str:
 
 
 NO_TARGET = TargetChoice()
-TARGET = OptionGroup(
-    (
-        shared_option(
-            "into",
-            Path | None,
-            None,
-            "--into",
-            metavar="FILE",
-            panel="Output",
-            help="Write the result to a file: .parquet, .json (an object a line) or .csv.",
-        ),
-        shared_option(
-            "to_topic",
-            str | None,
-            None,
-            "--to-topic",
-            metavar="TOPIC",
-            panel="Output",
-            help="Write the result to a topic: its column `value`, or each row as JSON.",
-        ),
-        *_TABLE_OPTIONS,
-    ),
-    TargetChoice,
-)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamChoice:
     """Options of a job that runs as a stream."""
 
-    stream: bool = False
-    checkpoint: Path | None = None
-    exit_at_end: bool = False
-    watermark: str | None = None
+    stream: bool = flag(
+        "--stream",
+        "Stream",
+        "Process new messages continuously, until stopped; --into is then a directory.",
+    )
+    checkpoint: Path | None = option(
+        "--checkpoint DIR",
+        "Stream",
+        "Directory of the offsets and the state of a stream, for a restart.",
+    )
+    exit_at_end: bool = flag("-e, --exit-at-end", "Stream", "Stop at the end offsets of the start.")
+    watermark: str | None = option(
+        "--watermark DUR",
+        "Stream",
+        "How far behind the newest event an event may be to be counted.",
+    )
 
     def check(self, *, is_bounded: bool) -> None:
         """Validate the options; a job that keeps events (`is_bounded`) needs a watermark."""
@@ -358,57 +262,34 @@ class StreamChoice:
 
 
 NO_STREAM = StreamChoice()
-STREAM = OptionGroup(
-    (
-        shared_option(
-            "stream",
-            bool,
-            False,
-            "--stream",
-            panel="Stream",
-            help="Process new messages continuously, until stopped; --into is then a directory.",
-        ),
-        shared_option(
-            "checkpoint",
-            Path | None,
-            None,
-            "--checkpoint",
-            metavar="DIR",
-            panel="Stream",
-            help="Directory of the offsets and the state of a stream, for a restart.",
-        ),
-        shared_option(
-            "exit_at_end",
-            bool,
-            False,
-            "-e",
-            "--exit-at-end",
-            panel="Stream",
-            help="Stop at the end offsets of the start.",
-        ),
-        shared_option(
-            "watermark",
-            str | None,
-            None,
-            "--watermark",
-            metavar="DUR",
-            panel="Stream",
-            help="How far behind the newest event an event may be to be counted.",
-        ),
-    ),
-    StreamChoice,
-)
+MASTER_VARIABLE = "PYLOGCTL_MASTER"
 
 
 @dataclass(frozen=True, slots=True)
 class SparkChoice:
     """Where Spark runs, and its settings."""
 
-    master: str | None = None
-    driver_memory: str | None = None
-    spark_conf: list[str] | None = None
-    log_file: Path | None = None
-    ui: bool = False
+    master: str | None = option(
+        "--master URL",
+        "Connection",
+        "Where Spark runs: local[CORES,ATTEMPTS], or a cluster's address. Default: all cores of "
+        "this machine.",
+        envvar=MASTER_VARIABLE,
+    )
+    driver_memory: str | None = option(
+        "--driver-memory SIZE",
+        "Limits",
+        "Heap of Spark's driver, such as 2g; a local Spark has no other. Default: 1g.",
+    )
+    spark_conf: list[str] | None = option(
+        "--spark-conf KEY=VALUE", "Connection", "A setting of Spark (repeatable)."
+    )
+    log_file: Path | None = option(
+        "--log-file FILE",
+        "Output",
+        "File of Spark's log. Default: a temporary file, kept if Spark fails.",
+    )
+    ui: bool = flag("--ui", "Output", "Start Spark's web interface, and say its address.")
 
     @property
     def is_local(self) -> bool:
@@ -417,65 +298,12 @@ class SparkChoice:
 
 
 DEFAULT_SPARK = SparkChoice()
-MASTER_VARIABLE = "PYLOGCTL_MASTER"
 TaskEngineChoice = Annotated[
     Literal["local", "spark"] | None,
-    typer.Option(
+    option(
         "--engine",
-        help="Run on processes of this machine (local), without Java and Spark, or on Spark; the "
-        "files are the same. Default: local, unless an option of Spark such as --master is given.",
-        rich_help_panel="Connection",
-        show_default=False,
+        "Connection",
+        "Run on processes of this machine (local), without Java and Spark, or on Spark; the files "
+        "are the same. Default: local, unless an option of Spark such as --master is given.",
     ),
 ]
-SPARK = OptionGroup(
-    (
-        shared_option(
-            "master",
-            str | None,
-            None,
-            "--master",
-            metavar="URL",
-            panel="Connection",
-            envvar=MASTER_VARIABLE,
-            help="Where Spark runs: local[CORES,ATTEMPTS], or a cluster's address. Default: all "
-            "cores of this machine.",
-        ),
-        shared_option(
-            "driver_memory",
-            str | None,
-            None,
-            "--driver-memory",
-            metavar="SIZE",
-            panel="Limits",
-            help="Heap of Spark's driver, such as 2g; a local Spark has no other. Default: 1g.",
-        ),
-        shared_option(
-            "spark_conf",
-            list[str] | None,
-            None,
-            "--spark-conf",
-            metavar="KEY=VALUE",
-            panel="Connection",
-            help="A setting of Spark (repeatable).",
-        ),
-        shared_option(
-            "log_file",
-            Path | None,
-            None,
-            "--log-file",
-            metavar="FILE",
-            panel="Output",
-            help="File of Spark's log. Default: a temporary file, kept if Spark fails.",
-        ),
-        shared_option(
-            "ui",
-            bool,
-            False,
-            "--ui",
-            panel="Output",
-            help="Start Spark's web interface, and say its address.",
-        ),
-    ),
-    SparkChoice,
-)

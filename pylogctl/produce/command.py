@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from pylogctl.cli.context import Environment
@@ -17,9 +15,10 @@ from pylogctl.cli.options import (
     SUMMARY,
     TIMEOUT,
     accepts,
+    argument,
 )
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.produce.options import PRODUCE, Options
+from pylogctl.produce.options import Options
 
 app = new_app()
 
@@ -55,12 +54,12 @@ app = new_app()
 )
 def produce(
     env: Environment,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to write to.")],
-    options: Annotated[Options, PRODUCE],
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Input, in order; - is stdin. Default: stdin."),
-    ] = None,
+    *,
+    topic: str = argument("TOPIC", "Topic to write to."),
+    options: Options,
+    files: list[str] | None = argument(
+        "[FILE]...", "Input, in order; - is stdin. Default: stdin.", default=None
+    ),
 ) -> None:
     """Write messages from stdin or files to a topic.
 

@@ -9,8 +9,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from broker.topic import MAX_PARTITIONS
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
@@ -29,8 +27,11 @@ from pylogctl.cli.options import (
     ThrottleOption,
     TopicPatterns,
     accepts,
+    argument,
     confirm_option,
+    flag,
     offset_option,
+    option,
 )
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.format.message_format import PayloadOption
@@ -43,12 +44,9 @@ app = new_app("List, describe, create, delete, count and sample topics.")
 
 _READS = (ExitStatus.PARTIAL, ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
 
-_Topics = Annotated[
-    list[str], typer.Argument(metavar="TOPIC...", help="Topics.", show_default=False)
-]
+_Topics = Annotated[list[str], argument("TOPIC...", "Topics.")]
 _Offset = Annotated[
-    list[str] | None,
-    offset_option("Offsets to read, START or START:END. Default: start:end."),
+    list[str] | None, offset_option("Offsets to read, START or START:END. Default: start:end.")
 ]
 
 
@@ -79,9 +77,7 @@ def _partition_list(partition: str | None) -> PartitionList | None:
 def list_topics(
     env: Environment,
     patterns: Annotated[TopicPatterns, TOPIC_PATTERNS_07] = ALL_TOPICS,
-    count: Annotated[
-        bool, typer.Option("--count", help="Count messages too, by reading all of them.")
-    ] = False,
+    count: bool = flag("--count", "Options", "Count messages too, by reading all of them."),
 ) -> None:
     """List topics with their size.
 
@@ -130,52 +126,36 @@ def describe(env: Environment, topics: _Topics) -> None:
 )
 def create(
     env: Environment,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")],
-    partitions: Annotated[
-        int,
-        typer.Option(
-            "--partitions",
-            metavar="N",
-            min=1,
-            max=MAX_PARTITIONS,
-            help="Partitions on each broker; with --replication-factor, of all together.",
-            show_default=False,
-        ),
-    ],
-    targets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-b",
-            "--broker",
-            metavar="ID|HOST:PORT",
-            envvar="PYLOGCTL_BROKER",
-            rich_help_panel="Connection",
-            help="Broker to create it on (repeatable), by id. Default: all live ones. Addresses "
-            "are brokers to use instead of those registered in ZooKeeper.",
-        ),
-    ] = None,
-    if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Leave a topic that exists as it is: exit 0.")
-    ] = False,
-    replication_factor: Annotated[
-        int | None,
-        typer.Option(
-            "--replication-factor",
-            metavar="N",
-            min=1,
-            rich_help_panel="Replication",
-            help="Copies of each partition, spread over the brokers by the controller.",
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            rich_help_panel="Replication",
-            help="With --replication-factor: a setting of the topic (repeatable).",
-        ),
-    ] = None,
+    topic: str = argument("TOPIC", "Name of the topic."),
+    partitions: int = option(
+        "--partitions N",
+        "Options",
+        "Partitions on each broker; with --replication-factor, of all together.",
+        min=1,
+        max=MAX_PARTITIONS,
+        default=...,
+    ),
+    targets: list[str] | None = option(
+        "-b, --broker ID|HOST:PORT",
+        "Connection",
+        "Broker to create it on (repeatable), by id. Default: all live ones. Addresses are "
+        "brokers to use instead of those registered in ZooKeeper.",
+        envvar="PYLOGCTL_BROKER",
+    ),
+    if_not_exists: bool = flag(
+        "--if-not-exists", "Options", "Leave a topic that exists as it is: exit 0."
+    ),
+    replication_factor: int | None = option(
+        "--replication-factor N",
+        "Replication",
+        "Copies of each partition, spread over the brokers by the controller.",
+        min=1,
+    ),
+    settings: list[str] | None = option(
+        "--set NAME=VALUE",
+        "Replication",
+        "With --replication-factor: a setting of the topic (repeatable).",
+    ),
 ) -> None:
     """Create a topic with a number of partitions on each of some brokers.
 
@@ -249,23 +229,17 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
 )
 def alter(
     env: Environment,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic.")],
-    partitions: Annotated[
-        int | None,
-        typer.Option(
-            "--partitions",
-            metavar="N",
-            min=1,
-            max=MAX_PARTITIONS,
-            help="Add partitions until it has N; of a topic without replicas, on each broker.",
-        ),
-    ] = None,
-    replication_factor: Annotated[
-        int | None,
-        typer.Option(
-            "--replication-factor", metavar="N", min=1, help="Copies of each partition to have."
-        ),
-    ] = None,
+    topic: str = argument("TOPIC", "Topic."),
+    partitions: int | None = option(
+        "--partitions N",
+        "Options",
+        "Add partitions until it has N; of a topic without replicas, on each broker.",
+        min=1,
+        max=MAX_PARTITIONS,
+    ),
+    replication_factor: int | None = option(
+        "--replication-factor N", "Options", "Copies of each partition to have.", min=1
+    ),
 ) -> None:
     """Change how many partitions, or replicas, a topic has.
 
@@ -320,21 +294,14 @@ def alter(
 )
 def elect(
     env: Environment,
-    topics: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TOPIC...]", help="Topics. Default: all.", show_default=False),
-    ] = None,
-    unclean: Annotated[
-        bool,
-        typer.Option(
-            "--unclean",
-            help="Let a replica lead that is not in sync, where there is no leader: acknowledged "
-            "messages may be lost.",
-        ),
-    ] = False,
-    confirm: Annotated[
-        str | None, confirm_option("With --yes and --unclean: the topic's name.")
-    ] = None,
+    topics: list[str] | None = argument("[TOPIC...]", "Topics. Default: all.", default=None),
+    unclean: bool = flag(
+        "--unclean",
+        "Options",
+        "Let a replica lead that is not in sync, where there is no leader: acknowledged messages "
+        "may be lost.",
+    ),
+    confirm: str | None = confirm_option("With --yes and --unclean: the topic's name."),
 ) -> None:
     """Give leaderships back to the preferred replicas, the first of each partition.
 
@@ -377,26 +344,13 @@ class ReassignAction(StrEnum):
 )
 def reassign_replicas(
     env: Environment,
-    action: Annotated[
-        ReassignAction,
-        typer.Argument(metavar="ACTION", help="plan, execute, throttle, status or cancel."),
-    ],
-    topics: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TOPIC...]", help="Topics. Default: all.", show_default=False),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="ID,...", help="Brokers to use. Default: all live ones."),
-    ] = None,
-    replication_factor: Annotated[
-        int | None,
-        typer.Option("--replication-factor", metavar="N", min=1, help="Copies to have."),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="With execute: the plan; - for stdin."),
-    ] = None,
+    action: ReassignAction = argument("ACTION", "plan, execute, throttle, status or cancel."),
+    topics: list[str] | None = argument("[TOPIC...]", "Topics. Default: all.", default=None),
+    to: str | None = option("--to ID,...", "Options", "Brokers to use. Default: all live ones."),
+    replication_factor: int | None = option(
+        "--replication-factor N", "Options", "Copies to have.", min=1
+    ),
+    plan: Path | None = option("--plan FILE", "Options", "With execute: the plan; - for stdin."),
     throttle: ThrottleOption = None,
 ) -> None:
     """Move partitions to other brokers, with their messages, while they are used.
@@ -472,20 +426,16 @@ def _broker_ids(text: str | None) -> list[int]:
 def delete(
     env: Environment,
     topics: _Topics,
-    data: Annotated[
-        bool, typer.Option("--data", help="Delete the logs on brokers too, with all messages.")
-    ] = False,
-    group_offsets: Annotated[
-        bool,
-        typer.Option("--group-offsets", help="Delete the offsets that groups have stored, too."),
-    ] = False,
-    if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="A topic that does not exist is no error: exit 0.")
-    ] = False,
-    confirm: Annotated[
-        list[str] | None,
-        confirm_option("With --yes: the topic's name (repeat it for each of several topics)."),
-    ] = None,
+    data: bool = flag("--data", "Options", "Delete the logs on brokers too, with all messages."),
+    group_offsets: bool = flag(
+        "--group-offsets", "Options", "Delete the offsets that groups have stored, too."
+    ),
+    if_exists: bool = flag(
+        "--if-exists", "Options", "A topic that does not exist is no error: exit 0."
+    ),
+    confirm: list[str] | None = confirm_option(
+        "With --yes: the topic's name (repeat it for each of several topics)."
+    ),
 ) -> None:
     """Delete topics from ZooKeeper and, with --data, from the brokers.
 
@@ -527,15 +477,9 @@ def delete(
 def offsets(
     env: Environment,
     topics: _Topics,
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--at",
-            metavar="SPEC",
-            help="Offset expression, START or START:END. Default: start:end.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
+    at: list[str] | None = option(
+        "--at SPEC", "Selection", "Offset expression, START or START:END. Default: start:end."
+    ),
     partition: PartitionsOption = None,
     strict_offset: StrictOffsetOption = False,
 ) -> None:
@@ -584,27 +528,14 @@ def watermarks(env: Environment, topics: _Topics, partition: PartitionsOption = 
 def sample(
     env: Environment,
     topics: _Topics,
-    max_messages: Annotated[
-        int,
-        typer.Option(
-            "-n",
-            "--max-messages",
-            metavar="N",
-            min=1,
-            help="Messages of each partition.",
-            rich_help_panel="Limits",
-        ),
-    ] = 5,
+    max_messages: int = option(
+        "-n, --max-messages N", "Limits", "Messages of each partition.", min=1, default=5
+    ),
     offset: _Offset = None,
     partition: PartitionsOption = None,
-    at_random: Annotated[
-        bool,
-        typer.Option(
-            "--random",
-            help="Choose messages at random, not evenly spaced.",
-            rich_help_panel="Selection",
-        ),
-    ] = False,
+    at_random: bool = flag(
+        "--random", "Selection", "Choose messages at random, not evenly spaced."
+    ),
     payload: PayloadOption = "utf8",
     strict_offset: StrictOffsetOption = False,
 ) -> None:

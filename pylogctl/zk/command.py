@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from broker.errors import CoordinationError
 from pylogctl.cli.connections import zookeeper_session
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
-from pylogctl.cli.options import OUTPUT, REGISTRY, SUMMARY, TIMEOUT, accepts
+from pylogctl.cli.options import OUTPUT, REGISTRY, SUMMARY, TIMEOUT, accepts, argument, flag, option
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.zk.document import (
@@ -47,9 +45,7 @@ def _checked_path(path: str) -> str:
         raise UsageError(str(error)) from error
 
 
-PathArgument = Annotated[
-    str, typer.Argument(metavar="PATH", help="Path below the chroot.", parser=_checked_path)
-]
+PathArgument = Annotated[str, argument("PATH", "Path below the chroot.", parser=_checked_path)]
 
 
 def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple[int, str]]:
@@ -69,12 +65,8 @@ def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple
 def ls(
     env: Environment,
     path: PathArgument = "/",
-    long: Annotated[
-        bool, typer.Option("-l", "--long", help="Show version, size, children and times.")
-    ] = False,
-    recursive: Annotated[
-        bool, typer.Option("-R", "--recursive", help="Show everything below.")
-    ] = False,
+    long: bool = flag("-l, --long", "Options", "Show version, size, children and times."),
+    recursive: bool = flag("-R, --recursive", "Options", "Show everything below."),
 ) -> None:
     """List the children of a node."""
     with zookeeper_session(env) as session:
@@ -98,14 +90,9 @@ def ls(
 def tree(
     env: Environment,
     path: PathArgument = "/",
-    depth: Annotated[
-        int | None,
-        typer.Option("--depth", metavar="N", min=0, help="Levels to go down. Default: all."),
-    ] = None,
-    data: Annotated[bool, typer.Option("--data", help="Show values too.")] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Do not decode the values of known nodes.")
-    ] = False,
+    depth: int | None = option("--depth N", "Options", "Levels to go down. Default: all.", min=0),
+    data: bool = flag("--data", "Options", "Show values too."),
+    raw: bool = flag("--raw", "Options", "Do not decode the values of known nodes."),
 ) -> None:
     """Draw a node and everything below it."""
     with zookeeper_session(env) as session:
@@ -155,14 +142,10 @@ def _draw(
 def get(
     env: Environment,
     path: PathArgument,
-    as_hex: Annotated[bool, typer.Option("--hex", help="Write it in hexadecimal.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Parse it and write it as JSON.")] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Write it exactly, on a terminal too.")
-    ] = False,
-    show_stat: Annotated[
-        bool, typer.Option("-s", "--stat", help="Show version, size, times and owner too.")
-    ] = False,
+    as_hex: bool = flag("--hex", "Options", "Write it in hexadecimal."),
+    as_json: bool = flag("--json", "Options", "Parse it and write it as JSON."),
+    raw: bool = flag("--raw", "Options", "Write it exactly, on a terminal too."),
+    show_stat: bool = flag("-s, --stat", "Options", "Show version, size, times and owner too."),
 ) -> None:
     """Write the value of a node, byte for byte.
 
@@ -220,19 +203,14 @@ def stat(env: Environment, path: PathArgument) -> None:
 )
 def start(
     env: Environment,
-    data: Annotated[Path, typer.Option("--data", metavar="DIR", help="Data directory.")] = Path(
-        "data/zookeeper"
+    data: Path = option("--data DIR", "Options", "Data directory.", default=Path("data/zookeeper")),
+    host: str = option("--host HOST", "Options", "Address to listen on.", default="127.0.0.1"),
+    port: int = option(
+        "--port PORT", "Options", "0 picks a free one.", min=0, max=65535, default=2181
     ),
-    host: Annotated[
-        str, typer.Option("--host", metavar="HOST", help="Address to listen on.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="0 picks a free one.")
-    ] = 2181,
-    log_file: Annotated[
-        Path | None,
-        typer.Option("--log-file", metavar="FILE", help="Default: zookeeper.log beside the data."),
-    ] = None,
+    log_file: Path | None = option(
+        "--log-file FILE", "Options", "Default: zookeeper.log beside the data."
+    ),
 ) -> None:
     """Run an embedded ZooKeeper server until it is told to stop.
 
