@@ -1,72 +1,69 @@
-"""The documents of `pylogctl audit`: columns, and the records that fill them."""
+"""The rows of `pylogctl audit`, and the documents that show them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated
 
 from broker.tools.audit import AuditVerdict, Judgement, Tally
-from pylogctl.cli.render import Column, ColumnKind, Document, Record
-
-_WINDOW = (
-    Column("topic", "topic that was counted"),
-    Column("start", "start of the time window", ColumnKind.TIME),
-    Column("end", "its end, exclusive", ColumnKind.TIME),
-    Column("tier", "tier that counted"),
-)
-SHOW = Document(
-    "audit.show/1",
-    (
-        *_WINDOW,
-        Column("messages", "messages counted", ColumnKind.INTEGER),
-        Column("bytes", "their payloads", ColumnKind.BYTES),
-    ),
-    empty="no counts",
-)
-CHECK = Document(
-    "audit.check/1",
-    (
-        *_WINDOW,
-        Column("expected", "messages at the reference tier", ColumnKind.INTEGER),
-        Column("found", "messages at this tier", ColumnKind.INTEGER),
-        Column("difference", "messages more than expected; negative for less", ColumnKind.INTEGER),
-        Column("expected_bytes", "payloads at the reference tier", ColumnKind.BYTES, shown=False),
-        Column("found_bytes", "payloads at this tier", ColumnKind.BYTES, shown=False),
-        Column("status", "ok, missing, late, surplus or open"),
-    ),
-    empty="",
-)
+from pylogctl.cli.columns import HIDDEN, Bytes, Document, Integer, Millis, Row
 
 
-def show_records(tallied: Tally, tiers: Collection[str]) -> Iterator[Record]:
+class Counted(Row):
+    """A time window of a topic at a tier."""
+
+    topic: Annotated[str, "topic that was counted"]
+    start: Annotated[Millis, "start of the time window"]
+    end: Annotated[Millis, "its end, exclusive"]
+    tier: Annotated[str, "tier that counted"]
+
+
+class CountRow(Row):
+    """What a tier counted in a window."""
+
+    window: Counted
+    messages: Annotated[Integer, "messages counted"]
+    bytes: Annotated[Bytes, "their payloads"]
+
+
+class VerdictRow(Row):
+    """What a tier counted in a window, compared with the reference tier."""
+
+    window: Counted
+    expected: Annotated[Integer, "messages at the reference tier"]
+    found: Annotated[Integer, "messages at this tier"]
+    difference: Annotated[Integer, "messages more than expected; negative for less"]
+    expected_bytes: Annotated[Bytes, "payloads at the reference tier", HIDDEN]
+    found_bytes: Annotated[Bytes, "payloads at this tier", HIDDEN]
+    status: Annotated[str, "ok, missing, late, surplus or open"]
+
+
+SHOW = Document("audit.show/1", CountRow, empty="no counts")
+CHECK = Document("audit.check/1", VerdictRow, empty="")
+
+
+def show_rows(tallied: Tally, tiers: Collection[str]) -> Iterator[CountRow]:
     """Yield a row of `SHOW` for each window and tier; of all tiers if `tiers` is empty."""
     for window in sorted(tallied):
         for tier, count in sorted(tallied[window].items()):
             if not tiers or tier in tiers:
-                yield {
-                    "topic": window.topic,
-                    "start": window.start_ms,
-                    "end": window.end_ms,
-                    "tier": tier,
-                    "messages": count.message_count,
-                    "bytes": count.payload_bytes,
-                }
+                counted = Counted(window.topic, window.start_ms, window.end_ms, tier)
+                yield CountRow(counted, count.message_count, count.payload_bytes)
 
 
-def check_record(verdict: AuditVerdict) -> Record:
+def check_row(verdict: AuditVerdict) -> VerdictRow:
     """Return a row of `CHECK`."""
-    return {
-        "topic": verdict.window.topic,
-        "start": verdict.window.start_ms,
-        "end": verdict.window.end_ms,
-        "tier": verdict.tier,
-        "expected": verdict.expected.message_count,
-        "found": verdict.found.message_count,
-        "difference": verdict.difference,
-        "expected_bytes": verdict.expected.payload_bytes,
-        "found_bytes": verdict.found.payload_bytes,
-        "status": verdict.judgement.value,
-    }
+    window, expected, found = verdict.window, verdict.expected, verdict.found
+    return VerdictRow(
+        Counted(window.topic, window.start_ms, window.end_ms, verdict.tier),
+        expected.message_count,
+        found.message_count,
+        verdict.difference,
+        expected.payload_bytes,
+        found.payload_bytes,
+        verdict.judgement.value,
+    )
 
 
 def check_summary(verdicts: Sequence[AuditVerdict]) -> str:

@@ -22,7 +22,7 @@ from broker.tools.audit import (
     tally,
 )
 from broker.topic import ReadRange, TopicPartition
-from pylogctl.audit.document import CHECK, SHOW, check_record, check_summary, show_records
+from pylogctl.audit.document import CHECK, SHOW, check_row, check_summary, show_rows
 from pylogctl.cli.connections import Side, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -48,7 +48,7 @@ def show_counts(
 ) -> None:
     """Render the counts of topics that `selects` accepts; of all tiers if `tiers` is empty."""
     with _open_counts(env, audit_topic, offset, selects) as (_, tallied):
-        render(env, SHOW, show_records(tallied, tiers))
+        render(env, SHOW, show_rows(tallied, tiers))
 
 
 def check_counts(
@@ -94,7 +94,7 @@ def check_counts(
             complete=[_LOG_TIER],
         )
         hidden = () if shows_all else (Judgement.OK, Judgement.OPEN)
-        render(env, CHECK, [check_record(v) for v in verdicts if v.judgement not in hidden])
+        render(env, CHECK, [check_row(v) for v in verdicts if v.judgement not in hidden])
         env.note(check_summary(verdicts))
     total = difference_count(verdicts)
     if fail_above is not None and total > fail_above:

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from pylogctl.broker.document import LIST, STATUS, registered_record, status_record
+from pylogctl.broker.document import LIST, STATUS, BrokerRow, status_record
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.connections import (
     Absence,
@@ -169,7 +169,7 @@ def status(
         addresses = cluster.brokers() if broker is None else [find_broker(cluster, broker)]
     connect = connector(env)
     responses = [request_status(connect, address) for address in addresses]
-    records = [status_record(response) for response in responses]
+    records = [status_record(*response) for response in responses]
     render(env, STATUS, records)
     env.flush()
     for record in records:
@@ -249,16 +249,15 @@ def list_(env: Environment) -> None:
     render(env, LIST, list(records))
 
 
-def _registered(env: Environment) -> Iterator[dict[str, Any]]:
+def _registered(env: Environment) -> Iterator[BrokerRow]:
     from pylogctl.broker.control import registered_brokers
 
     with zookeeper_session(env) as session:
         validate_chroot(session)
-        for broker in registered_brokers(session):
-            yield registered_record(broker)
+        yield from registered_brokers(session)
 
 
-def _given_brokers(env: Environment) -> Iterator[dict[str, Any]]:
+def _given_brokers(env: Environment) -> Iterator[BrokerRow]:
     from pylogctl.broker.control import request_status
 
     with open_cluster(env) as cluster:
@@ -266,12 +265,12 @@ def _given_brokers(env: Environment) -> Iterator[dict[str, Any]]:
     for address in addresses:
         document = request_status(connector(env), address).document or {}
         session = document.get("session") or {}
-        yield {
-            "id": address.id,
-            "host": address.host,
-            "port": address.port,
-            "creator": None,
-            "since": document.get("started_ms"),
-            "session": session.get("id"),
-            "topics": document.get("topics"),
-        }
+        yield BrokerRow(
+            address.id,
+            address.host,
+            address.port,
+            None,
+            document.get("started_ms"),
+            session.get("id"),
+            document.get("topics"),
+        )

@@ -25,6 +25,7 @@ from broker.protocol.layouts import DATA
 from broker.protocol.responses import BrokerAddress
 from broker.zk import paths
 from broker.zk.values import decode_broker
+from pylogctl.broker.document import BrokerRow, ShutdownStep
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 
@@ -34,15 +35,6 @@ class StatusResponse(NamedTuple):
     address: BrokerAddress
     document: dict[str, Any] | None
     error: BrokerError | None = None
-
-
-class ShutdownStep(NamedTuple):
-    """A step of a broker's shutdown, its duration, and the broker's remark on it."""
-
-    name: str
-    seconds: float
-    is_done: bool = True
-    note: str | None = None
 
 
 def find_broker(
@@ -127,19 +119,7 @@ def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
     ]
 
 
-class RegisteredBroker(NamedTuple):
-    """A broker by its registration."""
-
-    id: int
-    host: str
-    port: int
-    creator: str
-    since_ms: int
-    session: str
-    topic_count: int
-
-
-def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
+def registered_brokers(session: Any) -> Iterator[BrokerRow]:
     """Yield the registered brokers by id."""
     topic_counts = _topic_counts(session)
     for name in sorted(_children(session, paths.BROKER_IDS), key=int):
@@ -148,14 +128,14 @@ def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
         except RegistryNodeNotFoundError:
             continue  # deregistered meanwhile
         info = decode_broker(int(name), value)
-        yield RegisteredBroker(
+        yield BrokerRow(
             id=info.id,
             host=info.host,
             port=info.port,
             creator=info.creator,
-            since_ms=stat.ctime_ms,
+            since=stat.ctime_ms,
             session=f"0x{stat.ephemeral_owner & (1 << 64) - 1:x}",
-            topic_count=topic_counts.get(name, 0),
+            topics=topic_counts.get(name, 0),
         )
 
 

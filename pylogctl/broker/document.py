@@ -1,27 +1,39 @@
-"""Columns and records of `pylogctl broker`."""
+"""The rows of `pylogctl broker`, and the documents that show them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pylogctl.cli.render import Column, ColumnKind, Document
+from pylogctl.cli.columns import Column, ColumnKind, Document, Flag, Integer, Millis, Row, Text
 
 if TYPE_CHECKING:
-    from pylogctl.broker.control import RegisteredBroker, ShutdownStep, StatusResponse
+    from broker.errors import BrokerError
+    from broker.protocol.responses import BrokerAddress
 
-LIST = Document(
-    "broker.list/1",
-    (
-        Column("id", "number in the cluster", ColumnKind.INTEGER),
-        Column("host", "address for clients"),
-        Column("port", "port for clients", ColumnKind.INTEGER),
-        Column("creator", "token of its data directory"),
-        Column("since", "registered, or started, at", ColumnKind.TIME),
-        Column("session", "session with ZooKeeper"),
-        Column("topics", "number of topics", ColumnKind.INTEGER),
-    ),
-    empty="no brokers",
-)
+
+class BrokerRow(Row):
+    """A broker by its registration, or by its response."""
+
+    id: Annotated[Integer, "number in the cluster"]
+    host: Annotated[str, "address for clients"]
+    port: Annotated[Integer, "port for clients"]
+    creator: Annotated[Text, "token of its data directory"]
+    since: Annotated[Millis, "registered, or started, at"]
+    session: Annotated[Text, "session with ZooKeeper"]
+    topics: Annotated[Integer, "number of topics"]
+
+
+class ShutdownStep(Row):
+    """A step of a broker's shutdown."""
+
+    step: Annotated[str, "what was done"]
+    seconds: Annotated[float, ColumnKind.SECONDS, "how long it took"]
+    done: Annotated[Flag, "whether it succeeded"] = True
+    note: Annotated[Text, "reason of a failure, or a remark"] = None
+
+
+LIST = Document("broker.list/1", BrokerRow, empty="no brokers")
 STATUS = Document(
     "broker.status/1",
     (
@@ -58,24 +70,16 @@ STATUS = Document(
     ),
     empty="no brokers",
 )
-STOP = Document(
-    "broker.stop/1",
-    (
-        Column("step", "what was done"),
-        Column("seconds", "how long it took", ColumnKind.SECONDS),
-        Column("done", "whether it succeeded", ColumnKind.BOOLEAN),
-        Column("note", "reason of a failure, or a remark"),
-    ),
-    empty="",
-)
+STOP = Document("broker.stop/1", ShutdownStep, empty="")
 
 
-def status_record(response: StatusResponse) -> dict[str, Any]:
-    """Return the record of a broker's status, or of its absence."""
-    address, document = response.address, response.document
+def status_record(
+    address: BrokerAddress, document: Mapping[str, Any] | None, error: BrokerError | None = None
+) -> dict[str, Any]:
+    """Return the record of a broker's status, or of its absence; see `control.StatusResponse`."""
     record: dict[str, Any] = {"broker": address.id, "host": address.host, "port": address.port}
     if document is None:
-        return {**record, "phase": "down" if response.error else "running (0.7)"}
+        return {**record, "phase": "down" if error else "running (0.7)"}
     session = document["session"] or {}
     sockets = document["metrics"]["SocketServerStats"]
     same = ("phase", "topics", "partitions", "bytes", "connections", "clean_start", "pid",
@@ -93,22 +97,4 @@ def status_record(response: StatusResponse) -> dict[str, Any]:
         "registered": session.get("is_registered"),
         "storage": ", ".join(sorted({one["state"] for one in document["failures"]})) or "ok",
         "failing": len({(one["topic"], one["partition"]) for one in document["failures"]}),
-    }
-
-
-def stop_record(step: ShutdownStep) -> dict[str, Any]:
-    """Return the record of a step of a shutdown."""
-    return {"step": step.name, "seconds": step.seconds, "done": step.is_done, "note": step.note}
-
-
-def registered_record(broker: RegisteredBroker) -> dict[str, Any]:
-    """Return the record of a registered broker."""
-    return {
-        "id": broker.id,
-        "host": broker.host,
-        "port": broker.port,
-        "creator": broker.creator,
-        "since": broker.since_ms,
-        "session": broker.session,
-        "topics": broker.topic_count,
     }

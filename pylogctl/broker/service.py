@@ -17,12 +17,12 @@ from broker.server.acceptor import AddressInUseError
 from broker.server.broker import Broker
 from broker.zk.paths import DEFAULT_PORT
 from pylogctl.broker.options import ProcessOptions, StartOptions
+from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.properties import BROKER, Layer, dump_properties, given_layers
-from pylogctl.cli.render import Column, ColumnKind, Document
 from pylogctl.cli.service import (
     ReadyTargets,
     announce_ready,

@@ -16,7 +16,6 @@ from broker.errors import RegistryUnreachableError, RequestTimeoutError
 from broker.protocol.responses import BrokerAddress
 from broker.zk.embedded import EmbeddedZooKeeper
 from pylogctl.broker.control import (
-    ShutdownStep,
     find_broker,
     local_pid,
     read_pid,
@@ -26,7 +25,7 @@ from pylogctl.broker.control import (
     shut_down,
     wait_for_exit,
 )
-from pylogctl.broker.document import STOP, stop_record
+from pylogctl.broker.document import STOP, ShutdownStep
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import connector, open_cluster, zookeeper_session
 from pylogctl.cli.context import Environment
@@ -77,7 +76,7 @@ def stop_broker(
         env.note(_step_line(step))
     env.note(f"stopped {what} in {format_duration(env.clock.monotonic_s() - started_s)}")
     if env.settings.output:
-        render(env, STOP, map(stop_record, steps))
+        render(env, STOP, steps)
     _check_steps(name, steps)
 
 
@@ -169,14 +168,14 @@ def _shut_down(
 
 def _step_line(step: ShutdownStep) -> str:
     took = format_duration(step.seconds)
-    if not step.is_done:
-        return f"{step.name}: failed after {took}: {step.note}"
-    return f"{step.name}: {took}{f', {step.note}' if step.note else ''}"
+    if not step.done:
+        return f"{step.step}: failed after {took}: {step.note}"
+    return f"{step.step}: {took}{f', {step.note}' if step.note else ''}"
 
 
 def _check_steps(name: str, steps: Sequence[ShutdownStep]) -> None:
     """Validate that every step of a shutdown succeeded."""
-    failed = [step.name for step in steps if not step.is_done]
+    failed = [step.step for step in steps if not step.done]
     if failed:
         hints = ["see its log for more"]
         if not _STEPS_WITHOUT_LOGS.issuperset(failed):

@@ -14,6 +14,7 @@ import typer
 from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
 from broker.errors import ConfigError
 from broker.properties import BaseConfig, Property
+from pylogctl.cli.columns import Column, Document
 from pylogctl.cli.context import (
     ASKS_FOR_PROPERTIES,
     DEFAULT_ZOOKEEPER,
@@ -21,7 +22,7 @@ from pylogctl.cli.context import (
     parse_properties,
 )
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Column, Document, render
+from pylogctl.cli.render import render
 
 _S = TypeVar("_S", bound=BaseConfig)
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from enum import Enum
 from itertools import chain
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from broker.errors import BrokerError
+from pylogctl.cli.columns import Column, ColumnKind, Document, Row
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, UsageError, did_you_mean
 from pylogctl.cli.escapes import one_line, printable
@@ -25,52 +25,19 @@ Record = Mapping[str, Any]
 BLOCK_RECORDS = 1000
 
 
-class ColumnKind(Enum):
-    """The kind of values in a column: how tables show them; other formats have the plain value."""
-
-    TEXT = "text"
-    INTEGER = "integer"
-    BYTES = "bytes"
-    SECONDS = "seconds"
-    NUMBER = "number"
-    TIME = "time"
-    BOOLEAN = "boolean"
-
-
-class Column(NamedTuple):
-    """A field of the records; without `shown` it is only in JSON, or where `--columns` names it."""
-
-    name: str
-    doc: str
-    kind: ColumnKind = ColumnKind.TEXT
-    shown: bool = True
-
-    @property
-    def heading(self) -> str:
-        """The heading in tables: `LAG-BYTES` for `lag_bytes`."""
-        return self.name.upper().replace("_", "-")
-
-
-class Document(NamedTuple):
-    """The columns of a command's records; `empty` is the note that replaces an empty table."""
-
-    schema: str
-    columns: tuple[Column, ...]
-    empty: str
-
-
 def render(
     env: Environment,
     document: Document,
-    records: Iterable[Record],
+    rows: Iterable[Row | Record],
     *,
-    total: Record | None = None,
+    total: Row | Record | None = None,
 ) -> None:
-    """Write records to standard output in the format of `--output`, in blocks unless sorted.
+    """Write rows to standard output in the format of `--output`, in blocks unless sorted.
 
     A missing field counts as unknown. `total` is a last row, in the formats for people only. A name
     in `--columns` or `--sort` that is no column is a UsageError.
     """
+    records: Iterable[Record] = map(_by_column, rows)
     if env.settings.columns == ("help",):
         document, records = _column_list(document), _describe_columns(document)
         total = None
@@ -85,9 +52,13 @@ def render(
         _write_separated(env, columns, records)
     else:
         if total is not None and env.output != "name":
-            records = chain(records, (total,))
+            records = chain(records, (_by_column(total),))
         if not _write_for_people(env, columns, records) and document.empty:
             env.note(document.empty)
+
+
+def _by_column(row: Row | Record) -> Record:
+    return row.by_column() if isinstance(row, Row) else row
 
 
 def chosen_columns(document: Document, names: Sequence[str]) -> list[Column]:
@@ -219,7 +190,7 @@ def _plain_value(value: Any, column: Column) -> str:
 
 def _text(env: Environment, value: Any, column: Column, *, scaled: bool) -> str:
     """Return a value for people: one line without control characters, `-` for unknown."""
-    if value is None or value in ([], {}):
+    if value is None or value in ([], (), {}):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"

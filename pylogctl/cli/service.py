@@ -18,9 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pylogctl.cli.columns import Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.escapes import printable
-from pylogctl.cli.render import Document, render
+from pylogctl.cli.render import render
 from pylogctl.cli.units import format_time
 
 

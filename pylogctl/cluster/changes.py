@@ -20,7 +20,7 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.render import render
-from pylogctl.cluster.document import CHANGES, change_record
+from pylogctl.cluster.document import CHANGES, change_row
 
 _FILES = "state-changes-*.jsonl"
 Selects = Callable[[LoggedChange], bool]
@@ -160,4 +160,4 @@ def _absence(broker_id: int) -> BrokerError:
 
 
 def _show(env: Environment, changes: Iterable[LoggedChange], selects: Selects) -> None:
-    render(env, CHANGES, [change_record(one) for one in merged(changes) if selects(one)])
+    render(env, CHANGES, [change_row(one) for one in merged(changes) if selects(one)])

@@ -57,10 +57,10 @@ def describe(env: Environment) -> None:
     A broker that is not registered is shown as long as a replica is assigned to it. Any one
     broker tells of the whole cluster.
     """
-    from pylogctl.cluster.document import DESCRIBE, broker_record
+    from pylogctl.cluster.document import DESCRIBE
     from pylogctl.cluster.facts import broker_facts
 
-    render(env, DESCRIBE, map(broker_record, broker_facts(_metadata(env))))
+    render(env, DESCRIBE, broker_facts(_metadata(env)))
 
 
 @app.command("health", cls=Command)
@@ -81,7 +81,7 @@ def health(env: Environment) -> None:
     """
     from pylogctl.broker.control import request_status
     from pylogctl.cli.connections import connector
-    from pylogctl.cluster.document import HEALTH, check_record
+    from pylogctl.cluster.document import HEALTH, check_row
     from pylogctl.cluster.facts import FAIL, health_checks, storage_check
     from pylogctl.cluster.recover import lost_check
 
@@ -96,7 +96,7 @@ def health(env: Environment) -> None:
         storage_check(statuses),
         lost_check(env, metadata.brokers),
     ]
-    render(env, HEALTH, map(check_record, checks))
+    render(env, HEALTH, map(check_row, checks))
     failed = [one.name for one in checks if one.result == FAIL]
     if failed:
         raise CliError(

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from broker.cluster_state import NO_CONTROLLER, NO_LEADER
 from broker.errors import BrokerError
 from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
+from pylogctl.cli.columns import Flag, Integer, Row, Text
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 _IMBALANCE = 0.1
 """Share of partitions that may be led by another than the preferred replica (Kafka 0.8.2)."""
 
 
-class BrokerFacts(NamedTuple):
+class BrokerFacts(Row):
     """A broker, and how many partitions it leads and holds; no address if it is not registered."""
 
-    id: int
-    is_live: bool
-    address: str
-    rack: str
-    is_controller: bool
-    leads: int
-    preferred: int
-    replicas: int
-    in_sync: int
+    broker: Annotated[Integer, "number in the cluster"]
+    live: Annotated[Flag, "whether it is registered"]
+    address: Annotated[Text, "address for clients; empty if it is not registered"]
+    rack: Annotated[str, "where it stands; empty if not set"]
+    controller: Annotated[Flag, "whether it is the controller"]
+    leads: Annotated[Integer, "partitions that it leads"]
+    preferred: Annotated[Integer, "partitions that it should lead"]
+    replicas: Annotated[Integer, "partitions of which it has a replica"]
+    in_sync: Annotated[Integer, "those in which it is in sync"]
 
 
 class Check(NamedTuple):
@@ -58,7 +59,7 @@ def broker_facts(metadata: ClusterMetadataResponse) -> list[BrokerFacts]:
         BrokerFacts(
             id,
             id in addresses,
-            addresses.get(id, ""),
+            addresses.get(id),
             metadata.racks.get(id, ""),
             id == metadata.controller_id,
             leads[id],
@@ -74,7 +75,7 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
     """Return the checks of controller, brokers, leaders and in-sync replicas."""
     partitions = partitions_of(metadata)
     replicated = [one for one in partitions if one.is_replicated]
-    gone = tuple(f"broker {one.id}" for one in broker_facts(metadata) if not one.is_live)
+    gone = tuple(f"broker {one.broker}" for one in broker_facts(metadata) if not one.live)
     has_controller = metadata.controller_id != NO_CONTROLLER or not replicated
     away = _names(
         partitions,

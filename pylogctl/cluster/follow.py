@@ -15,7 +15,7 @@ from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cluster.changes import ChangeReader, Selects
-from pylogctl.cluster.document import CHANGES, change_record
+from pylogctl.cluster.document import CHANGES, change_row
 
 _INTERVAL_S = 1.0
 """Between two rounds, in each of which every broker is asked once."""
@@ -84,7 +84,7 @@ class _Output:
         self._selects = selects
 
     def show(self, changes: Iterable[LoggedChange]) -> None:
-        records = [change_record(one) for one in changes if self._selects(one)]
+        records = [change_row(one) for one in changes if self._selects(one)]
         if not records:
             return
         render(self._env, CHANGES, records)

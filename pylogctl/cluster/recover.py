@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from broker.client.cluster import Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
@@ -18,30 +18,36 @@ from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import BrokerAddress, TopicMetadata
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
+from pylogctl.cli.columns import HIDDEN, Document, Flag, Integer, Row, Text
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import for_each, raise_failures
-from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
+from pylogctl.cli.render import render
 from pylogctl.cluster.facts import FAIL, OK, Check
 
 _BATCH = 500
 """Partitions restored by one request: a request to ZooKeeper has at most 1 MB."""
 
+
+class RecoverRow(Row):
+    """A partition that ZooKeeper has lost."""
+
+    partition: Annotated[Text, "topic and partition"]
+    leader: Annotated[Integer, "the broker whose copy the others follow"]
+    copies: Annotated[Text, "broker: last leader epoch @ log end offset, the longest first"]
+    replicas: Annotated[tuple[int, ...], "the brokers that had it last", HIDDEN]
+    restored: Annotated[Flag, "whether --execute restores it"]
+    loss: Annotated[Text, "what would be lost, or may be wrong"]
+    topic: Annotated[Text, "name of the topic", HIDDEN]
+    creation_id: Annotated[Text, "of the topic", HIDDEN]
+    settings: Annotated[dict[str, str], "of the topic", HIDDEN]
+
+
 RECOVER = Document(
     "cluster.recover/1",
-    (
-        Column("partition", "topic and partition"),
-        Column("leader", "the broker whose copy the others follow", ColumnKind.INTEGER),
-        Column("copies", "broker: last leader epoch @ log end offset, the longest first"),
-        Column("replicas", "the brokers that had it last", shown=False),
-        Column("restored", "whether --execute restores it", ColumnKind.BOOLEAN),
-        Column("loss", "what would be lost, or may be wrong"),
-        Column("topic", "name of the topic", shown=False),
-        Column("creation_id", "of the topic", shown=False),
-        Column("settings", "of the topic", shown=False),
-    ),
+    RecoverRow,
     empty="brokers have no logs of topics that ZooKeeper does not know",
 )
 
@@ -167,7 +173,7 @@ def recover(
     doubtful = {one.record.partition.topic for one in lost if one.doubts and not one.is_former}
     wanted = topics or {one.record.partition.topic for one in lost} - doubtful
     chosen = [one for one in lost if one.record.partition.topic in wanted and not one.is_former]
-    render(env, RECOVER, [_record(one, is_chosen=one in chosen) for one in lost])
+    render(env, RECOVER, [_row(one, is_chosen=one in chosen) for one in lost])
     env.flush()
     names = sorted({one.record.partition.topic for one in chosen})
     left = [] if topics else sorted(doubtful)
@@ -221,18 +227,18 @@ def _restore(
         ask_controller(brokers, connect, request, timeout_s=timeout_s)
 
 
-def _record(one: Lost, *, is_chosen: bool) -> Record:
+def _row(one: Lost, *, is_chosen: bool) -> RecoverRow:
     record = one.record
-    return {
-        "partition": str(record.partition),
-        "leader": record.state.leader,
-        "copies": ", ".join(
+    return RecoverRow(
+        str(record.partition),
+        record.state.leader,
+        ", ".join(
             f"{id}: {copy.last_epoch}@{copy.log_end_offset}" for id, copy in one.copies.items()
         ),
-        "replicas": list(record.replicas),
-        "restored": is_chosen,
-        "loss": "; ".join(one.doubts) or None,
-        "topic": record.partition.topic,
-        "creation_id": record.creation_id,
-        "settings": dict(record.settings),
-    }
+        record.replicas,
+        is_chosen,
+        "; ".join(one.doubts) or None,
+        record.partition.topic,
+        record.creation_id,
+        dict(record.settings),
+    )

@@ -22,8 +22,8 @@ from pylogctl.broker.control import request_status
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.render import Record, render
-from pylogctl.config.document import CHANGE
+from pylogctl.cli.render import render
+from pylogctl.config.document import CHANGE, ChangeRow
 from pylogctl.config.targets import BrokerSettings, Target, settings_in, validate_exists
 
 if TYPE_CHECKING:
@@ -200,15 +200,16 @@ def _change(env: Environment, registry: Registry, target: Target, edit: _Edit) -
 
 def _report(env: Environment, registry: Registry, target: Target, change: SettingsChange) -> None:
     names = dict.fromkeys((*change.before, *change.after))
-    records: list[Record] = [
-        target.record(setting=name, before=change.before.get(name), after=change.after.get(name))
+    before, after = change.before.get, change.after.get
+    rows = [
+        ChangeRow(target.topic, target.broker_id, name, before(name), after(name), target.node.path)
         for name in names
-        if change.before.get(name) != change.after.get(name)
+        if before(name) != after(name)
     ]
-    render(env, CHANGE, records)
+    render(env, CHANGE, rows)
     if env.settings.dry_run:
         env.note("nothing changed; this was a dry run")
-    elif records:
+    elif rows:
         env.flush()
         _await_applied(env, registry, target, change.after)
 

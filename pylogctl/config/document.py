@@ -1,75 +1,84 @@
-"""The columns of `pylogctl config`."""
+"""The rows of `pylogctl config`, and the documents that show them."""
 
 from __future__ import annotations
 
-from pylogctl.cli.render import Column, ColumnKind, Document
+from typing import Annotated
 
-CHANGE = Document(
-    "config.change/1",
-    (
-        Column("topic", "topic whose setting it is"),
-        Column("broker", "or the broker", ColumnKind.INTEGER),
-        Column("setting", "name"),
-        Column("before", "value before; empty if it was not set"),
-        Column("after", "value now; empty if it is not set any more"),
-        Column("node", "node in ZooKeeper", shown=False),
-    ),
-    empty="nothing changed",
-)
+from pylogctl.cli.columns import HIDDEN, Document, Integer, Row, Text
+
+
+class ChangeRow(Row):
+    """A setting in ZooKeeper that is, or would be, changed."""
+
+    topic: Annotated[Text, "topic whose setting it is"]
+    broker: Annotated[Integer, "or the broker"]
+    setting: Annotated[Text, "name"]
+    before: Annotated[Text, "value before; empty if it was not set"]
+    after: Annotated[Text, "value now; empty if it is not set any more"]
+    node: Annotated[Text, "node in ZooKeeper", HIDDEN]
+
+
+class OverrideRow(Row):
+    """A setting in ZooKeeper."""
+
+    topic: Annotated[Text, "topic whose setting it is"]
+    broker: Annotated[Integer, "or the broker"]
+    setting: Annotated[Text, "name"]
+    value: Annotated[Text, "value"]
+    node: Annotated[Text, "node in ZooKeeper", HIDDEN]
+
+
+class TopicRow(Row):
+    """A setting of a topic, with a value that is in effect on some brokers."""
+
+    setting: Annotated[Text, "name"]
+    value: Annotated[Text, "value in effect"]
+    origin: Annotated[Text, "topic, broker (both in ZooKeeper), start (file, options), or default"]
+    brokers: Annotated[Text, "ids of the brokers on which it is in effect"]
+    default: Annotated[Text, "value when nothing else is said"]
+    applied: Annotated[Text, "when a change takes effect", HIDDEN]
+    doc: Annotated[Text, "meaning", HIDDEN]
+
+
+class InEffect(Row):
+    """A setting of a broker with the value in effect."""
+
+    setting: Annotated[str, "name"]
+    value: Annotated[str, "value in effect"]
+    origin: Annotated[str, "broker (ZooKeeper), start (file, options), or default"]
+
+
+class BrokerRow(Row):
+    """A setting of a broker."""
+
+    now: InEffect
+    change: Annotated[Text, "running: applied while it runs; restart: at a start only"]
+    doc: Annotated[Text, "meaning", HIDDEN]
+
+
+class BrokerDiffRow(Row):
+    """A setting of a broker that is not what it is elsewhere."""
+
+    now: InEffect
+    start: Annotated[Text, "value at the broker's start: of file, options or default"]
+    default: Annotated[Text, "value when nothing else is said"]
+    others: Annotated[Text, "other brokers that have another value, with it"]
+
+
+class BrokersDiffRow(Row):
+    """A setting, with a value that is in effect on some brokers."""
+
+    now: InEffect
+    brokers: Annotated[Text, "ids of the brokers on which it is in effect"]
+
+
+CHANGE = Document("config.change/1", ChangeRow, empty="nothing changed")
 OVERRIDES = Document(
-    "config.overrides/1",
-    (
-        Column("topic", "topic whose setting it is"),
-        Column("broker", "or the broker", ColumnKind.INTEGER),
-        Column("setting", "name"),
-        Column("value", "value"),
-        Column("node", "node in ZooKeeper", shown=False),
-    ),
-    empty="no topic and no broker has settings in ZooKeeper",
+    "config.overrides/1", OverrideRow, empty="no topic and no broker has settings in ZooKeeper"
 )
-TOPIC = Document(
-    "config.topic/1",
-    (
-        Column("setting", "name"),
-        Column("value", "value in effect"),
-        Column("origin", "topic, broker (both in ZooKeeper), start (file, options), or default"),
-        Column("brokers", "ids of the brokers on which it is in effect"),
-        Column("default", "value when nothing else is said"),
-        Column("applied", "when a change takes effect", shown=False),
-        Column("doc", "meaning", shown=False),
-    ),
-    empty="no difference",
-)
-BROKER = Document(
-    "config.broker/1",
-    (
-        Column("setting", "name"),
-        Column("value", "value in effect"),
-        Column("origin", "broker (ZooKeeper), start (file, options), or default"),
-        Column("change", "running: applied while it runs; restart: at a start only"),
-        Column("doc", "meaning", shown=False),
-    ),
-    empty="no settings",
-)
-BROKER_DIFF = Document(
-    "config.broker-diff/1",
-    (
-        Column("setting", "name"),
-        Column("value", "value in effect"),
-        Column("origin", "broker (ZooKeeper), start (file, options), or default"),
-        Column("start", "value at the broker's start: of file, options or default"),
-        Column("default", "value when nothing else is said"),
-        Column("others", "other brokers that have another value, with it"),
-    ),
-    empty="no difference",
-)
+TOPIC = Document("config.topic/1", TopicRow, empty="no difference")
+BROKER = Document("config.broker/1", BrokerRow, empty="no settings")
+BROKER_DIFF = Document("config.broker-diff/1", BrokerDiffRow, empty="no difference")
 BROKERS_DIFF = Document(
-    "config.brokers-diff/1",
-    (
-        Column("setting", "name"),
-        Column("value", "value in effect"),
-        Column("origin", "broker (ZooKeeper), start (file, options), or default"),
-        Column("brokers", "ids of the brokers on which it is in effect"),
-    ),
-    empty="no difference between brokers",
+    "config.brokers-diff/1", BrokersDiffRow, empty="no difference between brokers"
 )

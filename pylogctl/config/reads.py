@@ -17,8 +17,20 @@ from broker.topic_settings import (
 )
 from broker.zk.settings import SettingsRegistry
 from pylogctl.cli.context import Environment
-from pylogctl.cli.render import Record, render
-from pylogctl.config.document import BROKER, BROKER_DIFF, BROKERS_DIFF, OVERRIDES, TOPIC
+from pylogctl.cli.render import render
+from pylogctl.config.document import (
+    BROKER,
+    BROKER_DIFF,
+    BROKERS_DIFF,
+    OVERRIDES,
+    TOPIC,
+    BrokerDiffRow,
+    BrokerRow,
+    BrokersDiffRow,
+    InEffect,
+    OverrideRow,
+    TopicRow,
+)
 from pylogctl.config.targets import (
     BrokerSettings,
     Target,
@@ -44,7 +56,7 @@ def list_overrides(env: Environment, registry: Registry) -> None:
 
 def _overrides(
     env: Environment, settings: SettingsRegistry, targets: Iterable[Target]
-) -> Iterator[Record]:
+) -> Iterator[OverrideRow]:
     for target in targets:
         try:
             texts = settings.read(target.node)
@@ -54,25 +66,25 @@ def _overrides(
             env.leave_out(str(error))
             continue
         for name, text in texts.items():
-            yield target.record(setting=name, value=text)
+            yield OverrideRow(target.topic, target.broker_id, name, text, target.node.path)
 
 
 def show_topic(
     env: Environment, topic: str, brokers: Sequence[BrokerSettings], *, only_differences: bool
 ) -> None:
     """Render the settings of a topic, one row for each value that is in effect on some broker."""
-    records: list[Record] = []
+    rows: list[TopicRow] = []
     for setting in TOPIC_SETTINGS:
-        rows = list(_topic_rows(topic, setting, brokers))
-        if not only_differences or len(rows) > 1 or rows[0]["origin"] != "default":
-            records += rows
-    render(env, TOPIC, records)
+        found = list(_topic_rows(topic, setting, brokers))
+        if not only_differences or len(found) > 1 or found[0].origin != "default":
+            rows += found
+    render(env, TOPIC, rows)
     warn_of_problems(env, brokers)
 
 
 def _topic_rows(
     topic: str, setting: TopicSetting, brokers: Sequence[BrokerSettings]
-) -> Iterator[Record]:
+) -> Iterator[TopicRow]:
     prop = setting.property
     found: dict[tuple[str, str], list[int]] = {}
     for broker in brokers:
@@ -83,34 +95,33 @@ def _topic_rows(
         origin = "topic" if prop.field in overrides else broker.origin(field)
         found.setdefault((value_text(value, setting), origin), []).append(broker.id)
     for (text, origin), ids in found.items():
-        yield {
-            "setting": prop.name,
-            "value": text,
-            "origin": origin,
-            "brokers": ",".join(map(str, ids)),
-            "default": value_text(getattr(BrokerConfig(), setting.broker_field), setting),
-            "applied": setting.applied,
-            "doc": prop.doc,
-        }
+        yield TopicRow(
+            prop.name,
+            text,
+            origin,
+            ",".join(map(str, ids)),
+            value_text(getattr(BrokerConfig(), setting.broker_field), setting),
+            setting.applied,
+            prop.doc,
+        )
 
 
 def show_broker(env: Environment, broker: BrokerSettings) -> None:
     """Render all settings of a broker."""
-    render(
-        env,
-        BROKER,
-        [
-            {
-                "setting": prop.name,
-                "value": broker.now.value_text(prop),
-                "origin": broker.origin(prop.field),
-                "change": "running" if prop.field in BrokerConfig.DYNAMIC else "restart",
-                "doc": prop.doc,
-            }
-            for prop in broker.now.shown_properties()
-        ],
-    )
+    rows = [
+        BrokerRow(
+            _in_effect(broker, prop),
+            "running" if prop.field in BrokerConfig.DYNAMIC else "restart",
+            prop.doc,
+        )
+        for prop in broker.now.shown_properties()
+    ]
+    render(env, BROKER, rows)
     warn_of_problems(env, [broker])
+
+
+def _in_effect(broker: BrokerSettings, prop: Property) -> InEffect:
+    return InEffect(prop.name, broker.now.value_text(prop), broker.origin(prop.field))
 
 
 def compare_broker(
@@ -118,7 +129,7 @@ def compare_broker(
 ) -> None:
     """Render the settings of a broker that differ from its start, the default or other brokers."""
     defaults = BrokerConfig()
-    records: list[Record] = []
+    rows: list[BrokerDiffRow] = []
     for prop in broker.now.shown_properties():
         value = getattr(broker.now, prop.field)
         differing = [
@@ -128,42 +139,35 @@ def compare_broker(
         ]
         known = (getattr(broker.start, prop.field), getattr(defaults, prop.field))
         if differing or known != (value, value):
-            records.append(
-                {
-                    "setting": prop.name,
-                    "value": broker.now.value_text(prop),
-                    "origin": broker.origin(prop.field),
-                    "start": _beside(prop, broker.start),
-                    "default": _beside(prop, defaults),
-                    "others": ", ".join(differing),
-                }
+            rows.append(
+                BrokerDiffRow(
+                    _in_effect(broker, prop),
+                    _beside(prop, broker.start),
+                    _beside(prop, defaults),
+                    ", ".join(differing),
+                )
             )
-    render(env, BROKER_DIFF, records)
+    render(env, BROKER_DIFF, rows)
     warn_of_problems(env, [broker])
 
 
 def compare_brokers(env: Environment, brokers: Sequence[BrokerSettings]) -> None:
     """Render the settings that differ between brokers, one row for each value."""
-    records: list[Record] = []
+    rows: list[BrokersDiffRow] = []
     for first in BrokerConfig().shown_properties():
         if first.field in _IDENTITY:
             continue
         found: dict[tuple[str, str, str], list[int]] = {}
         for broker in brokers:
             (prop,) = (one for one in broker.now.shown_properties() if one.field == first.field)
-            row = prop.name, broker.now.value_text(prop), broker.origin(prop.field)
-            found.setdefault(row, []).append(broker.id)
+            now = prop.name, broker.now.value_text(prop), broker.origin(prop.field)
+            found.setdefault(now, []).append(broker.id)
         if len({(name, text) for name, text, _ in found}) > 1:
-            records += [
-                {
-                    "setting": name,
-                    "value": text,
-                    "origin": origin,
-                    "brokers": ",".join(map(str, ids)),
-                }
-                for (name, text, origin), ids in found.items()
+            rows += [
+                BrokersDiffRow(InEffect(*now), ",".join(map(str, ids)))
+                for now, ids in found.items()
             ]
-    render(env, BROKERS_DIFF, records)
+    render(env, BROKERS_DIFF, rows)
     warn_of_problems(env, brokers)
 
 

@@ -17,7 +17,6 @@ from pylogctl.broker.control import StatusResponse, request_status
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.render import Record
 from pylogctl.cli.selection import topic_not_found
 
 if TYPE_CHECKING:
@@ -39,15 +38,6 @@ class Target(NamedTuple):
     def normalize(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Return settings under the names that are stored; ConfigError if one cannot be set."""
         return BrokerConfig.normalize_overrides(texts) if self.topic is None else normalize(texts)
-
-    def record(self, **fields: Any) -> Record:
-        """Return a record about it."""
-        return {
-            "topic": self.topic,
-            "broker": self.broker_id,
-            "node": self.node.path,
-            **fields,
-        }
 
 
 def target_of_topic(topic: str) -> Target:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pylogctl.cli.columns import HIDDEN, Bytes, Document, Integer, Row, Text
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, accepts, argument, flag
-from pylogctl.cli.render import Column, ColumnKind, Document, Record
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import format_time
 from pylogctl.consume.exec_options import DrainChoice
@@ -55,7 +55,7 @@ def list_entries(
     from pylogctl.cli.render import render
 
     entries = (one for one in read_entries(directory) if one.is_dead or not dead)
-    render(env, DOCUMENT, retry_records(entries))
+    render(env, DOCUMENT, _rows(entries))
 
 
 @app.command("drain", cls=Command)
@@ -189,42 +189,39 @@ def _report(env: Environment, store: RetryStore, done: int, failed: int) -> Exit
     return ExitStatus.PARTIAL
 
 
-DOCUMENT = Document(
-    "retry.list/1",
-    (
-        Column("topic", "topic of the message"),
-        Column("partition", "its partition, as broker and index"),
-        Column("offset", "where its entry starts", ColumnKind.INTEGER),
-        Column("next_offset", "where reading resumes after it", ColumnKind.INTEGER, shown=False),
-        Column(
-            "inner", "index in a compressed set, -1 if not known", ColumnKind.INTEGER, shown=False
-        ),
-        Column("size", "bytes of its payload", ColumnKind.BYTES),
-        Column("attempts", "how often handling it failed", ColumnKind.INTEGER),
-        Column("state", "scheduled: will be retried; dead: given up"),
-        Column("next_attempt", "when it is tried again; unknown for dead ones"),
-        Column("error", "why it failed the last time"),
-        Column("payload", "the payload, bytes that are no text as escapes", shown=False),
-    ),
-    empty="no messages",
-)
+class RetryRow(Row):
+    """A message in a retry store."""
+
+    topic: Annotated[Text, "topic of the message"]
+    partition: Annotated[Text, "its partition, as broker and index"]
+    offset: Annotated[Integer, "where its entry starts"]
+    next_offset: Annotated[Integer, "where reading resumes after it", HIDDEN]
+    inner: Annotated[Integer, "index in a compressed set, -1 if not known", HIDDEN]
+    size: Annotated[Bytes, "bytes of its payload"]
+    attempts: Annotated[Integer, "how often handling it failed"]
+    state: Annotated[Text, "scheduled: will be retried; dead: given up"]
+    next_attempt: Annotated[Text, "when it is tried again; unknown for dead ones"]
+    error: Annotated[Text, "why it failed the last time"]
+    payload: Annotated[Text, "the payload, bytes that are no text as escapes", HIDDEN]
 
 
-def retry_records(entries: Iterable[RetryEntry]) -> Iterator[Record]:
-    """Give a row for each entry."""
+DOCUMENT = Document("retry.list/1", RetryRow, empty="no messages")
+
+
+def _rows(entries: Iterable[RetryEntry]) -> Iterator[RetryRow]:
     for entry in entries:
         message = entry.message
         due_ms = entry.next_attempt_ms
-        yield {
-            "topic": message.partition.topic,
-            "partition": message.partition.name,
-            "offset": message.offset,
-            "next_offset": message.next_offset,
-            "inner": message.inner,
-            "size": len(message.payload),
-            "attempts": entry.attempts,
-            "state": "dead" if entry.is_dead else "scheduled",
-            "next_attempt": None if due_ms is None else format_time(due_ms),
-            "error": entry.last_error,
-            "payload": escape(message.payload),
-        }
+        yield RetryRow(
+            topic=message.partition.topic,
+            partition=message.partition.name,
+            offset=message.offset,
+            next_offset=message.next_offset,
+            inner=message.inner,
+            size=len(message.payload),
+            attempts=entry.attempts,
+            state="dead" if entry.is_dead else "scheduled",
+            next_attempt=None if due_ms is None else format_time(due_ms),
+            error=entry.last_error,
+            payload=escape(message.payload),
+        )

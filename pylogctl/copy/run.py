@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Annotated
 
 from broker.client.cluster import with_assigned
 from broker.consumer.cluster_reader import ClusterReader
@@ -18,6 +19,7 @@ from broker.tools.mirror_routes import (
     place_by_order,
 )
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
+from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Row, Text
 from pylogctl.cli.connections import Absence, Side, are_same, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
@@ -26,7 +28,7 @@ from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
-from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
+from pylogctl.cli.render import render
 from pylogctl.cli.selection import select_partitions
 from pylogctl.cli.units import Pacer, Rate, format_count, format_duration, format_size
 from pylogctl.copy.copying import Copied, Copy, Limits
@@ -34,40 +36,41 @@ from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets
 from pylogctl.produce.sender import count_text
 
-DOCUMENT = Document(
-    "copy/1",
-    (
-        Column("source", "topic and partition read from"),
-        Column("target", "topic and partition written to"),
-        Column("start", "offset in the source where the copy starts", ColumnKind.INTEGER),
-        Column("end", "offset in the source where it ends", ColumnKind.INTEGER),
-        Column("next_offset", "offset in the source after what is copied", ColumnKind.INTEGER),
-        Column("messages", "messages confirmed in the target", ColumnKind.INTEGER),
-        Column("bytes", "what they take in its log", ColumnKind.BYTES),
-        Column("verified", "all was read back and compared", ColumnKind.BOOLEAN),
-    ),
-    empty="no partitions",
-)
+
+class CopyRow(Row):
+    """What was copied of a partition."""
+
+    source: Annotated[Text, "topic and partition read from"]
+    target: Annotated[Text, "topic and partition written to"]
+    start: Annotated[Integer, "offset in the source where the copy starts"]
+    end: Annotated[Integer, "offset in the source where it ends"]
+    next_offset: Annotated[Integer, "offset in the source after what is copied"]
+    messages: Annotated[Integer, "messages confirmed in the target"]
+    bytes: Annotated[Bytes, "what they take in its log"]
+    verified: Annotated[Flag, "all was read back and compared"]
 
 
-def copy_records(
+DOCUMENT = Document("copy/1", CopyRow, empty="no partitions")
+
+
+def copy_rows(
     ranges: Mapping[TopicPartition, ReadRange],
     copied: Mapping[TopicPartition, Copied],
     *,
     is_verified: bool,
-) -> list[Record]:
+) -> list[CopyRow]:
     """Return a row for each source partition."""
     return [
-        {
-            "source": str(source),
-            "target": str(done.target),
-            "start": ranges[source].start.offset,
-            "end": None if (end := ranges[source].end) is None else end.offset,
-            "next_offset": done.next_offset,
-            "messages": done.message_count,
-            "bytes": done.size_bytes,
-            "verified": is_verified,
-        }
+        CopyRow(
+            str(source),
+            str(done.target),
+            ranges[source].start.offset,
+            None if (end := ranges[source].end) is None else end.offset,
+            done.next_offset,
+            done.message_count,
+            done.size_bytes,
+            is_verified,
+        )
         for source, done in copied.items()
     ]
 
@@ -125,12 +128,12 @@ def run(
         placement = _place(env, partitions, target, plan)
         copied = {one: Copied(placement[one], ranges[one].start.offset) for one in partitions}
         if env.settings.dry_run:
-            render(env, DOCUMENT, copy_records(ranges, copied, is_verified=False))
+            render(env, DOCUMENT, copy_rows(ranges, copied, is_verified=False))
             env.note("nothing was copied")
             return ExitStatus.OK
         is_verified, corrupt_count = _copy(env, source, target, plan, ranges, copied, stop)
     if env.settings.output is not None:
-        render(env, DOCUMENT, copy_records(ranges, copied, is_verified=is_verified))
+        render(env, DOCUMENT, copy_rows(ranges, copied, is_verified=is_verified))
     if corrupt_count and not stop.is_set:
         return ExitStatus.PARTIAL
     return stop.status

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from pylogctl.cli.columns import Column, Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import CONNECTION, OUTPUT, accepts
-from pylogctl.cli.render import Column, Document, render
+from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app()

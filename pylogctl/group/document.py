@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from broker.topic import TopicPartition
-from pylogctl.cli.render import Column, ColumnKind, Document, Record
+from pylogctl.cli.columns import Column, ColumnKind, Document
+from pylogctl.cli.render import Record
 from pylogctl.group.lag import GroupLag, PartitionLag, consumer_of, total, worst
 from pylogctl.group.plan import Change
 from pylogctl.group.rebalance import GroupProblem
@@ -123,7 +124,7 @@ RESET = Document(
     ),
     empty="no partitions",
 )
-RESET_OF_GROUPS = RESET._replace(columns=(_GROUP, *RESET.columns[1:]))
+RESET_OF_GROUPS = RESET.showing("group")
 EXPORT = Document(
     "group.export/1",
     (

@@ -13,10 +13,11 @@ from typing import Literal
 import typer
 
 from pylogctl import __version__
+from pylogctl.cli.columns import Column, Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts, argument, flag
-from pylogctl.cli.render import Column, Document, paged, render, terminal_width
+from pylogctl.cli.render import paged, render, terminal_width
 from pylogctl.cli.tree import Command, new_app
 
 help_app = new_app()

@@ -41,10 +41,9 @@ from pylogctl.log.document import (
     RECOVER,
     SEGMENT_NAMES,
     STAT,
-    plan_record,
+    recover_row,
     report_verification,
-    stat_record,
-    with_file_column,
+    stat_row,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def dump(
     The JSON forms can be produced again: payload_b64 has a payload that is not UTF-8.
     Ends with exit status 8 when a message or the end of a file is damaged.
     """
-    from pylogctl.log.dump import record_of
+    from pylogctl.log.dump import row_of
 
     form = None if no_payload else payload
     invalid = _InvalidCount()
@@ -131,9 +130,9 @@ def dump(
         if message_format is not None:
             _write_formatted(out, message_format, found)
         else:
-            document = with_file_column(DUMP) if len(paths) > 1 else DUMP
+            document = DUMP.showing("file") if len(paths) > 1 else DUMP
             is_json = env.output in ("json", "jsonl")
-            records = (record_of(path, one, form, is_json=is_json) for path, one in found)
+            records = (row_of(path, one, form, is_json=is_json) for path, one in found)
             render(out, document, records)
         out.flush()
     if invalid.count:
@@ -266,7 +265,7 @@ def stat(env: Environment, files: Files) -> None:
             for path in paths:
                 stats.append(segment_stat(path))
                 meter.advance(stats[-1].size_bytes)
-    render(env, STAT, [stat_record(one) for one in stats])
+    render(env, STAT, [stat_row(one) for one in stats])
     damaged = [str(one.path) for one in stats if one.fault]
     if damaged:
         raise CliError(
@@ -310,14 +309,14 @@ def recover(
     paths = _expanded(env, files, archives=False)
     plans = [plan for plan in map(plan_recovery, paths) if plan.cut_bytes]
     if not execute or env.settings.dry_run or not plans:
-        render(env, RECOVER, [plan_record(plan, done=False) for plan in plans])
+        render(env, RECOVER, [recover_row(plan, done=False) for plan in plans])
         if plans:
             env.note("nothing changed; add --execute")
         return
     name = plans[0].path.name if len(plans) == 1 else "all"
     confirm_name(env, "log recover", name, confirm)
     done = [recover_file(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
-    render(env, RECOVER, [plan_record(plan, done=True) for plan in done])
+    render(env, RECOVER, [recover_row(plan, done=True) for plan in done])
 
 
 @app.command("move", cls=Command)

@@ -42,9 +42,9 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import Done, raise_failures
 from pylogctl.cli.progress import progress
-from pylogctl.cli.render import Record, render
+from pylogctl.cli.render import render
 from pylogctl.cli.selection import PartitionList, topic_not_found
-from pylogctl.log.document import COMPARE, SEGMENT_NAMES
+from pylogctl.log.document import COMPARE, SEGMENT_NAMES, CompareRow
 
 _CHUNK_BYTES = 4 << 20
 _READ_BYTES = 1 << 20
@@ -409,18 +409,18 @@ def _compare_all(
 ) -> None:
     """Compare the copies of each log, render, and raise if some differ or could not be read."""
     failures = list(absent)
-    records: list[Record] = []
+    rows: list[CompareRow] = []
     differing: list[str] = []
     damaged: list[BrokerError] = []
     with progress(env, "compare", None) as meter:
         for name, copies in logs.items():
             found = compare(copies, meter.advance)
             failures += found.failures
-            records.append(_record(name, found))
+            rows.append(_row(name, found))
             damaged += [one for one in found.failures if isinstance(one, InvalidMessageError)]
             if found.difference is not None:
                 differing.append(_describe(name, kind, found.difference))
-    render(env, COMPARE, records)
+    render(env, COMPARE, rows)
     for text in differing[:-1]:
         env.error(text)
     if differing:
@@ -449,19 +449,19 @@ def _describe(name: str, kind: str, found: Difference) -> str:
     return f"{place} at offset {found.offset}: {' from '.join(groups)}, in segment {of_segments}"
 
 
-def _record(name: str, found: Comparison) -> Record:
+def _row(name: str, found: Comparison) -> CompareRow:
     difference = found.difference
     result = "same" if difference is None else "differ"
     if difference is None and any(isinstance(one, InvalidMessageError) for one in found.failures):
         result = "damaged"
-    return {
-        "log": name or None,
-        "result": result if found.start >= 0 or difference else "none",
-        "start": None if found.start < 0 else found.start,
-        "end": None if found.end < 0 else found.end,
-        "bytes": found.compared_bytes,
-        "copies": list(found.copies),
-        "offset": None if difference is None else difference.offset,
-        "groups": None if difference is None else " / ".join(map(",".join, difference.groups)),
-        "segments": None if difference is None else dict(difference.segments),
-    }
+    return CompareRow(
+        log=name or None,
+        result=result if found.start >= 0 or difference else "none",
+        start=None if found.start < 0 else found.start,
+        end=None if found.end < 0 else found.end,
+        bytes=found.compared_bytes,
+        copies=found.copies,
+        offset=None if difference is None else difference.offset,
+        groups=None if difference is None else " / ".join(map(",".join, difference.groups)),
+        segments=None if difference is None else dict(difference.segments),
+    )

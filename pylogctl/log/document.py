@@ -1,12 +1,25 @@
-"""Columns and records of `pylogctl log`."""
+"""The rows of `pylogctl log`, and the documents that show them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
+from pylogctl.cli.columns import (
+    HIDDEN,
+    Bytes,
+    ColumnKind,
+    Document,
+    Flag,
+    Integer,
+    Number,
+    Row,
+    Seconds,
+    Text,
+)
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.render import Column, ColumnKind, Document, render
+from pylogctl.cli.render import render
 from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
@@ -14,119 +27,114 @@ if TYPE_CHECKING:
     from broker.log.verify import SegmentProblem, VerifySummary
 SEGMENT_NAMES = "segments are called <offset>.pylog or <offset>.kafka, archived ones end in .gz"
 
-DUMP = Document(
-    "log.dump/1",
-    (
-        Column("file", "segment file", shown=False),
-        Column("pos", "position in the file", ColumnKind.INTEGER),
-        Column("offset", "offset in the log, by the file's name", ColumnKind.INTEGER, shown=False),
-        Column("size", "bytes of payload", ColumnKind.INTEGER),
-        Column("magic", "version of the message format", ColumnKind.INTEGER),
-        Column("codec", "compression of the entry"),
-        Column("crc", "CRC-32 of the payload"),
-        Column("valid", "whether the entry is undamaged", ColumnKind.BOOLEAN),
-        Column("inner", "index inside a compressed entry", ColumnKind.INTEGER),
-        Column("payload", "the payload as text"),
-        Column("payload_b64", "JSON: the payload if it is not UTF-8, in base64", shown=False),
-        Column("payload_hex", "JSON: the payload with --payload hex", shown=False),
-    ),
-    empty="no messages",
-)
-VERIFY = Document(
-    "log.verify/1",
-    (
-        Column("file", "segment file"),
-        Column("pos", "position of the damage", ColumnKind.INTEGER),
-        Column("kind", "crc, size, magic, codec, compressed, partial, gap, overlap or archive"),
-        Column("expected", "what should be there"),
-        Column("found", "what is there"),
-        Column("bytes_after", "bytes from there to the end of the file", ColumnKind.BYTES),
-        Column("skipped_bytes", "bytes up to the next valid entry", ColumnKind.BYTES, shown=False),
-    ),
-    empty="",
-)
-COMPARE = Document(
-    "log.compare/1",
-    (
-        Column("log", "the partition"),
-        Column(
-            "result", "same, differ, damaged, or none if no two copies have an offset in common"
-        ),
-        Column("start", "first offset that two copies have", ColumnKind.INTEGER, shown=False),
-        Column("end", "end of what two copies have committed", ColumnKind.INTEGER, shown=False),
-        Column("bytes", "bytes that were compared", ColumnKind.BYTES),
-        Column("copies", "ids of the brokers, or paths"),
-        Column("offset", "of the first byte that differs", ColumnKind.INTEGER),
-        Column("groups", "copies that are equal there, and those that are not"),
-        Column("segments", "files with that byte, by copy", shown=False),
-    ),
-    empty="nothing to compare",
-)
-MOVE = Document(
-    "log.move/1",
-    (
-        Column("topic", "topic"),
-        Column("partition", "partition, HOME-INDEX"),
-        Column("broker", "the broker that has the log", ColumnKind.INTEGER),
-        Column("directory", "its data directory now"),
-        Column("bytes", "what was copied", ColumnKind.BYTES),
-        Column("seconds", "how long it took", ColumnKind.SECONDS),
-    ),
-    empty="",
-)
-STAT = Document(
-    "log.stat/1",
-    (
-        Column("file", "segment file"),
-        Column("bytes", "size of the file", ColumnKind.BYTES),
-        Column("entries", "outer entries", ColumnKind.INTEGER),
-        Column("messages", "messages, unfolded", ColumnKind.INTEGER),
-        Column("min", "smallest payload", ColumnKind.BYTES),
-        Column("avg", "mean payload", ColumnKind.BYTES),
-        Column("max", "largest payload", ColumnKind.BYTES),
-        Column("codecs", "entries by codec"),
-        Column("ratio", "bytes of payload for a compressed byte", ColumnKind.NUMBER),
-        Column("fault", "why the valid part ends"),
-        Column("magics", "entries by version of the format", shown=False),
-        Column("sizes", "messages by payload size, below each power of two", shown=False),
-        Column("payload_bytes", "bytes of all payloads", ColumnKind.BYTES, shown=False),
-        Column("valid_bytes", "size of the valid part", ColumnKind.BYTES, shown=False),
-    ),
-    empty="no files",
-)
-RECOVER = Document(
-    "log.recover/1",
-    (
-        Column("file", "segment file"),
-        Column("bytes", "size of the file before", ColumnKind.BYTES),
-        Column("cut_at", "position to cut at", ColumnKind.INTEGER),
-        Column("cut_bytes", "bytes that are cut", ColumnKind.BYTES),
-        Column("fault", "what is wrong there"),
-        Column("messages_kept", "valid entries before it", ColumnKind.INTEGER),
-        Column("later_segments", "segments after the cut, to be moved away"),
-        Column("backup", "where the cut bytes went"),
-        Column("done", "whether it was cut", ColumnKind.BOOLEAN),
-    ),
-    empty="nothing to recover",
-)
+
+class DumpRow(Row):
+    """A message in a segment file."""
+
+    file: Annotated[Text, "segment file", HIDDEN]
+    pos: Annotated[Integer, "position in the file"]
+    offset: Annotated[Integer, "offset in the log, by the file's name", HIDDEN]
+    size: Annotated[Integer, "bytes of payload"]
+    magic: Annotated[Integer, "version of the message format"]
+    codec: Annotated[Text, "compression of the entry"]
+    crc: Annotated[Text, "CRC-32 of the payload"]
+    valid: Annotated[Flag, "whether the entry is undamaged"]
+    inner: Annotated[Integer, "index inside a compressed entry"]
+    payload: Annotated[Text, "the payload as text"] = None
+    payload_b64: Annotated[Text, "JSON: the payload if it is not UTF-8, in base64", HIDDEN] = None
+    payload_hex: Annotated[Text, "JSON: the payload with --payload hex", HIDDEN] = None
 
 
-def with_file_column(document: Document) -> Document:
-    """Return a document that shows the file of each record."""
-    columns = tuple(c._replace(shown=c.shown or c.name == "file") for c in document.columns)
-    return document._replace(columns=columns)
+class ProblemRow(Row):
+    """A damaged place in a segment file."""
+
+    file: Annotated[Text, "segment file"]
+    pos: Annotated[Integer, "position of the damage"]
+    kind: Annotated[Text, "crc, size, magic, codec, compressed, partial, gap, overlap or archive"]
+    expected: Annotated[Text, "what should be there"]
+    found: Annotated[Text, "what is there"]
+    bytes_after: Annotated[Bytes, "bytes from there to the end of the file"]
+    skipped_bytes: Annotated[Bytes, "bytes up to the next valid entry", HIDDEN]
 
 
-def _problem_record(problem: SegmentProblem) -> dict[str, Any]:
-    return {
-        "file": str(problem.file),
-        "pos": problem.position,
-        "kind": problem.kind,
-        "expected": problem.expected,
-        "found": problem.found,
-        "bytes_after": problem.bytes_after,
-        "skipped_bytes": problem.skipped_bytes,
-    }
+class CompareRow(Row):
+    """The comparison of the copies of a log."""
+
+    log: Annotated[Text, "the partition"]
+    result: Annotated[
+        Text, "same, differ, damaged, or none if no two copies have an offset in common"
+    ]
+    start: Annotated[Integer, "first offset that two copies have", HIDDEN]
+    end: Annotated[Integer, "end of what two copies have committed", HIDDEN]
+    bytes: Annotated[Bytes, "bytes that were compared"]
+    copies: Annotated[Sequence[str], "ids of the brokers, or paths"]
+    offset: Annotated[Integer, "of the first byte that differs"]
+    groups: Annotated[Text, "copies that are equal there, and those that are not"]
+    segments: Annotated[dict[str, str] | None, "files with that byte, by copy", HIDDEN]
+
+
+class MoveRow(Row):
+    """A log that was moved to another directory."""
+
+    topic: Annotated[Text, "topic"]
+    partition: Annotated[Text, "partition, HOME-INDEX"]
+    broker: Annotated[Integer, "the broker that has the log"]
+    directory: Annotated[Text, "its data directory now"]
+    bytes: Annotated[Bytes, "what was copied"]
+    seconds: Annotated[Seconds, "how long it took"]
+
+
+class StatRow(Row):
+    """Statistics of a segment file."""
+
+    file: Annotated[Text, "segment file"]
+    bytes: Annotated[Bytes, "size of the file"]
+    entries: Annotated[Integer, "outer entries"]
+    messages: Annotated[Integer, "messages, unfolded"]
+    min: Annotated[Bytes, "smallest payload"]
+    avg: Annotated[float, ColumnKind.BYTES, "mean payload"]
+    max: Annotated[Bytes, "largest payload"]
+    codecs: Annotated[dict[str, int], "entries by codec"]
+    ratio: Annotated[Number, "bytes of payload for a compressed byte"]
+    fault: Annotated[Text, "why the valid part ends"]
+    magics: Annotated[dict[int, int], "entries by version of the format", HIDDEN]
+    sizes: Annotated[dict[str, int], "messages by payload size, below each power of two", HIDDEN]
+    payload_bytes: Annotated[Bytes, "bytes of all payloads", HIDDEN]
+    valid_bytes: Annotated[Bytes, "size of the valid part", HIDDEN]
+
+
+class RecoverRow(Row):
+    """A segment file that is, or would be, cut."""
+
+    file: Annotated[Text, "segment file"]
+    bytes: Annotated[Bytes, "size of the file before"]
+    cut_at: Annotated[Integer, "position to cut at"]
+    cut_bytes: Annotated[Bytes, "bytes that are cut"]
+    fault: Annotated[Text, "what is wrong there"]
+    messages_kept: Annotated[Integer, "valid entries before it"]
+    later_segments: Annotated[list[str], "segments after the cut, to be moved away"]
+    backup: Annotated[Text, "where the cut bytes went"]
+    done: Annotated[Flag, "whether it was cut"]
+
+
+DUMP = Document("log.dump/1", DumpRow, empty="no messages")
+VERIFY = Document("log.verify/1", ProblemRow, empty="")
+COMPARE = Document("log.compare/1", CompareRow, empty="nothing to compare")
+MOVE = Document("log.move/1", MoveRow, empty="")
+STAT = Document("log.stat/1", StatRow, empty="no files")
+RECOVER = Document("log.recover/1", RecoverRow, empty="nothing to recover")
+
+
+def _problem_row(one: SegmentProblem) -> ProblemRow:
+    return ProblemRow(
+        str(one.file),
+        one.position,
+        one.kind,
+        one.expected,
+        one.found,
+        one.bytes_after,
+        one.skipped_bytes,
+    )
 
 
 def _summary_line(summary: VerifySummary, elapsed_s: float) -> str:
@@ -140,47 +148,47 @@ def _summary_line(summary: VerifySummary, elapsed_s: float) -> str:
     )
 
 
-def stat_record(one: SegmentStat) -> dict[str, Any]:
-    """Return the record of a file's statistics."""
+def stat_row(one: SegmentStat) -> StatRow:
+    """Return the row of a file's statistics."""
     ratio = one.compression_ratio
-    return {
-        "file": str(one.path),
-        "bytes": one.size_bytes,
-        "entries": one.entry_count,
-        "messages": one.message_count,
-        "min": one.min_payload_bytes,
-        "avg": round(one.average_payload_bytes, 1),
-        "max": one.max_payload_bytes,
-        "codecs": dict(one.codec_counts),
-        "ratio": None if ratio is None else round(ratio, 3),
-        "fault": one.fault.name.lower() if one.fault else None,
-        "magics": dict(one.magic_counts),
-        "sizes": {str(size): count for size, count in one.payload_size_counts.items()},
-        "payload_bytes": one.payload_bytes,
-        "valid_bytes": one.valid_bytes,
-    }
+    return StatRow(
+        file=str(one.path),
+        bytes=one.size_bytes,
+        entries=one.entry_count,
+        messages=one.message_count,
+        min=one.min_payload_bytes,
+        avg=round(one.average_payload_bytes, 1),
+        max=one.max_payload_bytes,
+        codecs=dict(one.codec_counts),
+        ratio=None if ratio is None else round(ratio, 3),
+        fault=one.fault.name.lower() if one.fault else None,
+        magics=dict(one.magic_counts),
+        sizes={str(size): count for size, count in one.payload_size_counts.items()},
+        payload_bytes=one.payload_bytes,
+        valid_bytes=one.valid_bytes,
+    )
 
 
-def plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
-    """Return the record of a recovery, planned or done."""
-    return {
-        "file": str(plan.path),
-        "bytes": plan.size_bytes,
-        "cut_at": plan.valid_end,
-        "cut_bytes": plan.cut_bytes,
-        "fault": plan.fault.name.lower(),
-        "messages_kept": plan.entry_count,
-        "later_segments": [path.name for path in plan.later_segments],
-        "backup": None if plan.side_file is None else str(plan.side_file),
-        "done": done,
-    }
+def recover_row(plan: RecoveryPlan, *, done: bool) -> RecoverRow:
+    """Return the row of a recovery, planned or done."""
+    return RecoverRow(
+        str(plan.path),
+        plan.size_bytes,
+        plan.valid_end,
+        plan.cut_bytes,
+        plan.fault.name.lower(),
+        plan.entry_count,
+        [path.name for path in plan.later_segments],
+        None if plan.side_file is None else str(plan.side_file),
+        done,
+    )
 
 
 def report_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:
     """Write the problems and totals of a verification; return the exit status."""
     if not summary.reports and not summary.unreadable:
         raise CliError(ExitStatus.NOT_FOUND, "no segment files to verify", hints=[SEGMENT_NAMES])
-    render(env, VERIFY, [_problem_record(problem) for problem in summary.problems])
+    render(env, VERIFY, [_problem_row(one) for one in summary.problems])
     env.flush()
     for unreadable in summary.unreadable:
         env.error(f"'{unreadable.path}': {unreadable.reason.lower()}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.errors import InvalidMessageError
 from broker.log.archive import archived_base_offset_of, is_archive, segment_bytes
@@ -17,6 +17,7 @@ from pylogctl.cli.offset_resolution import resolve
 from pylogctl.cli.offsets import NO_RANGE, OffsetRange
 from pylogctl.format.envelope import MessageFacts, PayloadEncoding, encode_payload
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
+from pylogctl.log.document import DumpRow
 
 _DIRECTORY = re.compile(r"(.+)[_-](\d+)")
 _ARCHIVE_DIRECTORY = re.compile(r"(.+)_(\d+)-(\d+)")
@@ -117,24 +118,22 @@ def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Du
                 yield dumped
 
 
-def record_of(
-    path: Path, dumped: Dumped, form: PayloadForm | None, *, is_json: bool
-) -> dict[str, Any]:
-    """Return the record of a message; `form` is None to leave out the payload."""
+def row_of(path: Path, dumped: Dumped, form: PayloadForm | None, *, is_json: bool) -> DumpRow:
+    """Return the row of a message; `form` is None to leave out the payload."""
     entry = dumped.entry
     base = archived_base_offset_of(path)
-    return {
-        "file": str(path),
-        "pos": entry.offset,
-        "offset": None if base is None else base + entry.offset,
-        "size": len(dumped.payload),
-        "magic": entry.magic,
-        "codec": _codec_name(entry),
-        "crc": f"{dumped.crc:08x}",
-        "valid": dumped.is_valid,
-        "inner": dumped.inner,
+    return DumpRow(
+        file=str(path),
+        pos=entry.offset,
+        offset=None if base is None else base + entry.offset,
+        size=len(dumped.payload),
+        magic=entry.magic,
+        codec=_codec_name(entry),
+        crc=f"{dumped.crc:08x}",
+        valid=dumped.is_valid,
+        inner=dumped.inner,
         **(_payload_fields(dumped.payload, form, is_json=is_json) if form else {}),
-    }
+    )
 
 
 def _payload_fields(payload: bytes, form: PayloadForm, *, is_json: bool) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.log.document import MOVE
+from pylogctl.log.document import MOVE, MoveRow
 
 _NAME = re.compile(r"(.+)\[(\d+)-(\d+)\]", re.DOTALL)
 _FIRST_POLL_S = 0.05
@@ -54,15 +54,16 @@ def move(env: Environment, name: str, directory: str, broker_id: int | None) -> 
             raise
     finally:
         connection.close()
-    record = {
-        "topic": partition.topic,
-        "partition": partition.name,
-        "broker": address.id,
-        "directory": state["directory"],
-        "bytes": state["copied_bytes"],
-        "seconds": round(env.clock.monotonic_s() - started_s, 3),
-    }
-    render(env, MOVE, [record])
+    seconds = round(env.clock.monotonic_s() - started_s, 3)
+    row = MoveRow(
+        partition.topic,
+        partition.name,
+        address.id,
+        state["directory"],
+        state["copied_bytes"],
+        seconds,
+    )
+    render(env, MOVE, [row])
 
 
 def _parse_partition(name: str) -> TopicPartition:

@@ -38,7 +38,7 @@ from pylogctl.cli.tree import Command, new_app
 if TYPE_CHECKING:
     from pylogctl.cli.connections import Side
     from pylogctl.cli.offsets import Span
-    from pylogctl.cli.render import Record
+    from pylogctl.mirror.document import StatusRow, VerifyRow
     from pylogctl.mirror.plan import MirrorSelection
 
 app = new_app("Mirror topics into another cluster.")
@@ -230,7 +230,7 @@ def status(
     limit = None if fail_above is None else parse_size(fail_above)
     interval_s = None if interval is None else parse_duration_s(interval)
     source_env = at_cluster(env, from_cluster)
-    records = _status_records(
+    rows = _status_rows(
         source_env,
         selection,
         group,
@@ -238,8 +238,8 @@ def status(
         by_partition=by == "partition",
         only_of_group=not patterns.include,
     )
-    render(env, STATUS, records)
-    lag = sum(int(record["lag_bytes"]) for record in records)
+    render(env, STATUS, rows)
+    lag = sum(row.lag_bytes for row in rows)
     if limit is not None and lag > limit:
         raise CliError(
             ExitStatus.THRESHOLD,
@@ -248,7 +248,7 @@ def status(
         )
 
 
-def _status_records(
+def _status_rows(
     source_env: Environment,
     selection: MirrorSelection,
     group: str,
@@ -256,7 +256,7 @@ def _status_records(
     *,
     by_partition: bool,
     only_of_group: bool,
-) -> list[Record]:
+) -> list[StatusRow]:
     """Sample once, or twice with an interval, and return the rows."""
     import time
 
@@ -278,7 +278,7 @@ def _status_records(
             time.sleep(interval_s)
             samples.append(mirror_plan.take_sample(registry.session, group, source, topics))
         partitions = [one.partition for one in samples[-1].partitions]
-        return mirror_plan.status_records(
+        return mirror_plan.status_rows(
             samples,
             len(snapshot.members),
             load_errors(registry.session, group, partitions),
@@ -333,13 +333,13 @@ def verify(
         open_side(at_cluster(env, from_cluster)) as source,
         open_side(at_cluster(env, to_cluster)) as target,
     ):
-        records = [
+        rows = [
             _verify_topic(env, selection, topic, (source, spans[0]), (target, spans[1]))
             for topic in selection.topics(source)
         ]
-    render(env, VERIFY, records)
-    missing = sum(int(record["missing"]) for record in records)
-    surplus = sum(int(record["surplus"]) for record in records)
+    render(env, VERIFY, rows)
+    missing = sum(row.missing for row in rows)
+    surplus = sum(row.surplus for row in rows)
     if missing or (exact and surplus):
         raise CliError(
             ExitStatus.CORRUPT,
@@ -355,10 +355,10 @@ def _verify_topic(
     topic: str,
     source: tuple[Side, Span],
     target: tuple[Side, Span],
-) -> Record:
+) -> VerifyRow:
     from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
     from pylogctl.cli.progress import progress
-    from pylogctl.mirror.verify import compare_topics, verify_record
+    from pylogctl.mirror.verify import compare_topics, verify_row
 
     renamed = selection.rename(topic)
     ranges = [
@@ -371,7 +371,7 @@ def _verify_topic(
                 raise UsageError("an offset lies inside a compressed set; use ~N, a time or a size")
     with progress(env, f"verify {topic}", sum(map(total_bytes, ranges))) as meter:
         difference = compare_topics(source[0], ranges[0], target[0], ranges[1], meter.advance)
-    return verify_record(topic, renamed, difference)
+    return verify_row(topic, renamed, difference)
 
 
 def _selection(patterns: TopicPatterns, topic_map: list[str] | None) -> MirrorSelection:
@@ -390,8 +390,8 @@ def _show_plan(
     from pylogctl.cli.connections import open_side
     from pylogctl.cli.render import render
     from pylogctl.mirror.document import PLAN
-    from pylogctl.mirror.plan import check_no_loop, plan_records
+    from pylogctl.mirror.plan import check_no_loop, plan_rows
 
     with open_side(source_env) as source, open_side(target_env) as target:
         check_no_loop(selection, source, target)
-        render(env, PLAN, plan_records(selection, source, target))
+        render(env, PLAN, plan_rows(selection, source, target))

@@ -1,65 +1,85 @@
-"""The documents of `pylogctl mirror`: columns, and the records that fill them."""
+"""The rows of `pylogctl mirror`, and the documents that show them."""
 
 from __future__ import annotations
 
-from pylogctl.cli.render import Column, ColumnKind, Document
+from typing import Annotated
 
-PLAN = Document(
-    "mirror.plan/1",
-    (
-        Column("topic", "topic of the source"),
-        Column("target", "what it is called in the target"),
-        Column("partitions", "partitions in the source", ColumnKind.INTEGER),
-        Column("target_partitions", "partitions in the target", ColumnKind.INTEGER),
-        Column("bytes", "bytes that can be read in the source", ColumnKind.BYTES),
-        Column("action", "exists, or create if it is missing in the target"),
-    ),
-    empty="no topic would be mirrored",
+from pylogctl.cli.columns import (
+    HIDDEN,
+    Bytes,
+    Count,
+    Document,
+    Flag,
+    Integer,
+    Millis,
+    Number,
+    Row,
+    Seconds,
+    Size,
+    Text,
 )
-STATUS = Document(
-    "mirror.status/1",
-    (
-        Column("topic", "topic of the source"),
-        Column("partition", "partition as home broker and index; none for a whole topic"),
-        Column(
-            "end", "end of the source, for a topic the sum over its partitions", ColumnKind.INTEGER
-        ),
-        Column("mirrored", "offset mirrored so far, summed likewise", ColumnKind.INTEGER),
-        Column("lag_bytes", "bytes that are not mirrored yet", ColumnKind.BYTES),
-        Column("rate", "bytes mirrored per second, with --interval", ColumnKind.NUMBER),
-        Column("mirrors", "running mirrors of the group", ColumnKind.INTEGER),
-        Column("failing", "whether nothing came through since the last error", ColumnKind.BOOLEAN),
-        Column("error_time", "when something went wrong last", ColumnKind.TIME, shown=False),
-        Column("last_error", "what went wrong last"),
-        Column("corrupt", "corrupt messages that were left out", ColumnKind.INTEGER, shown=False),
-    ),
-    empty="no topics",
-)
-VERIFY = Document(
-    "mirror.verify/1",
-    (
-        Column("topic", "topic of the source"),
-        Column("target", "what it is called in the target"),
-        Column("messages", "messages in the source", ColumnKind.INTEGER),
-        Column("target_messages", "messages in the target", ColumnKind.INTEGER),
-        Column("missing", "messages of the source that the target lacks", ColumnKind.INTEGER),
-        Column("surplus", "messages of the target that the source lacks", ColumnKind.INTEGER),
-        Column("digest", "checksum of all messages in the source, in any order"),
-        Column("target_digest", "the same in the target"),
-        Column("status", "ok, surplus (such as duplicates) or missing"),
-    ),
-    empty="no topics",
-)
-SUMMARY = Document(
-    "mirror.run/1",
-    (
-        Column("group", "consumer group"),
-        Column("messages", "messages that the target has acknowledged", ColumnKind.INTEGER),
-        Column("bytes", "what they take in a log", ColumnKind.BYTES),
-        Column("seconds", "how long it ran", ColumnKind.SECONDS),
-        Column("last_error", "what went wrong last"),
-        Column("error_time", "when that was", ColumnKind.TIME),
-        Column("corrupt", "corrupt messages that were left out", ColumnKind.INTEGER),
-    ),
-    empty="nothing",
-)
+
+
+class PlanRow(Row):
+    """A topic that would be mirrored."""
+
+    topic: Annotated[Text, "topic of the source"]
+    target: Annotated[Text, "what it is called in the target"]
+    partitions: Annotated[Integer, "partitions in the source"]
+    target_partitions: Annotated[Integer, "partitions in the target"]
+    bytes: Annotated[Bytes, "bytes that can be read in the source"]
+    action: Annotated[Text, "exists, or create if it is missing in the target"]
+
+
+class Errors(Row):
+    """The last error of a partition, or of a topic."""
+
+    failing: Annotated[Flag, "whether nothing came through since the last error"]
+    error_time: Annotated[Millis, "when something went wrong last", HIDDEN] = None
+    last_error: Annotated[Text, "what went wrong last"] = None
+    corrupt: Annotated[Integer, "corrupt messages that were left out", HIDDEN] = 0
+
+
+class StatusRow(Row):
+    """How far a partition, or a topic, is mirrored."""
+
+    topic: Annotated[Text, "topic of the source"]
+    partition: Annotated[Text, "partition as home broker and index; none for a whole topic"]
+    end: Annotated[Integer, "end of the source, for a topic the sum over its partitions"]
+    mirrored: Annotated[Integer, "offset mirrored so far, summed likewise"]
+    lag_bytes: Annotated[Size, "bytes that are not mirrored yet"]
+    rate: Annotated[Number, "bytes mirrored per second, with --interval"]
+    mirrors: Annotated[Integer, "running mirrors of the group"]
+    errors: Errors
+
+
+class VerifyRow(Row):
+    """A topic in source and target."""
+
+    topic: Annotated[Text, "topic of the source"]
+    target: Annotated[Text, "what it is called in the target"]
+    messages: Annotated[Integer, "messages in the source"]
+    target_messages: Annotated[Integer, "messages in the target"]
+    missing: Annotated[Count, "messages of the source that the target lacks"]
+    surplus: Annotated[Count, "messages of the target that the source lacks"]
+    digest: Annotated[Text, "checksum of all messages in the source, in any order"]
+    target_digest: Annotated[Text, "the same in the target"]
+    status: Annotated[Text, "ok, surplus (such as duplicates) or missing"]
+
+
+class SummaryRow(Row):
+    """A run of a mirror."""
+
+    group: Annotated[Text, "consumer group"]
+    messages: Annotated[Integer, "messages that the target has acknowledged"]
+    bytes: Annotated[Bytes, "what they take in a log"]
+    seconds: Annotated[Seconds, "how long it ran"]
+    last_error: Annotated[Text, "what went wrong last"]
+    error_time: Annotated[Millis, "when that was"]
+    corrupt: Annotated[Integer, "corrupt messages that were left out"]
+
+
+PLAN = Document("mirror.plan/1", PlanRow, empty="no topic would be mirrored")
+STATUS = Document("mirror.status/1", StatusRow, empty="no topics")
+VERIFY = Document("mirror.verify/1", VerifyRow, empty="no topics")
+SUMMARY = Document("mirror.run/1", SummaryRow, empty="nothing")

@@ -14,8 +14,8 @@ from broker.topic import TopicPartition
 from broker.zk.session import Session
 from pylogctl.cli.connections import Side, are_same
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.render import Record
 from pylogctl.group.snapshot import GroupSnapshot
+from pylogctl.mirror.document import Errors, PlanRow, StatusRow
 from pylogctl.mirror.errors import RouteError
 
 
@@ -66,7 +66,7 @@ def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> boo
     return True
 
 
-def plan_records(selection: MirrorSelection, source: Side, target: Side) -> Iterator[Record]:
+def plan_rows(selection: MirrorSelection, source: Side, target: Side) -> Iterator[PlanRow]:
     """Give a row for each topic that would be mirrored."""
     with OffsetLister(source.cluster, source.connect) as offsets:
         for topic in selection.topics(source):
@@ -77,14 +77,9 @@ def plan_records(selection: MirrorSelection, source: Side, target: Side) -> Iter
             count = len(targets)
             if not targets and brokers and sources:
                 count = sum(counts_like(sources, [one.id for one in brokers]).values())
-            yield {
-                "topic": topic,
-                "target": renamed,
-                "partitions": len(sources),
-                "target_partitions": count,
-                "bytes": sum(offsets.latest(p) - offsets.earliest(p) for p in sources),
-                "action": "exists" if targets else "create",
-            }
+            size = sum(offsets.latest(p) - offsets.earliest(p) for p in sources)
+            action = "exists" if targets else "create"
+            yield PlanRow(topic, renamed, len(sources), count, size, action)
 
 
 class Mirrored(NamedTuple):
@@ -136,13 +131,13 @@ def check_has_mirrored(group: GroupSnapshot) -> None:
         )
 
 
-def status_records(
+def status_rows(
     samples: Sequence[MirrorSample],
     mirror_count: int,
     errors: Mapping[TopicPartition, RouteError],
     *,
     by_partition: bool,
-) -> list[Record]:
+) -> list[StatusRow]:
     """Return rows for the last of one or two samples.
 
     Args:
@@ -157,31 +152,27 @@ def status_records(
     for one in samples[-1].partitions:
         rows.setdefault(str(one.partition) if by_partition else one.partition.topic, []).append(one)
     return [
-        {
-            "topic": found[0].partition.topic,
-            "partition": found[0].partition.name if by_partition else None,
-            "end": sum(one.end for one in found),
-            "mirrored": _sum_offsets(found),
-            "lag_bytes": sum(one.lag_bytes for one in found),
-            "rate": _rate([before.get(one.partition) for one in found], found, elapsed_s),
-            "mirrors": mirror_count,
-            **_error_fields([errors[one.partition] for one in found if one.partition in errors]),
-        }
+        StatusRow(
+            found[0].partition.topic,
+            found[0].partition.name if by_partition else None,
+            sum(one.end for one in found),
+            _sum_offsets(found),
+            sum(one.lag_bytes for one in found),
+            _rate([before.get(one.partition) for one in found], found, elapsed_s),
+            mirror_count,
+            _errors([errors[one.partition] for one in found if one.partition in errors]),
+        )
         for found in rows.values()
     ]
 
 
-def _error_fields(errors: Sequence[RouteError]) -> Record:
+def _errors(errors: Sequence[RouteError]) -> Errors:
     """Return the error to report: the latest unresolved one if there are any, else the latest."""
     last = max(errors, key=lambda one: (one.is_failing, one.time_ms), default=None)
     if last is None:
-        return {"failing": False, "corrupt": 0}
-    return {
-        "failing": last.is_failing,
-        "error_time": last.time_ms,
-        "last_error": last.text,
-        "corrupt": sum(one.corrupt_count for one in errors),
-    }
+        return Errors(failing=False)
+    corrupt_count = sum(one.corrupt_count for one in errors)
+    return Errors(last.is_failing, last.time_ms, last.text, corrupt_count)
 
 
 def _sum_offsets(found: Sequence[Mirrored]) -> int | None:

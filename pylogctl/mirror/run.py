@@ -31,7 +31,7 @@ from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.service import set_up_logging
 from pylogctl.cli.units import format_duration, format_size, format_time
-from pylogctl.mirror.document import SUMMARY
+from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.metrics import exposition, served_metrics, source_ends
 from pylogctl.mirror.plan import MirrorSelection, check_no_loop
@@ -198,13 +198,13 @@ def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) ->
         if last is not None and last.error_ms is not None:
             env.note(f"last error, of {last.source} at {format_time(last.error_ms)}: {last.error}")
         return
-    record = {
-        "group": plan.group,
-        "messages": mirror.message_count,
-        "bytes": mirror.size_bytes,
-        "seconds": round(seconds, 3),
-        "last_error": None if last is None else last.error,
-        "error_time": None if last is None else last.error_ms,
-        "corrupt": mirror.corrupt_count,
-    }
-    render(env, SUMMARY, [record])
+    row = SummaryRow(
+        plan.group,
+        mirror.message_count,
+        mirror.size_bytes,
+        round(seconds, 3),
+        None if last is None else last.error,
+        None if last is None else last.error_ms,
+        mirror.corrupt_count,
+    )
+    render(env, SUMMARY, [row])

@@ -14,7 +14,7 @@ from broker.protocol.codec import Scan, scan
 from broker.tools.compare import Difference
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side
-from pylogctl.cli.render import Record
+from pylogctl.mirror.document import VerifyRow
 
 Ranges = Mapping[TopicPartition, ReadRange]
 
@@ -68,17 +68,17 @@ def _sizes_read(
             yield found.valid_bytes
 
 
-def verify_record(topic: str, renamed: str, found: Difference) -> Record:
+def verify_row(topic: str, renamed: str, found: Difference) -> VerifyRow:
     """Return the row of a topic."""
     missing, surplus = found.missing_count, found.surplus_count
-    return {
-        "topic": topic,
-        "target": renamed,
-        "messages": found.source.message_count,
-        "target_messages": found.target.message_count,
-        "missing": missing,
-        "surplus": surplus,
-        "digest": f"{found.source.checksum:016x}",
-        "target_digest": f"{found.target.checksum:016x}",
-        "status": "missing" if missing else "surplus" if surplus else "ok",
-    }
+    return VerifyRow(
+        topic,
+        renamed,
+        found.source.message_count,
+        found.target.message_count,
+        missing,
+        surplus,
+        f"{found.source.checksum:016x}",
+        f"{found.target.checksum:016x}",
+        "missing" if missing else "surplus" if surplus else "ok",
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pylogctl.cli.columns import Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -25,7 +26,6 @@ from pylogctl.cli.options import (
     offset_option,
     option,
 )
-from pylogctl.cli.render import Document
 from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from broker.protocol.compression import Codec
 from pylogctl import __version__
+from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
+from pylogctl.cli.render import Record, render
 from pylogctl.cli.units import format_duration, format_size, format_time
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.e2e import E2eResult

@@ -19,13 +19,14 @@ from broker.config import ConsumerConfig, ProducerConfig
 from broker.producer.producer import codec_of
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from pylogctl.broker.control import request_status
+from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Absence, Side, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.offset_resolution import resolve_ranges
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import freeze_garbage, graceful_stop
-from pylogctl.cli.render import Document, render
+from pylogctl.cli.render import render
 from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
 from pylogctl.perf.consume import ConsumePlan, End, OpenReadings, consume_load
 from pylogctl.perf.document import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.spark.audit import count_messages, tally_events, with_payload
 from broker.spark.loading.output import LoadOutput
@@ -15,7 +15,7 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import compile_patterns
-from pylogctl.pipeline.document import AUDIT, audit_record
+from pylogctl.pipeline.document import AUDIT, AuditRow, audit_row
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import Reading, plan_reading
 from pylogctl.pipeline.spark import open_spark
@@ -74,11 +74,9 @@ def run_audit(
         grace_ms=grace_ms,
         complete=[_LOG_TIER, *([_LOAD_TIER] if output and _is_complete(output, reading) else [])],
     )
-    records = [audit_record(one, counted[one.tier].repeated.get(one.window, 0)) for one in verdicts]
-    render(
-        env, AUDIT, [one for one in records if everything or one["status"] not in ("ok", "open")]
-    )
-    _judge(env, records, fail_above)
+    rows = [audit_row(one, counted[one.tier].repeated.get(one.window, 0)) for one in verdicts]
+    render(env, AUDIT, [one for one in rows if everything or one.status not in ("ok", "open")])
+    _judge(env, rows, fail_above)
 
 
 def _load_output(path: Path) -> LoadOutput:
@@ -130,11 +128,15 @@ def _is_complete(output: LoadOutput, reading: Reading) -> bool:
     return all(reached.get(one.partition, -1) >= one.end for one in reading.plan.ranges)
 
 
-def _judge(env: Environment, records: list[dict[str, Any]], fail_above: int | None) -> None:
+def _judge(env: Environment, rows: list[AuditRow], fail_above: int | None) -> None:
     """Print the sums, and fail if their total is above the limit."""
-    sums = {name: sum(one[name] for one in records) for name in ("lost", "late", "duplicated")}
+    sums = {
+        "lost": sum(one.lost for one in rows),
+        "late": sum(one.late for one in rows),
+        "duplicated": sum(one.duplicated for one in rows),
+    }
     counts = ", ".join(f"{count} {name}" for name, count in sums.items())
-    env.note(f"{len(records)} windows compared: {counts}")
+    env.note(f"{len(rows)} windows compared: {counts}")
     total = sum(sums.values())
     if fail_above is not None and total > fail_above:
         raise CliError(

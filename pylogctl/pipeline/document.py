@@ -1,106 +1,95 @@
-"""Output documents of pipeline commands: columns and records of plans, loads and audits."""
+"""The rows of plans, loads and audits of pipeline commands, and the documents that show them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-from pylogctl.cli.render import Column, ColumnKind, Document
+from pylogctl.cli.columns import HIDDEN, Bytes, Count, Document, Integer, Millis, Row, Text
 from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
-    from broker.spark.loading.output import Manifest, PartitionLoad
+    from broker.spark.loading.output import Manifest
     from broker.spark.loading.plan import LoadPlan
     from broker.tools.audit import AuditVerdict
 
-PLAN = Document(
-    "pipeline.load.plan/1",
-    (
-        Column("topic", "the topic"),
-        Column("partition", "home broker and index"),
-        Column("start", "start offset of the load", ColumnKind.INTEGER),
-        Column("end", "its end offset", ColumnKind.INTEGER),
-        Column("bytes", "bytes of the log to load", ColumnKind.BYTES),
-        Column("tasks", "number of tasks", ColumnKind.INTEGER),
-        Column("lost_bytes", "bytes to load that are gone", ColumnKind.BYTES),
-        Column("load", "number of the load", ColumnKind.INTEGER, shown=False),
-    ),
-    empty="nothing to load",
-)
-LOAD = Document(
-    "pipeline.load/1",
-    (
-        Column("load", "number of the load", ColumnKind.INTEGER),
-        Column("topic", "the topic"),
-        Column("partition", "home broker and index"),
-        Column("start", "start offset of the load", ColumnKind.INTEGER),
-        Column("end", "its end offset, the start of the next load", ColumnKind.INTEGER),
-        Column("messages", "rows", ColumnKind.INTEGER),
-        Column("payload_bytes", "size of the payloads in the log", ColumnKind.BYTES),
-        Column("left_out_bytes", "lost, corrupt or undecodable bytes", ColumnKind.BYTES),
-        Column("crc_sum", "sum of the CRC-32 of the payloads", ColumnKind.INTEGER, shown=False),
-    ),
-    empty="nothing to load",
-)
+
+class PlanRow(Row):
+    """A partition that would be loaded."""
+
+    topic: Annotated[Text, "the topic"]
+    partition: Annotated[Text, "home broker and index"]
+    start: Annotated[Integer, "start offset of the load"]
+    end: Annotated[Integer, "its end offset"]
+    bytes: Annotated[Bytes, "bytes of the log to load"]
+    tasks: Annotated[Integer, "number of tasks"]
+    lost_bytes: Annotated[Bytes, "bytes to load that are gone"]
+    load: Annotated[Integer, "number of the load", HIDDEN]
 
 
-AUDIT = Document(
-    "pipeline.audit/1",
-    (
-        Column("topic", "the topic"),
-        Column("start", "start of the time window", ColumnKind.TIME),
-        Column("end", "its end, exclusive", ColumnKind.TIME),
-        Column("tier", "log: in the topic; load: in the directory of the loads"),
-        Column("expected", "messages that producers have counted", ColumnKind.INTEGER),
-        Column("found", "messages found, each once", ColumnKind.INTEGER),
-        Column("lost", "messages missing for good", ColumnKind.INTEGER),
-        Column("late", "messages missing so far that may still arrive", ColumnKind.INTEGER),
-        Column(
-            "duplicated", "messages found twice or not counted by producers", ColumnKind.INTEGER
-        ),
-        Column("status", "ok, lost, late, duplicated or open"),
-    ),
-    empty="",
-)
+class LoadRow(Row):
+    """What was loaded of a partition."""
+
+    load: Annotated[Integer, "number of the load"]
+    topic: Annotated[Text, "the topic"]
+    partition: Annotated[Text, "home broker and index"]
+    start: Annotated[Integer, "start offset of the load"]
+    end: Annotated[Integer, "its end offset, the start of the next load"]
+    messages: Annotated[Integer, "rows"]
+    payload_bytes: Annotated[Bytes, "size of the payloads in the log"]
+    left_out_bytes: Annotated[Bytes, "lost, corrupt or undecodable bytes"]
+    crc_sum: Annotated[Integer, "sum of the CRC-32 of the payloads", HIDDEN]
 
 
-def load_plan_records(plan: LoadPlan) -> list[dict[str, Any]]:
-    """Return the records of a planned load, one for each partition."""
-    records = []
+class AuditRow(Row):
+    """A window in the log or in the loads, compared with what producers counted."""
+
+    topic: Annotated[Text, "the topic"]
+    start: Annotated[Millis, "start of the time window"]
+    end: Annotated[Millis, "its end, exclusive"]
+    tier: Annotated[Text, "log: in the topic; load: in the directory of the loads"]
+    expected: Annotated[Integer, "messages that producers have counted"]
+    found: Annotated[Integer, "messages found, each once"]
+    lost: Annotated[Count, "messages missing for good"]
+    late: Annotated[Count, "messages missing so far that may still arrive"]
+    duplicated: Annotated[Count, "messages found twice or not counted by producers"]
+    status: Annotated[Text, "ok, lost, late, duplicated or open"]
+
+
+PLAN = Document("pipeline.load.plan/1", PlanRow, empty="nothing to load")
+LOAD = Document("pipeline.load/1", LoadRow, empty="nothing to load")
+
+
+AUDIT = Document("pipeline.audit/1", AuditRow, empty="")
+
+
+def load_plan_rows(plan: LoadPlan) -> list[PlanRow]:
+    """Return the rows of a planned load, one for each partition."""
+    rows = []
     for one in plan.read.ranges:
         tasks = plan.tasks_of(one.partition)
+        size = sum(task.range.size_bytes for task in tasks)
         lost = sum(gap.end - gap.start for gap in plan.omissions_of(one.partition))
-        records.append(
-            {
-                "topic": one.partition.topic,
-                "partition": one.partition.name,
-                "start": one.start,
-                "end": one.end,
-                "bytes": sum(task.range.size_bytes for task in tasks),
-                "tasks": len(tasks),
-                "lost_bytes": lost,
-                "load": plan.number,
-            }
+        topic, name = one.partition.topic, one.partition.name
+        rows.append(PlanRow(topic, name, one.start, one.end, size, len(tasks), lost, plan.number))
+    return rows
+
+
+def load_rows(manifest: Manifest) -> list[LoadRow]:
+    """Return the rows of a load, one for each partition."""
+    return [
+        LoadRow(
+            load=manifest.number,
+            topic=one.partition.topic,
+            partition=one.partition.name,
+            start=one.start,
+            end=one.end,
+            messages=one.message_count,
+            payload_bytes=one.payload_bytes,
+            left_out_bytes=sum(gap.size_bytes for gap in one.left_out),
+            crc_sum=one.crc_sum,
         )
-    return records
-
-
-def load_records(manifest: Manifest) -> list[dict[str, Any]]:
-    """Return the records of a load, one for each partition."""
-    return [_load_record(manifest.number, one) for one in manifest.partitions]
-
-
-def _load_record(number: int, one: PartitionLoad) -> dict[str, Any]:
-    return {
-        "load": number,
-        "topic": one.partition.topic,
-        "partition": one.partition.name,
-        "start": one.start,
-        "end": one.end,
-        "messages": one.message_count,
-        "payload_bytes": one.payload_bytes,
-        "left_out_bytes": sum(gap.size_bytes for gap in one.left_out),
-        "crc_sum": one.crc_sum,
-    }
+        for one in manifest.partitions
+    ]
 
 
 def load_line(manifest: Manifest, elapsed_s: float) -> str:
@@ -120,8 +109,8 @@ def load_line(manifest: Manifest, elapsed_s: float) -> str:
     )
 
 
-def audit_record(verdict: AuditVerdict, repeated: int) -> dict[str, Any]:
-    """Return the record of a window in one tier; `repeated` messages were found twice."""
+def audit_row(verdict: AuditVerdict, repeated: int) -> AuditRow:
+    """Return the row of a window in one tier; `repeated` messages were found twice."""
     from broker.tools.audit import Judgement
 
     judgement = verdict.judgement
@@ -133,13 +122,13 @@ def audit_record(verdict: AuditVerdict, repeated: int) -> dict[str, Any]:
         "duplicated": 0 if is_open else max(0, verdict.difference) + repeated,
     }
     wrong = [name for name, count in counts.items() if count]
-    return {
-        "topic": verdict.window.topic,
-        "start": verdict.window.start_ms,
-        "end": verdict.window.end_ms,
-        "tier": verdict.tier,
-        "expected": verdict.expected.message_count,
-        "found": verdict.found.message_count,
+    return AuditRow(
+        topic=verdict.window.topic,
+        start=verdict.window.start_ms,
+        end=verdict.window.end_ms,
+        tier=verdict.tier,
+        expected=verdict.expected.message_count,
+        found=verdict.found.message_count,
         **counts,
-        "status": "open" if is_open else (wrong[0] if wrong else "ok"),
-    }
+        status="open" if is_open else (wrong[0] if wrong else "ok"),
+    )

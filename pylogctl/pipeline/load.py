@@ -8,7 +8,7 @@ from broker.spark.loading.plan import LoadPlan
 from pylogctl.cli.context import Environment
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_records, load_records
+from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_rows, load_rows
 from pylogctl.pipeline.engine import open_engine
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import naming_options, warn_of_absent, warn_of_omissions
@@ -19,7 +19,7 @@ def show_plan(env: Environment, request: LoadRequest) -> None:
     """Render the plan of a load."""
     with naming_options():
         plan = look_at_load(request)
-    render(env, PLAN, load_plan_records(plan))
+    render(env, PLAN, load_plan_rows(plan))
     report_plan(env, plan)
 
 
@@ -34,7 +34,7 @@ def run_load(env: Environment, request: LoadRequest, spark: SparkChoice | None) 
         started_s = env.clock.monotonic_s()
         manifest = _run(env, prepared, spark)
         elapsed_s = env.clock.monotonic_s() - started_s
-    render(env, LOAD, load_records(manifest))
+    render(env, LOAD, load_rows(manifest))
     env.flush()
     warn_of_omissions(env, manifest.left_out)
     env.note(load_line(manifest, elapsed_s))

@@ -43,9 +43,11 @@ from broker.spark.queries import quoted
 from broker.spark.runtime.temporary import temporary_directory
 from broker.spark.source import FORMAT
 from broker.spark.tables import append_rows
+from broker.spark.temporary import temporary_directory
+from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Column, ColumnKind, Document, Record, json_encoder, render
+from pylogctl.cli.render import Record, json_encoder, render
 from pylogctl.pipeline.options import TargetChoice, file_format
 from pylogctl.pipeline.reading import cluster_of
 from pylogctl.pipeline.spark import query_progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.spark.load_table import TableLoadRequest, prepare_table_load
 from pylogctl.cli.context import Environment
 from pylogctl.cli.render import render
-from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_records, load_records
+from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_rows, load_rows
 from pylogctl.pipeline.load import report_plan
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import naming_options, warn_of_omissions
@@ -17,7 +17,7 @@ def load_table(env: Environment, request: TableLoadRequest, spark: SparkChoice) 
     with naming_options(), open_spark_for(env, spark, request.target) as session:
         prepared = prepare_table_load(session, request, clock=env.clock)
         if env.settings.dry_run:
-            render(env, PLAN, load_plan_records(prepared.plan))
+            render(env, PLAN, load_plan_rows(prepared.plan))
             report_plan(env, prepared.plan)
             return
         report_plan(env, prepared.plan)
@@ -28,7 +28,7 @@ def load_table(env: Environment, request: TableLoadRequest, spark: SparkChoice) 
         with query_progress(env, session):
             manifest = prepared.run()
         elapsed_s = env.clock.monotonic_s() - started_s
-    render(env, LOAD, load_records(manifest))
+    render(env, LOAD, load_rows(manifest))
     env.flush()
     warn_of_omissions(env, manifest.left_out)
     env.note(load_line(manifest, elapsed_s))

@@ -18,12 +18,12 @@ from broker.producer.dispatcher import Moved
 from broker.producer.partitioner import PARTITIONERS
 from broker.producer.producer import Producer, reconnect_rule_of
 from broker.topic import TopicPartition
+from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress
-from pylogctl.cli.render import Column, ColumnKind, Document
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import Pacer, format_count, format_duration, format_size
 from pylogctl.format.framing import Framing, Shape

@@ -31,9 +31,9 @@ from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import for_each, raise_failures
-from pylogctl.cli.render import Record, render
+from pylogctl.cli.render import render
 from pylogctl.cli.selection import topic_not_found
-from pylogctl.topic.document import CREATE, DELETE
+from pylogctl.topic.document import CREATE, DELETE, CreateRow, DeleteRow
 
 if TYPE_CHECKING:
     from broker.zk.session import Session
@@ -86,29 +86,24 @@ def create_topic(
             env.warn(f"{_describe_existing(topic, one)}, not {partition_count}")
     if env.settings.dry_run:
         actions = ((one, "create" if one.is_needed else "exists") for one in plan)
-        render(env, CREATE, [_create_record(topic, one, action) for one, action in actions])
+        render(env, CREATE, [_create_row(topic, one, action) for one, action in actions])
         env.note("nothing changed; this was a dry run")
         return
 
-    def create_one(one: TopicCreation) -> Record:
+    def create_one(one: TopicCreation) -> CreateRow:
         is_new = one.is_needed and _create_on(connect, topic, one)
-        return _create_record(topic, one, "created" if is_new else "exists")
+        return _create_row(topic, one, "created" if is_new else "exists")
 
-    records, done = for_each(env, "brokers", plan, create_one)
-    homes = {int(record["broker"]) for record in records}
+    rows, done = for_each(env, "brokers", plan, create_one)
+    homes = {row.broker for row in rows}
     await_topic(cluster, topic, homes, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
-    render(env, CREATE, records)
+    render(env, CREATE, rows)
     raise_failures(env, done)
 
 
-def _create_record(topic: str, creation: TopicCreation, action: str) -> Record:
-    return {
-        "topic": topic,
-        "broker": creation.broker.id,
-        "before": creation.before,
-        "partitions": creation.before or creation.partition_count,
-        "action": action,
-    }
+def _create_row(topic: str, creation: TopicCreation, action: str) -> CreateRow:
+    count = creation.before or creation.partition_count
+    return CreateRow(topic, creation.broker.id, creation.before, count, action)
 
 
 def plan_creation(
@@ -219,8 +214,10 @@ def set_partition_count(
     ]
 
     def show(action: str) -> None:
-        records = [_create_record(topic, one, action) for one in plan]
-        render(env, CREATE, [{**one, "partitions": partition_count} for one in records])
+        rows = [
+            CreateRow(topic, one.broker.id, one.before, partition_count, action) for one in plan
+        ]
+        render(env, CREATE, rows)
 
     if env.settings.dry_run:
         show("add")
@@ -287,7 +284,7 @@ def delete_topics(
 
     plans, planned = for_each(env, "topics", topics, plan_one)
     if env.settings.dry_run:
-        render(env, DELETE, [_delete_record(step, "delete") for plan in plans for step in plan])
+        render(env, DELETE, [_delete_row(step, "delete") for plan in plans for step in plan])
         env.note("nothing changed; this was a dry run")
         raise_failures(env, planned)
         return
@@ -296,19 +293,14 @@ def delete_topics(
         given = name if name in confirmed else next(iter(confirmed), None)
         confirm_name(env, "topic delete", name, given)
     deleted, done = for_each(env, "topics", map(tuple, plans), delete_one)
-    render(env, DELETE, [_delete_record(step, "deleted") for plan in deleted for step in plan])
+    render(env, DELETE, [_delete_row(step, "deleted") for plan in deleted for step in plan])
     raise_failures(env, planned, done)
 
 
-def _delete_record(deletion: Deletion, action: str) -> Record:
-    broker = deletion.broker
-    return {
-        "topic": deletion.topic,
-        "broker": None if broker is None else broker.id,
-        "partitions": deletion.partition_count or None,
-        "group": deletion.group,
-        "action": action,
-    }
+def _delete_row(deletion: Deletion, action: str) -> DeleteRow:
+    broker_id = None if deletion.broker is None else deletion.broker.id
+    partition_count = deletion.partition_count or None
+    return DeleteRow(deletion.topic, broker_id, partition_count, deletion.group, action)
 
 
 def _plan_deletion(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import Any
 
 from broker.client.cluster import Cluster
 from broker.consumer.boundaries import BoundaryFinder
 from broker.topic import ReadRange, TopicPartition
+from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Side, connector, open_cluster, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -17,7 +17,7 @@ from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.offset_resolution import resolve, resolve_ranges, total_bytes
 from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, Span
 from pylogctl.cli.progress import progress
-from pylogctl.cli.render import Document, Record, chosen_columns, render
+from pylogctl.cli.render import chosen_columns, render
 from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
 from pylogctl.cli.units import format_time
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
@@ -66,8 +66,8 @@ def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count:
                 }
         partitions = [one for summary in summaries for one in summary.partitions]
         facts.check_any_response(partitions)
-        records = [document.list_record(one, counts.get(one.topic)) for one in summaries]
-        render(env, columns, records)
+        rows = [document.topic_row(one, counts.get(one.topic)) for one in summaries]
+        render(env, columns, rows)
         raise_failures(env, *_failures(facts, partitions))
 
 
@@ -108,12 +108,11 @@ def describe(env: Environment, topics: Iterable[str]) -> None:
         found = [one for partitions in described for one in partitions]
         asked = [one.partition for one in found]
         if replicated:
-            records = [document.describe_replicated_record(one) for one in found]
-            render(env, document.DESCRIBE_REPLICATED, records)
+            render(env, document.DESCRIBE_REPLICATED, map(document.replicated_row, found))
             _note_settings(env, found)
         else:
             facts.check_any_response(asked)
-            render(env, document.DESCRIBE, [document.describe_record(one) for one in found])
+            render(env, document.DESCRIBE, map(document.partition_row, found))
         raise_failures(env, done, *_failures(facts, asked))
 
 
@@ -137,8 +136,8 @@ def list_offsets(
     """Render the offsets that `span` means in each partition."""
     with _open_facts(env) as (cluster, facts):
 
-        def resolve_one(topic: str) -> list[Record]:
-            records: list[Record] = []
+        def resolve_one(topic: str) -> list[document.OffsetsRow]:
+            rows = []
             for one in _partitions(cluster, topic, wanted):
                 start, end = span.range_for(one)
                 # A side that is not given is the start or end of the log.
@@ -147,11 +146,11 @@ def list_offsets(
                 for side in (start, end):
                     if isinstance(side, ByTime):
                         env.trace(1, f"{one}: listed offsets at {format_time(side.time_ms)}")
-                records.append(document.offsets_record(one, found))
-            return records
+                rows.append(document.offsets_row(one, found))
+            return rows
 
         found, done = for_each(env, "topics", topics, resolve_one)
-        render(env, document.OFFSETS, [record for records in found for record in records])
+        render(env, document.OFFSETS, [row for rows in found for row in rows])
         raise_failures(env, done)
 
 
@@ -162,9 +161,9 @@ def show_watermarks(env: Environment, topics: Iterable[str], wanted: PartitionLi
             env, "topics", topics, lambda topic: _partitions(cluster, topic, wanted)
         )
         asked = [one for partitions in found for one in partitions]
-        records = [document.watermarks_record(one, facts.watermarks(one)) for one in asked]
+        rows = [document.watermarks_row(one, facts.watermarks(one)) for one in asked]
         facts.check_any_response(asked)
-        render(env, document.WATERMARKS, records)
+        render(env, document.WATERMARKS, rows)
         raise_failures(env, done, *_failures(facts, asked))
 
 
@@ -183,16 +182,16 @@ def sample(
     show_payload = PAYLOAD_TEXTS[payload_format]
     with open_side(env) as side, BoundaryFinder(side.cluster, side.connect) as positions:
 
-        def sample_one(topic: str) -> list[Record]:
+        def sample_one(topic: str) -> list[document.SampleRow]:
             ranges = _ranges(env, side, topic, span, wanted, strict=strict)
             return [
-                document.sample_record(message, show_payload)
+                document.sample_row(message, show_payload)
                 for one, found in ranges.items()
                 for message in Sampler(positions, one, random).sample(found, message_count)
             ]
 
         sampled, done = for_each(env, "topics", topics, sample_one)
-        render(env, document.SAMPLE, [record for records in sampled for record in records])
+        render(env, document.SAMPLE, [row for rows in sampled for row in rows])
         raise_failures(env, done)
 
 
@@ -207,16 +206,20 @@ def count(
     """Render the number of messages in each partition."""
     with open_side(env) as side:
 
-        def count_one(topic: str) -> list[dict[str, Any]]:
+        def count_one(topic: str) -> list[document.CountRow]:
             ranges = _ranges(env, side, topic, span, wanted, strict=strict)
             with progress(env, f"count {topic}", total_bytes(ranges)) as meter:
                 counts = count_messages(side.cluster, side.connect, ranges, meter.advance)
-            return [document.count_record(one, ranges[one], counts[one]) for one in ranges]
+            return [document.count_row(one, ranges[one], counts[one]) for one in ranges]
 
         counted, done = for_each(env, "topics", topics, count_one)
-        records = [record for of_topic in counted for record in of_topic]
-        total = document.count_total(records) if len(records) > 1 else None
-        render(env, document.COUNT, records, total=total)
+        rows = [row for of_topic in counted for row in of_topic]
+        total = {
+            "topic": "total",
+            "bytes": sum(row.bytes for row in rows),
+            "messages": sum(row.messages for row in rows),
+        }
+        render(env, document.COUNT, rows, total=total if len(rows) > 1 else None)
         raise_failures(env, done)
 
 

@@ -34,7 +34,7 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.units import format_size, parse_rate
-from pylogctl.topic.document import REASSIGN_PLAN
+from pylogctl.topic.document import REASSIGN_PLAN, ReassignPlanRow, name_of
 from pylogctl.topic.replication import render_outcomes, replicas_of
 
 
@@ -76,16 +76,15 @@ def show_plan(
     env: Environment, plan: Plan, known: Mapping[TopicPartition, PartitionMetadata]
 ) -> None:
     """Render a plan; `read_plan` reads its `--output json`."""
-    records = [
-        {
-            "topic": one.topic,
-            "partition": one.name,
-            "replicas": ",".join(map(str, known[one].replicas)),
-            "target": ",".join(map(str, plan[one])),
-        }
+    rows = [
+        ReassignPlanRow(
+            name_of(one),
+            ",".join(map(str, known[one].replicas)),
+            ",".join(map(str, plan[one])),
+        )
         for one in sorted(plan)
     ]
-    render(env, REASSIGN_PLAN, records)
+    render(env, REASSIGN_PLAN, rows)
 
 
 def read_plan(env: Environment, path: Path) -> Plan:

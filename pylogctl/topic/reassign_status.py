@@ -12,9 +12,9 @@ from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
-from pylogctl.cli.render import Record, render
+from pylogctl.cli.render import render
 from pylogctl.cli.units import format_size
-from pylogctl.topic.document import REASSIGN_STATUS
+from pylogctl.topic.document import REASSIGN_STATUS, ReassignStatusRow, name_of
 from pylogctl.topic.facts import PartitionFacts, TopicFacts
 from pylogctl.topic.reassign import format_throttle, list_reassignments
 from pylogctl.topic.replication import replicas_of
@@ -32,11 +32,8 @@ def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> No
     changes = tuple(sorted(one for one in changes if one.partition in known))
     began_s = time.monotonic()
     facts = _facts(env, cluster, [known[one.partition] for one in changes], reports=True)
-    render(
-        env,
-        REASSIGN_STATUS,
-        [_record(one, known[one.partition], facts[one.partition], throttle) for one in changes],
-    )
+    rows = [_row(one, known[one.partition], facts[one.partition], throttle) for one in changes]
+    render(env, REASSIGN_STATUS, rows)
     copied = {one.partition: ids for one in changes if (ids := _added(one, known[one.partition]))}
     if not throttle or not copied:
         return
@@ -78,25 +75,24 @@ def _added(change: PartitionReassignment, known: PartitionMetadata) -> list[int]
     return [one for one in target if one not in original and one not in known.isr]
 
 
-def _record(
+def _row(
     change: PartitionReassignment,
     known: PartitionMetadata,
     facts: PartitionFacts,
     throttle: int,
-) -> Record:
+) -> ReassignStatusRow:
     original, target = change.reassignment
     missing = [one for one in target if one not in known.isr]
     left, size = _left(missing, facts)
-    return {
-        "topic": change.partition.topic,
-        "partition": change.partition.name,
-        "original": ",".join(map(str, original)),
-        "target": ",".join(map(str, target)),
-        "copying": ",".join(map(str, missing)),
-        "left": left,
-        "percent": None if left is None else 100 if not size else 100 * (size - left) // size,
-        "throttle": throttle or None,
-    }
+    return ReassignStatusRow(
+        name_of(change.partition),
+        ",".join(map(str, original)),
+        ",".join(map(str, target)),
+        ",".join(map(str, missing)),
+        left,
+        None if left is None else 100 if not size else 100 * (size - left) // size,
+        throttle or None,
+    )
 
 
 def _left(missing: Sequence[int], facts: PartitionFacts) -> tuple[int | None, int]:

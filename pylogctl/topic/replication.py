@@ -31,8 +31,8 @@ from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.render import Record, render
-from pylogctl.topic.document import CREATE_REPLICATED, ELECT
+from pylogctl.cli.render import render
+from pylogctl.topic.document import CREATE_REPLICATED, ELECT, CreateReplicatedRow, ElectRow, name_of
 
 
 def create_replicated_topic(
@@ -71,7 +71,7 @@ def create_replicated_topic(
             raise
         env.note(f"topic '{topic}' exists; it stays as it is")
         return
-    render(env, CREATE_REPLICATED, map(_record, PARTITIONS.decode(body)))
+    render(env, CREATE_REPLICATED, map(_row, PARTITIONS.decode(body)))
 
 
 def parse_settings(texts: Sequence[str]) -> list[Setting]:
@@ -88,16 +88,15 @@ def parse_settings(texts: Sequence[str]) -> list[Setting]:
         raise UsageError(f"--set: {error}") from error
 
 
-def _record(one: ReplicatedPartition) -> Record:
+def _row(one: ReplicatedPartition) -> CreateReplicatedRow:
     leader = one.state.leader
-    return {
-        "topic": one.partition.topic,
-        "partition": one.partition.name,
-        "leader": None if leader == NO_LEADER else leader,
-        "replicas": ",".join(map(str, one.replicas)),
-        "isr": ",".join(map(str, one.state.isr)),
-        "min_isr": one.min_isr,
-    }
+    return CreateReplicatedRow(
+        name_of(one.partition),
+        None if leader == NO_LEADER else leader,
+        ",".join(map(str, one.replicas)),
+        ",".join(map(str, one.state.isr)),
+        one.min_isr,
+    )
 
 
 def replicate_topic(
@@ -114,7 +113,7 @@ def replicate_topic(
         f"topic '{topic}' has no replicas; it gets some, and stays one with replicas. Go on?",
     )
     body = _ask(env, cluster, ReplicateTopicRequest(topic, replication_factor))
-    render(env, CREATE_REPLICATED, map(_record, PARTITIONS.decode(body)))
+    render(env, CREATE_REPLICATED, map(_row, PARTITIONS.decode(body)))
 
 
 def has_replicas(env: Environment, cluster: Cluster, topic: str) -> bool:
@@ -141,7 +140,7 @@ def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_cou
         return
     request = AddPartitionsRequest(topic, partition_count - present)
     body = _ask(env, cluster, request)
-    render(env, CREATE_REPLICATED, map(_record, PARTITIONS.decode(body)))
+    render(env, CREATE_REPLICATED, map(_row, PARTITIONS.decode(body)))
 
 
 def replicas_of(
@@ -199,8 +198,7 @@ def elect_leaders(
     else:
         wanted = [one for one, found in known.items() if found.leader != found.replicas[0]]
     if not wanted or env.settings.dry_run:
-        names = [{"topic": one.topic, "partition": one.name} for one in wanted]
-        render(env, ELECT, [{**one, "result": "elect"} for one in names])
+        render(env, ELECT, [ElectRow(name_of(one), "elect") for one in wanted])
         return
     body = _ask(env, cluster, ElectLeadersRequest(kind, tuple(sorted(wanted))))
     render_outcomes(env, OUTCOMES.decode(body), "elected")
@@ -209,19 +207,13 @@ def elect_leaders(
 def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:
     """Render the outcome of a request for each partition; fail if some were refused."""
     refused = [one for one in outcomes if one.error != NO_ERROR]
-    render(
-        env,
-        ELECT,
-        [
-            {
-                "topic": one.partition.topic,
-                "partition": one.partition.name,
-                "result": done if one.error == NO_ERROR else "refused",
-                "reason": one.text or None,
-            }
-            for one in outcomes
-        ],
-    )
+    rows = [
+        ElectRow(
+            name_of(one.partition), done if one.error == NO_ERROR else "refused", one.text or None
+        )
+        for one in outcomes
+    ]
+    render(env, ELECT, rows)
     if refused:
         raise CliError(
             ExitStatus.PARTIAL if len(refused) < len(outcomes) else ExitStatus.CONFLICT,

@@ -15,7 +15,7 @@ from broker.zk.values import (
     decode_owner,
     decode_subscription,
 )
-from pylogctl.cli.render import Column, ColumnKind, Document
+from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ LS = Document(
     ),
     empty="no children",
 )
-LS_LONG = LS._replace(columns=(LS.columns[0], *STAT_COLUMNS))
+LS_LONG = LS.showing(*(column.name for column in STAT_COLUMNS))
 TREE = Document(
     "zk.tree/1",
     (

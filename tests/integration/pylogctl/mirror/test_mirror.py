@@ -16,7 +16,7 @@ from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.mirror.errors import RouteError
-from pylogctl.mirror.plan import Mirrored, MirrorSample, make_selection, status_records
+from pylogctl.mirror.plan import Mirrored, MirrorSample, make_selection, status_rows
 from tests.support.command_line import Invoke, Result
 from tests.support.zookeeper import await_registered
 
@@ -218,16 +218,16 @@ def test_status_when_looked_at_twice_then_tells_lag_and_rate() -> None:
     before = MirrorSample(10.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 50, 90, None)])
     after = MirrorSample(12.0, [Mirrored(one, 0, 120, 100), Mirrored(two, 50, 90, None)])
 
-    (topic,) = status_records([before, after], 1, {}, by_partition=False)
-    partitions = status_records([after], 1, {}, by_partition=True)
+    (topic,) = status_rows([before, after], 1, {}, by_partition=False)
+    partitions = status_rows([after], 1, {}, by_partition=True)
 
-    assert (topic["end"], topic["mirrored"], topic["lag_bytes"], topic["rate"]) == (
+    assert (topic.end, topic.mirrored, topic.lag_bytes, topic.rate) == (
         210,
         100,
         60,
         30,
     )
-    assert [(p["partition"], p["mirrored"], p["lag_bytes"], p["rate"]) for p in partitions] == [
+    assert [(p.partition, p.mirrored, p.lag_bytes, p.rate) for p in partitions] == [
         ("0-0", 100, 20, None),
         ("0-1", None, 40, None),
     ]
@@ -238,11 +238,13 @@ def test_status_when_something_went_wrong_then_tells_the_last_error_that_still_h
     sample = MirrorSample(0.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 0, 90, 90)])
     errors = {one: RouteError("holds", 5, True), two: RouteError("is over", 9, False)}
 
-    (topic,) = status_records([sample], 1, errors, by_partition=False)
-    partitions = status_records([sample], 1, errors, by_partition=True)
+    (topic,) = status_rows([sample], 1, errors, by_partition=False)
+    partitions = status_rows([sample], 1, errors, by_partition=True)
 
-    assert (topic["failing"], topic["error_time"], topic["last_error"]) == (True, 5, "holds")
-    assert [(p["failing"], p["last_error"]) for p in partitions] == [
+    assert topic.errors.by_column() == {
+        "failing": True, "error_time": 5, "last_error": "holds", "corrupt": 0
+    }  # fmt: skip
+    assert [(p.errors.failing, p.errors.last_error) for p in partitions] == [
         (True, "holds"),
         (False, "is over"),
     ]

@@ -9,7 +9,7 @@ import re
 import pytest
 
 import pylogctl
-from pylogctl.cli.render import Document
+from pylogctl.cli.columns import Document
 
 
 def _documents() -> list[Document]:

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import LogCorruptError
+from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.context import Environment, OutputFormat, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Column, ColumnKind, Document, Record, json_encoder, render
+from pylogctl.cli.render import Record, json_encoder, render
 
 FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 THINGS = Document(

@@ -25,8 +25,8 @@ def test_describe_when_a_broker_with_a_replica_is_gone_then_it_is_shown_without_
 ):
     here, gone = broker_facts(metadata(REPLICATED, live=(0,)))
 
-    assert (here.id, here.is_live, here.address, here.leads) == (0, True, "host:9000", 1)
-    assert (gone.id, gone.is_live, gone.address) == (1, False, "")
+    assert (here.broker, here.live, here.address, here.leads) == (0, True, "host:9000", 1)
+    assert (gone.broker, gone.live, gone.address) == (1, False, None)
     assert (gone.leads, gone.replicas, gone.in_sync) == (0, 1, 0)
 
 
