@@ -30,8 +30,9 @@ from pylogctl.group.document import (
     REBALANCE,
     RESET,
     RESET_OF_GROUPS,
-    change_record,
-    rebalance_record,
+    NodeRow,
+    RebalanceRow,
+    change_row,
 )
 from pylogctl.group.lag import open_observer
 from pylogctl.group.plan import (
@@ -127,7 +128,7 @@ def clone(env: Environment, source: str, target: str) -> None:
             env.note(_DRY_RUN)
         elif unwritten := _apply(observer.session, changes):
             raise _conflict(unwritten)
-    render(env, RESET, [change_record(one) for one in changes])
+    render(env, RESET, [change_row(one) for one in changes])
     if len(changes) < len(snapshot.offsets):
         raise CliError(
             ExitStatus.PARTIAL,
@@ -158,7 +159,7 @@ def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bo
                 _save(env, changes)
             _delete_group(session, group)
     action = "delete" if env.settings.dry_run else "deleted"
-    render(env, NODES, [{"group": group, "path": path, "action": action} for path in nodes])
+    render(env, NODES, [NodeRow(group, path, action) for path in nodes])
     if env.settings.dry_run:
         env.note(_DRY_RUN)
 
@@ -194,8 +195,11 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
     partitions: list[TopicPartition] = sorted(
         {*old, *after, *(one.partition for one in problems if one.partition)}
     )
-    records = [rebalance_record(group, one, old.get(one), after.get(one)) for one in partitions]
-    render(env, REBALANCE, records)
+    rows = []
+    for one in partitions:
+        was, now = old.get(one), after.get(one)
+        rows.append(RebalanceRow(group, one.topic, one.name, was, now, was != now))
+    render(env, REBALANCE, rows)
     if problems:
         first = problems[0]
         raise CliError(
@@ -261,10 +265,10 @@ def _carry_out(
     """Render a plan; with `execute`, first confirm it, save the old offsets, write the new ones."""
     groups = list(dict.fromkeys(one.group for one in changes))
     document = RESET if len(groups) < 2 else RESET_OF_GROUPS
-    records = [change_record(one) for one in changes]
+    rows = [change_row(one) for one in changes]
     executes = execute and not env.settings.dry_run
     if not executes:
-        render(env, document, records)
+        render(env, document, rows)
     if not force:
         for group in groups:
             _check_inactive(session, group, advice="stop them or use --wait-inactive")
@@ -279,7 +283,7 @@ def _carry_out(
             _write(env, session, needed, force=force)
         else:
             env.note("nothing to change")
-        render(env, document, records)
+        render(env, document, rows)
     failed = [one for one in changes if one.fails]
     if failed:
         first = failed[0]

@@ -1,18 +1,32 @@
-"""The documents of `pylogctl group`: columns, and the records that fill them."""
+"""The rows of `pylogctl group`, and the documents that show them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from broker.topic import TopicPartition
-from pylogctl.cli.columns import Column, ColumnKind, Document
+from pylogctl.cli.columns import (
+    HIDDEN,
+    Bytes,
+    Column,
+    ColumnKind,
+    Document,
+    Flag,
+    Integer,
+    Millis,
+    Row,
+    Text,
+)
 from pylogctl.cli.render import Record
 from pylogctl.group.lag import GroupLag, PartitionLag, consumer_of, total, worst
 from pylogctl.group.plan import Change
 from pylogctl.group.rebalance import GroupProblem
-from pylogctl.group.snapshot import GroupSnapshot, Member, StoredOffset
+from pylogctl.group.snapshot import GroupSnapshot, Member
 
+_Group = Annotated[str, "name of the group"]
+_HiddenGroup = Annotated[str, "name of the group", HIDDEN]
+_Topic = Annotated[Text, "name of the topic"]
+_Partition = Annotated[Text, "partition as home broker and index"]
 _GROUP = Column("group", "name of the group")
 _HIDDEN_GROUP = _GROUP._replace(shown=False)
 _TOPIC = Column("topic", "name of the topic")
@@ -34,18 +48,6 @@ _PACE = (
 )
 _COMMIT_AGE = Column("commit_age", "seconds since the offset was committed", ColumnKind.SECONDS)
 
-LIST = Document(
-    "group.list/1",
-    (
-        _GROUP,
-        Column("state", "active, empty (offsets, no members) or dead (neither)"),
-        _MEMBER_COUNT,
-        Column("topics", "topics of its members, offsets and owners"),
-        Column("lag_bytes", "bytes not yet consumed, where that is known", ColumnKind.BYTES),
-        Column("oldest_commit", "when the oldest of its offsets was committed", ColumnKind.TIME),
-    ),
-    empty="no groups",
-)
 DESCRIBE = Document(
     "group.describe/1",
     (
@@ -96,102 +98,114 @@ LAG = Document(
     ),
     empty="no partitions",
 )
-MEMBERS = Document(
-    "group.members/1",
-    (
-        _HIDDEN_GROUP,
-        Column("member", "consumer id"),
-        Column("subscription", "subscription as it registered it"),
-        Column("topics", "topics it consumes"),
-        Column("streams", "number of its consumer threads", ColumnKind.INTEGER),
-        Column("partitions", "partitions assigned to it", ColumnKind.INTEGER),
-        Column("since", "when it joined", ColumnKind.TIME),
-        Column("session", "its ZooKeeper session", shown=False),
-    ),
-    empty="no members",
-)
-RESET = Document(
-    "group.reset/1",
-    (
-        _HIDDEN_GROUP,
-        _TOPIC,
-        _PARTITION,
-        Column("current", "committed offset", ColumnKind.INTEGER),
-        Column("new", "new offset; none if it is removed", ColumnKind.INTEGER),
-        Column("delta_bytes", "by how many bytes it moves", ColumnKind.INTEGER),
-        Column("direction", "forward, back, same, new or removed"),
-        Column("note", "what was adjusted, or why it is not changed"),
-    ),
-    empty="no partitions",
-)
+
+
+class GroupRow(Row):
+    """A group."""
+
+    group: _Group
+    state: Annotated[Text, "active, empty (offsets, no members) or dead (neither)"] = None
+    members: Annotated[Integer, "number of members"] = None
+    topics: Annotated[Sequence[str] | None, "topics of its members, offsets and owners"] = None
+    lag_bytes: Annotated[Bytes, "bytes not yet consumed, where that is known"] = None
+    oldest_commit: Annotated[Millis, "when the oldest of its offsets was committed"] = None
+
+
+class MemberRow(Row):
+    """A member of a group."""
+
+    group: _HiddenGroup
+    member: Annotated[str, "consumer id"]
+    subscription: Annotated[str, "subscription as it registered it"]
+    topics: Annotated[list[str], "topics it consumes"]
+    streams: Annotated[Integer, "number of its consumer threads"]
+    partitions: Annotated[Integer, "partitions assigned to it"]
+    since: Annotated[Millis, "when it joined"]
+    session: Annotated[str, "its ZooKeeper session", HIDDEN]
+
+
+class ChangeRow(Row):
+    """An offset that is, or would be, changed."""
+
+    group: _HiddenGroup
+    topic: _Topic
+    partition: _Partition
+    current: Annotated[Integer, "committed offset"]
+    new: Annotated[Integer, "new offset; none if it is removed"]
+    delta_bytes: Annotated[Integer, "by how many bytes it moves"]
+    direction: Annotated[str, "forward, back, same, new or removed"]
+    note: Annotated[Text, "what was adjusted, or why it is not changed"]
+
+
+class OffsetRow(Row):
+    """A committed offset."""
+
+    group: _Group
+    topic: _Topic
+    partition: _Partition
+    offset: Annotated[Integer, "committed offset"]
+    committed: Annotated[Millis, "when it was committed", HIDDEN]
+
+
+class NodeRow(Row):
+    """A node of a group in ZooKeeper."""
+
+    group: _HiddenGroup
+    path: Annotated[str, "path of the ZooKeeper node"]
+    action: Annotated[str, "delete or deleted"]
+
+
+class RebalanceRow(Row):
+    """A partition before and after a rebalance."""
+
+    group: _HiddenGroup
+    topic: _Topic
+    partition: _Partition
+    old_owner: Annotated[Text, "consumer thread it was assigned to before"]
+    new_owner: Annotated[Text, "consumer thread it is assigned to now"]
+    changed: Annotated[Flag, "whether they differ"]
+
+
+class ProblemRow(Row):
+    """A problem of a group."""
+
+    group: _HiddenGroup
+    kind: Annotated[str, "kind of problem"]
+    topic: _Topic
+    partition: _Partition
+    owner: Annotated[Text, "consumer thread in the owner node, or member"]
+    detail: Annotated[str, "what is wrong"]
+
+
+LIST = Document("group.list/1", GroupRow, empty="no groups")
+MEMBERS = Document("group.members/1", MemberRow, empty="no members")
+RESET = Document("group.reset/1", ChangeRow, empty="no partitions")
 RESET_OF_GROUPS = RESET.showing("group")
-EXPORT = Document(
-    "group.export/1",
-    (
-        _GROUP,
-        _TOPIC,
-        _PARTITION,
-        Column("offset", "committed offset", ColumnKind.INTEGER),
-        Column("committed", "when it was committed", ColumnKind.TIME, shown=False),
-    ),
-    empty="no offsets",
-)
-NODES = Document(
-    "group.delete/1",
-    (
-        _HIDDEN_GROUP,
-        Column("path", "path of the ZooKeeper node"),
-        Column("action", "delete or deleted"),
-    ),
-    empty="no nodes",
-)
-REBALANCE = Document(
-    "group.rebalance/1",
-    (
-        _HIDDEN_GROUP,
-        _TOPIC,
-        _PARTITION,
-        Column("old_owner", "consumer thread it was assigned to before"),
-        Column("new_owner", "consumer thread it is assigned to now"),
-        Column("changed", "whether they differ", ColumnKind.BOOLEAN),
-    ),
-    empty="no partitions",
-)
-VERIFY = Document(
-    "group.verify/1",
-    (
-        _HIDDEN_GROUP,
-        Column("kind", "kind of problem"),
-        _TOPIC,
-        _PARTITION,
-        Column("owner", "consumer thread in the owner node, or member"),
-        Column("detail", "what is wrong"),
-    ),
-    empty="",
-)
+EXPORT = Document("group.export/1", OffsetRow, empty="no offsets")
+NODES = Document("group.delete/1", NodeRow, empty="no nodes")
+REBALANCE = Document("group.rebalance/1", RebalanceRow, empty="no partitions")
+VERIFY = Document("group.verify/1", ProblemRow, empty="")
 
 
-def _names(group: str, partition: TopicPartition) -> dict[str, Any]:
-    return {"group": group, "topic": partition.topic, "partition": partition.name}
-
-
-def list_record(snapshot: GroupSnapshot, lag_bytes: int | None) -> Record:
+def group_row(snapshot: GroupSnapshot, lag_bytes: int | None) -> GroupRow:
     """Return a row of `LIST`."""
-    return {
-        "group": snapshot.name,
-        "state": snapshot.state,
-        "members": len(snapshot.members),
-        "topics": snapshot.topics,
-        "lag_bytes": lag_bytes,
-        "oldest_commit": snapshot.oldest_commit_ms,
-    }
+    return GroupRow(
+        snapshot.name,
+        snapshot.state,
+        len(snapshot.members),
+        snapshot.topics,
+        lag_bytes,
+        snapshot.oldest_commit_ms,
+    )
 
 
 def partition_record(lag: PartitionLag, group: GroupLag, *, allowed_lag: int = 0) -> dict[str, Any]:
     """Return a row of `DESCRIBE` and of `LAG`; `allowed_lag` bytes of lag count as none."""
     stored = lag.stored
     return {
-        **_names(group.snapshot.name, lag.partition),
+        "group": group.snapshot.name,
+        "topic": lag.partition.topic,
+        "partition": lag.partition.name,
         "owner": None if lag.owner is None else lag.owner.thread_id,
         "offset": None if stored is None else stored.offset,
         "stored": None if stored is None else stored.text,
@@ -280,65 +294,40 @@ def group_record(group: GroupLag) -> Record:
     }
 
 
-def member_record(member: Member, snapshot: GroupSnapshot) -> Record:
+def member_row(member: Member, snapshot: GroupSnapshot) -> MemberRow:
     """Return a row of `MEMBERS`."""
     consumers = [consumer_of(one.thread_id) for one in snapshot.owners.values()]
-    return {
-        "group": snapshot.name,
-        "member": member.consumer_id,
-        "subscription": member.text,
-        "topics": sorted(member.stream_counts),
-        "streams": member.thread_count,
-        "partitions": consumers.count(member.consumer_id),
-        "since": member.since_ms,
-        "session": f"0x{member.session_id & (1 << 64) - 1:x}",
-    }
+    return MemberRow(
+        snapshot.name,
+        member.consumer_id,
+        member.text,
+        sorted(member.stream_counts),
+        member.thread_count,
+        consumers.count(member.consumer_id),
+        member.since_ms,
+        f"0x{member.session_id & (1 << 64) - 1:x}",
+    )
 
 
-def change_record(change: Change) -> Record:
+def change_row(change: Change) -> ChangeRow:
     """Return a row of `RESET`."""
-    return {
-        **_names(change.group, change.partition),
-        "current": change.current_offset,
-        "new": change.new,
-        "delta_bytes": change.delta_bytes,
-        "direction": change.direction,
-        "note": "; ".join(change.notes) or None,
-    }
+    return ChangeRow(
+        change.group,
+        change.partition.topic,
+        change.partition.name,
+        change.current_offset,
+        change.new,
+        change.delta_bytes,
+        change.direction,
+        "; ".join(change.notes) or None,
+    )
 
 
-def export_record(group: str, partition: TopicPartition, stored: StoredOffset) -> Record:
-    """Return a row of `EXPORT`."""
-    return {
-        **_names(group, partition),
-        "offset": stored.offset,
-        "committed": stored.commit_ms,
-    }
-
-
-def rebalance_record(
-    group: str, partition: TopicPartition, old: str | None, new: str | None
-) -> Record:
-    """Return a row of `REBALANCE`."""
-    return {
-        **_names(group, partition),
-        "old_owner": old,
-        "new_owner": new,
-        "changed": old != new,
-    }
-
-
-def problem_record(group: str, problem: GroupProblem) -> Record:
+def problem_row(group: str, problem: GroupProblem) -> ProblemRow:
     """Return a row of `VERIFY`."""
     partition = problem.partition
-    return {
-        "group": group,
-        "kind": problem.kind.value,
-        "topic": None if partition is None else partition.topic,
-        "partition": None if partition is None else partition.name,
-        "owner": problem.owner,
-        "detail": problem.detail,
-    }
+    topic, name = (None, None) if partition is None else (partition.topic, partition.name)
+    return ProblemRow(group, problem.kind.value, topic, name, problem.owner, problem.detail)
 
 
 def _seconds_since(then_ms: int | None, now_ms: int) -> float | None:

@@ -60,11 +60,11 @@ def list_groups(env: Environment, state: str | None) -> None:
         if state is not None:
             names = [name for name in names if observer.snapshot(name).state == state]
         if env.output == "name" and not (env.settings.columns or env.settings.sort):
-            render(env, document.LIST, [{"group": name} for name in names])
+            render(env, document.LIST, map(document.GroupRow, names))
             return
         lags = observer.lag(*names)
-    records = [document.list_record(one.snapshot, one.lag_bytes) for one in lags]
-    render(env, document.LIST, records)
+    rows = [document.group_row(one.snapshot, one.lag_bytes) for one in lags]
+    render(env, document.LIST, rows)
     _check_brokers(env, lags)
 
 
@@ -190,7 +190,7 @@ def show_members(env: Environment, group: str) -> None:
     """Render the members of a group."""
     with open_observer(env, group) as observer:
         found = observer.snapshot(group)
-    render(env, document.MEMBERS, [document.member_record(one, found) for one in found.members])
+    render(env, document.MEMBERS, [document.member_row(one, found) for one in found.members])
 
 
 def verify(env: Environment, group: str) -> None:
@@ -199,7 +199,7 @@ def verify(env: Environment, group: str) -> None:
         found = observer.snapshot(group)
         live = observer.live_partitions(found)
     problems = problems_of(found, live)
-    render(env, document.VERIFY, [document.problem_record(group, one) for one in problems])
+    render(env, document.VERIFY, [document.problem_row(group, one) for one in problems])
     if problems:
         hint = (
             f"try: pylogctl group rebalance {group}"
@@ -311,7 +311,11 @@ def export(env: Environment, groups: Sequence[str], output: str) -> None:
         warn_of_offsets(env, one)
     env = replace(env, settings=replace(env.settings, output=cast(OutputFormat, output)))
     numbers = [one for one in offsets if one[2].offset is not None]
-    render(env, document.EXPORT, [document.export_record(*one) for one in numbers])
+    rows = [
+        document.OffsetRow(name, one.topic, one.name, stored.offset, stored.commit_ms)
+        for name, one, stored in numbers
+    ]
+    render(env, document.EXPORT, rows)
     if len(numbers) < len(offsets):
         raise CliError(
             ExitStatus.PARTIAL,
