@@ -43,7 +43,6 @@ from broker.spark.queries import quoted
 from broker.spark.runtime.temporary import temporary_directory
 from broker.spark.source import FORMAT
 from broker.spark.tables import append_rows
-from broker.spark.temporary import temporary_directory
 from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
