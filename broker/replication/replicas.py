@@ -72,6 +72,9 @@ class Replicas:
         self._replicas: dict[TopicPartition, Replica] = {}
         self._registry_id = 0
         self._last_full = (-1, -1)
+        # Partitions whose known state may be of a higher epoch than the restored one: a restored
+        # partition goes on above the epochs of the logs, and this broker may have none of it.
+        self._of_former_registry: set[TopicPartition] = set()
         self._deleted: dict[tuple[TopicPartition, str], int] = {}  # and in which leader epoch
 
     def __iter__(self) -> Iterator[Replica]:
@@ -89,6 +92,7 @@ class Replicas:
             self._registry_id = registry_id
             self.controller_epoch += 1
             self._broker_epochs.clear()
+            self._of_former_registry = set(self.known)
             self._deleted.clear()  # a partition may be restored in an epoch that counts as deleted
         self.broker_epoch = broker_epoch
 
@@ -144,6 +148,9 @@ class Replicas:
                 as partitions may have been created since.
         """
         self.check_orders(controller_epoch, broker_epoch)
+        if controller_epoch > self.controller_epoch:
+            # Those that a former controller announced may be of a registry that has lost its data.
+            self._broker_epochs.clear()
         self.controller_epoch = controller_epoch
         applied = Applied([], [])
         named = set()
@@ -178,11 +185,13 @@ class Replicas:
             return False
         if (
             known is not None
+            and info.partition not in self._of_former_registry
             and known.creation_id == info.creation_id
             and (info.state.leader_epoch, info.version) < (known.state.leader_epoch, known.version)
         ):
             return False
         self.known[info.partition] = info
+        self._of_former_registry.discard(info.partition)
         self.unnamed.pop(info.partition, None)
         return True
 

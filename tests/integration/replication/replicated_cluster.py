@@ -20,7 +20,7 @@ from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes
 from broker.topic import TopicPartition
-from broker.zk.paths import parse_connect_string
+from broker.zk.paths import parse_connect_string, replicated_broker
 from broker.zk.session import Session
 from tests.integration.replication.network import Network
 from tests.support.waiting import wait_until
@@ -160,7 +160,8 @@ class ReplicatedCluster:
         """End a broker as kill -9 does, at a moment when others can lead its partitions.
 
         A follower that was paused for longer than the lag time is not in sync for a while; if the
-        leader dies then, nobody may replace it.
+        leader dies then, nobody may replace it. Nor may a broker that was just started, until a
+        controller has told it that what it may have lost is known.
 
         Args:
             broker_id: any.
@@ -171,17 +172,23 @@ class ReplicatedCluster:
         def others_can_lead(partition: TopicPartition) -> bool:
             state = self.state(partition)
             return state is not None and any(
-                one != broker_id and one in self.brokers for one in state.isr
+                one != broker_id and one in self.brokers and self._is_trusted(one)
+                for one in state.isr
             )
 
         while True:
             self.await_full_isr(partitions)
+            wait_until(lambda: all(map(others_can_lead, partitions)), "brokers that can lead")
             self.freeze(broker_id)  # so that it removes no replica from now on
             time.sleep(0.2)  # a removal that it has sent to ZooKeeper takes effect
             if all(map(others_can_lead, partitions)):
                 break
             self.thaw(broker_id)
         self.kill(broker_id)
+
+    def _is_trusted(self, broker_id: int) -> bool:
+        found = self._json(replicated_broker(broker_id))
+        return found is not None and found["is_clean"]
 
     def kill_leader(self, partition: TopicPartition) -> int:
         """End the leader of a partition when another broker can lead it; return its id."""

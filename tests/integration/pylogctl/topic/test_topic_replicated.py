@@ -139,7 +139,7 @@ def test_delete_when_a_broker_is_away_then_topic_is_gone_and_so_are_its_logs_lat
         lambda: log_names(tmp_path / str(away)) == ["other_0"], "its deletion", deadline_s=60
     )
     wait_until(lambda: not session.children("/admin/deleted_topics"), "its end", deadline_s=60)
-    assert sorted(listed(topic)) == ["other", "t"]
+    wait_until(lambda: sorted(listed(topic)) == ["other", "t"], "the news", deadline_s=60)
     assert topic(*DELETE).status == ExitStatus.OK
     wait_until(lambda: listed(topic) == ["other"], "the news", deadline_s=60)
 

@@ -228,6 +228,18 @@ def test_fetch_when_of_a_registration_that_no_controller_told_then_is_refused() 
     assert len(refusals) == 1
 
 
+def test_fetch_when_a_later_controller_announces_a_lower_registration_then_that_counts() -> None:
+    """The former controller was of a registry that has lost its data, and numbers them anew."""
+    broker = Broker()
+    broker.push(controller_epoch=3)
+    broker.replicas.note_brokers([LiveBroker(0, "host", 9092, 9, is_clean=True, rack="")])
+
+    broker.push(controller_epoch=7)
+    broker.replicas.note_brokers([LiveBroker(0, "host", 9092, 2, is_clean=True, rack="")])
+
+    broker.replicas.check_follower(0, 2)
+
+
 def test_orders_when_refused_then_the_error_tells_no_epoch() -> None:
     broker = Broker()
     broker.replicas.registered(4711)
@@ -363,6 +375,20 @@ def test_orders_when_the_registry_lost_its_epochs_then_only_later_controllers_co
         broker.push(controller_epoch=7, broker_epoch=2, is_full=True)
     broker.push(controller_epoch=8, broker_epoch=2, is_full=True)
     assert broker.replicas.unnamed == {PARTITION: info_of(0, 3)}
+
+
+def test_partition_when_restored_in_a_lower_epoch_than_was_known_before_then_is_noted() -> None:
+    """This broker has no log of it: a restored partition goes on above the epochs of the logs."""
+    broker = Broker()
+    broker.push(info_of(1, 7, replicas=(1, 2)), controller_epoch=7)
+
+    broker.replicas.registered(2, registry_id=1)
+    restored = info_of(2, 5, replicas=(1, 2))
+    broker.push(restored, controller_epoch=8, broker_epoch=2)
+    assert broker.replicas.known == {PARTITION: restored}
+
+    broker.push(info_of(1, 4, replicas=(1, 2)), controller_epoch=8, broker_epoch=2)
+    assert broker.replicas.known == {PARTITION: restored}
 
 
 def test_partition_when_unnamed_then_is_remembered_until_it_is_told_again_or_deleted() -> None:
