@@ -86,7 +86,11 @@ class LeaderEpochs:
 
     def recovered(self, log_start_offset: int, log_end_offset: int) -> LeaderEpochs:
         """Return the list that fits a log that was opened: the file may have more or fewer."""
-        return self.truncated(log_end_offset).trimmed(log_start_offset)
+        if log_start_offset < log_end_offset:
+            return self.truncated(log_end_offset).trimmed(log_start_offset)
+        # retention has removed all: in which epoch the log ends is known nevertheless
+        known = LeaderEpochs(one for one in self._entries if one.start_offset <= log_end_offset)
+        return known.trimmed(log_start_offset)
 
     def trimmed(self, log_start_offset: int) -> LeaderEpochs:
         """Return the list of the log whose beginning was removed up to an offset."""

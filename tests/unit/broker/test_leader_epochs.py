@@ -109,5 +109,14 @@ def test_list_when_changed_in_any_way_then_each_offset_kept_has_its_epoch(
     assert all(start <= entry.start_offset < end for entry in changed.entries) or start >= end
 
 
+def test_list_when_retention_has_removed_all_messages_then_each_start_keeps_the_last_epoch() -> (
+    None
+):
+    """By it `cluster recover` knows the copy with the latest messages."""
+    once = epochs((1, 0), (4, 5)).recovered(9, 9)
+    assert once == epochs((4, 9))
+    assert once.recovered(9, 9) == once
+
+
 def epoch_at(one: LeaderEpochs, offset: int) -> int:
     return max((e.epoch for e in one.entries if e.start_offset <= offset), default=NO_EPOCH)
