@@ -187,8 +187,9 @@ class ReplicatedCluster:
         self.kill(broker_id)
 
     def _is_trusted(self, broker_id: int) -> bool:
+        """Return whether a broker was told that what it may have lost is known; else not there."""
         found = self._json(replicated_broker(broker_id))
-        return found is not None and found["is_clean"]
+        return found is None or found["is_clean"]
 
     def kill_leader(self, partition: TopicPartition) -> int:
         """End the leader of a partition when another broker can lead it; return its id."""
@@ -230,6 +231,8 @@ class ReplicatedCluster:
             tuple(Setting(name.replace("_", "."), one) for name, one in settings.items()),
         )
         wait_until(lambda: self.controller() >= 0, "the election of a controller")
+        # else the next controller takes the new brokers out of the in-sync replicas
+        wait_until(lambda: all(map(self._is_trusted, self.brokers)), "first orders to all brokers")
         connection = self.connect(self.controller(), timeout_s=60)
         try:
             created = PARTITIONS.decode(connection.call(request))
