@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from broker.errors import ProtocolError
@@ -34,12 +34,16 @@ class Layout(NamedTuple, Generic[T]):
     encode: Callable[[T], bytes]
     decode: Callable[[Reader], T]
     least_bytes: int  # the counts of arrays are validated with it
-    number: str = ""  # `struct` format of a plain number, which is read with its neighbours
+    numbers: str = ""  # `struct` format of a value that consists of numbers, read together
+    make: Callable[[Any], T] | None = None  # makes such a value from the tuple of its numbers
 
 
 def _number(number: str) -> Layout[Any]:
     layout = struct.Struct(f">{number}")
-    return Layout(layout.pack, lambda reader: reader.fields(layout)[0], layout.size, number)
+    first = itemgetter(0)
+    return Layout(
+        layout.pack, lambda reader: first(reader.fields(layout)), layout.size, number, first
+    )
 
 
 BOOL: Layout[bool] = _number("?")
@@ -99,7 +103,7 @@ def array(
 
     `count` reads the number, given the least length of an item.
     """
-    encode_item, decode_item, least_bytes, _ = item
+    encode_item, decode_item, least_bytes, numbers, make = item
 
     def encode(items: Iterable[T]) -> bytes:
         parts = list(map(encode_item, items))
@@ -108,7 +112,15 @@ def array(
     def decode(reader: Reader) -> tuple[T, ...]:
         return tuple([decode_item(reader) for _ in range(count(reader, least_bytes))])
 
-    return Layout(encode, decode, INT32.least_bytes)
+    if make is None:
+        return Layout(encode, decode, INT32.least_bytes)
+    packed = struct.Struct(f">{numbers}")
+
+    def decode_at_once(reader: Reader) -> tuple[T, ...]:
+        items = reader.data(count(reader, least_bytes) * least_bytes)
+        return tuple(map(make, packed.iter_unpack(items)))
+
+    return Layout(encode, decode_at_once, INT32.least_bytes)
 
 
 def any_count(reader: Reader, item_bytes: int) -> int:
@@ -136,16 +148,7 @@ def optional(item: Layout[T]) -> Layout[T | None]:
     return Layout(encode, decode, INT16.least_bytes)
 
 
-def _encode_ids(ids: tuple[int, ...]) -> bytes:
-    return struct.pack(f">i{len(ids)}i", len(ids), *ids)
-
-
-def _decode_ids(reader: Reader) -> tuple[int, ...]:
-    count = read_item_count(reader, INT32.least_bytes)
-    return struct.unpack(f">{count}i", reader.data(count * INT32.least_bytes))
-
-
-BROKER_IDS = Layout(_encode_ids, _decode_ids, INT32.least_bytes)  # as `array(INT32)`, but faster
+BROKER_IDS: Layout[tuple[int, ...]] = array(INT32)
 
 
 class Fields:
@@ -159,8 +162,8 @@ class Fields:
         self._steps: list[tuple[Callable[[Any], Any], struct.Struct | Layout[Any]]] = []
         numbers: dict[str, str] = {}
         for name, layout in fields.items():
-            if layout.number:
-                numbers[name] = layout.number
+            if len(layout.numbers) == 1:
+                numbers[name] = layout.numbers
             else:
                 self._add_numbers(numbers)
                 self._steps.append((attrgetter(name), layout))
@@ -198,9 +201,15 @@ class Fields:
 def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
     """Return the layout of a value with fields, which `kind` makes from keyword arguments."""
     laid_out = Fields(**fields)
-    if getattr(kind, "_fields", ()) == laid_out.names:  # by position is faster
+    named_tuple: Any = kind
+    if getattr(named_tuple, "_fields", ()) == laid_out.names:  # by position is faster
+        are_numbers = all(len(one.numbers) == 1 for one in fields.values())
         return Layout(
-            laid_out.encode, lambda reader: kind(*laid_out.values(reader)), laid_out.least_bytes
+            laid_out.encode,
+            lambda reader: kind(*laid_out.values(reader)),
+            laid_out.least_bytes,
+            "".join(one.numbers for one in fields.values()) if are_numbers else "",
+            named_tuple._make if are_numbers else None,
         )
     return Layout(
         laid_out.encode, lambda reader: kind(**laid_out.decode(reader)), laid_out.least_bytes
