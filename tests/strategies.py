@@ -34,11 +34,11 @@ from broker.protocol.cluster_requests import (
     DeleteReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
+    ListedReassignments,
     ListReassignmentsRequest,
     ListUnknownReplicasRequest,
     PartitionOutcome,
     PartitionReassignment,
-    Reassignments,
     ReassignRequest,
     ReplicaTarget,
     ReplicateTopicRequest,
@@ -432,7 +432,7 @@ ISR_DECISIONS = st.builds(
 )
 OUTCOMES = st.builds(PartitionOutcome, PARTITION, INT16, SHORT_STRING)
 REASSIGNMENTS = st.builds(
-    Reassignments,
+    ListedReassignments,
     INT64,
     _tuples(
         st.builds(

@@ -27,14 +27,14 @@ from broker.cluster_state import (
     creation_key,
 )
 from broker.controller.context import ControllerContext, ControllerSettings
-from broker.controller.deletions import Deletions
+from broker.controller.deletions import TopicDeletions
 from broker.controller.election import elect_offline
 from broker.controller.leadership import Leadership
 from broker.controller.pushes import PendingPushes
 from broker.controller.reassignments import Reassignments
 from broker.controller.states import StateWriter, in_next_epoch, led_by
 from broker.controller.store import Store
-from broker.controller.topics import Topics
+from broker.controller.topics import TopicChanges
 from broker.errors import (
     NO_ERROR,
     FencedEpochError,
@@ -78,8 +78,8 @@ class Controller:
         self.states = states = StateWriter(epoch, context, store, pushes)
         self.reassignments = Reassignments(context, store, pushes, states)
         self.leadership = Leadership(context, states, self.reassignments)
-        self.topics = Topics(context, store, states, self.leadership)
-        self.deletions = Deletions(context, store, pushes, self.reassignments)
+        self.topics = TopicChanges(context, store, states, self.leadership)
+        self.deletions = TopicDeletions(context, store, pushes, self.reassignments)
 
     def counts(self) -> ControllerCounts:
         """Return numbers for monitoring; any thread."""

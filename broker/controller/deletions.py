@@ -14,7 +14,7 @@ from broker.controller.reassignments import Reassignments
 from broker.controller.store import Store
 
 
-class Deletions:
+class TopicDeletions:
     """Has brokers delete their logs of deleted topics, also those that were away then."""
 
     def __init__(

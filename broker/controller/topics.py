@@ -27,7 +27,7 @@ from broker.replica_records import ReplicaRecord
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_topic_name
 
 
-class Topics:
+class TopicChanges:
     """Decides which brokers get partitions, and records that before they get a leader."""
 
     def __init__(

@@ -19,7 +19,7 @@ from broker.errors import (
 from broker.files import validate_no_link
 from broker.log.checkpoint_files import NOTHING_FLUSHED, RecoveryPoint
 from broker.log.checkpoints import HighWatermarks
-from broker.log.deletion import Deletions
+from broker.log.deletion import LogDeletions
 from broker.log.epoch_file import EpochFile, read_epochs
 from broker.log.flusher import Flushable
 from broker.log.log import Log
@@ -85,7 +85,7 @@ class LogCreation:
 
     table: LogTable
     maker: LogMaker
-    deletions: Deletions
+    deletions: LogDeletions
     high_watermarks: HighWatermarks
 
     def get_or_create(self, topic: str, index: int) -> Log:

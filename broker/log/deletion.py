@@ -139,7 +139,7 @@ class DirectoryDeletions:
                 return
 
 
-class Deletions:
+class LogDeletions:
     """Deletions in all directories of one broker."""
 
     def __init__(self, table: LogTable, checkpoints: Checkpoints) -> None:

@@ -17,7 +17,7 @@ from broker.log.checkpoint_files import (
 from broker.log.checkpoints import HighWatermarks
 from broker.log.creation import LogMaker, refuse_until_ordered
 from broker.log.data_directory import DataDirectory
-from broker.log.deletion import Deletions
+from broker.log.deletion import LogDeletions
 from broker.log.epoch_file import EpochFile, read_epochs
 from broker.log.log import Log
 from broker.log.recovery import (
@@ -78,7 +78,7 @@ class Loader:
 
     table: LogTable
     maker: LogMaker
-    deletions: Deletions
+    deletions: LogDeletions
     high_watermarks: HighWatermarks
 
     def load(self) -> Loaded:

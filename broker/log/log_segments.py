@@ -24,10 +24,10 @@ from broker.errors import (
 from broker.files import sync_directory
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, read_header
 from broker.log.segment import (
-    Damage,
     Disk,
     FileSlice,
     Segment,
+    SegmentDamage,
     SegmentFile,
     SegmentFiles,
     Unreadable,
@@ -180,7 +180,7 @@ class LogSegments:
                 f"{self._partition}: the message at offset {offset} is damaged in {segment.path}"
             )
             logger.error("%s", error)
-            segment.damage = Damage(offset, error)
+            segment.damage = SegmentDamage(offset, error)
             self.has_bad = True
 
     def bad(self) -> list[Segment]:
@@ -248,7 +248,7 @@ class LogSegments:
         if (unreadable := segment.unreadable) is not None and unreadable.start < size:
             left.unreadable = unreadable
             # a file that had become shorter has zeros there now, which can be read
-            left.damage = Damage(segment.base_offset + unreadable.start, unreadable.error)
+            left.damage = SegmentDamage(segment.base_offset + unreadable.start, unreadable.error)
         return left
 
     def close_files(self) -> None:

@@ -23,7 +23,7 @@ from broker.errors import StorageError
 from broker.log.checkpoints import Checkpoints, HighWatermarks
 from broker.log.creation import LogCreation, LogMaker
 from broker.log.data_directory import DataDirectory
-from broker.log.deletion import Deletions
+from broker.log.deletion import LogDeletions
 from broker.log.directories import DataDirectories
 from broker.log.flusher import Flusher, PeriodicTask
 from broker.log.loading import Loaded, Loader
@@ -33,7 +33,7 @@ from broker.log.recovery import Recovery
 from broker.log.retention import Retention
 from broker.log.segment import Disk, SegmentFiles, reason_of
 from broker.log.table import LogTable
-from broker.log.topics import LogSettings, Topics
+from broker.log.topics import HomeTopics, LogSettings
 from broker.stats import WindowedStats
 from broker.topic_settings import TopicOverrides
 
@@ -66,11 +66,11 @@ class LogManager:
         self.files = SegmentFiles()
         self.settings = LogSettings(config)
         self.directories = DataDirectories(config.data_dirs, config.broker_id)
-        self.topics = Topics(self.settings, self.directories)
+        self.topics = HomeTopics(self.settings, self.directories)
         self.table = LogTable(config.broker_id, self.topics, self.directories)
         self.checkpoints = Checkpoints(self.table)
         self._high_watermarks = HighWatermarks(self.table)
-        self.deletions = Deletions(self.table, self.checkpoints)
+        self.deletions = LogDeletions(self.table, self.checkpoints)
         self.moves = Moves(self.table, self.deletions, self.checkpoints)
         self.retention = Retention(self.table, self.settings, clock)
         self._maker = LogMaker(

@@ -33,7 +33,7 @@ from broker.errors import (
 from broker.files import DIRECTORY_MODE, open_file, sync_directory, write_all
 from broker.log.checkpoints import Checkpoints
 from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME, DataDirectory
-from broker.log.deletion import Deletions
+from broker.log.deletion import LogDeletions
 from broker.log.log import Log
 from broker.log.segment import Segment, parse_segment_name, reason_of, segment_name
 from broker.log.table import LogTable
@@ -67,7 +67,7 @@ class Move:
 class Moves:
     """The moves of one broker's logs, made one after another on a thread of their own."""
 
-    def __init__(self, table: LogTable, deletions: Deletions, checkpoints: Checkpoints) -> None:
+    def __init__(self, table: LogTable, deletions: LogDeletions, checkpoints: Checkpoints) -> None:
         self._table = table
         self._directories = table.directories
         self._deletions = deletions

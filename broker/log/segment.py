@@ -153,7 +153,7 @@ class Unreadable(NamedTuple):
     error: StorageError
 
 
-class Damage(NamedTuple):
+class SegmentDamage(NamedTuple):
     """The first damaged message that was found in a segment; `offset` is where it starts."""
 
     offset: int
@@ -184,7 +184,7 @@ class Segment:
         self.file: SegmentFile | None = None
         self.is_removed = False
         self.unreadable: Unreadable | None = None
-        self.damage: Damage | None = None
+        self.damage: SegmentDamage | None = None
         # Set once it is known that no other replica has its messages in good order.
         self.is_given_up = False
 

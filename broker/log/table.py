@@ -24,7 +24,7 @@ from broker.log.checkpoint_files import UNKNOWN, RecoveryPoint
 from broker.log.data_directory import DataDirectory, LogKey
 from broker.log.directories import DataDirectories
 from broker.log.log import Log
-from broker.log.topics import Topics
+from broker.log.topics import HomeTopics
 from broker.topic import TopicPartition
 
 
@@ -38,7 +38,7 @@ class OfflineLog(NamedTuple):
 class LogTable:
     """The logs of one broker: those of its own partitions, and replicas of other homes."""
 
-    def __init__(self, home: int, topics: Topics, directories: DataDirectories) -> None:
+    def __init__(self, home: int, topics: HomeTopics, directories: DataDirectories) -> None:
         self.home = home
         """The id of the broker."""
         self.topics = topics

@@ -33,7 +33,7 @@ class LogSettings:
         return topic_config(self.broker, topic, self.overrides.get(topic, NO_OVERRIDES))
 
 
-class Topics:
+class HomeTopics:
     """The topics of one broker: their partition counts and creation ids.
 
     Changed by one thread at a time. The explicit counts of all topics are stored in every

@@ -156,7 +156,7 @@ class PartitionReassignment(NamedTuple):
     reassignment: Reassignment
 
 
-class Reassignments(NamedTuple):
+class ListedReassignments(NamedTuple):
     """The changes of replicas that are under way, and their throttle, 0 for none."""
 
     throttle_bytes_per_s: int
@@ -164,7 +164,7 @@ class Reassignments(NamedTuple):
 
 
 REASSIGNMENTS = layouts.record(
-    Reassignments,
+    ListedReassignments,
     throttle_bytes_per_s=layouts.INT64,
     changes=layouts.array(
         layouts.record(

@@ -26,10 +26,10 @@ from broker.protocol.cluster_requests import (
     DeleteReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
+    ListedReassignments,
     ListReassignmentsRequest,
     PartitionOutcome,
     PartitionReassignment,
-    Reassignments,
     ReassignRequest,
     ReplicateTopicRequest,
     RestorePartitionsRequest,
@@ -104,7 +104,7 @@ class ControllerRequests:
             case ListReassignmentsRequest():
                 context = controller.context
                 moves = (PartitionReassignment(*one) for one in context.reassignments.items())
-                return Reassignments(context.throttle_bytes_per_s, tuple(moves))
+                return ListedReassignments(context.throttle_bytes_per_s, tuple(moves))
         raise InvalidRequestError(f"the controller takes no {type(request).__name__}")
 
     def _create(

@@ -20,7 +20,7 @@ class CheckRow(Row):
     all: Annotated[tuple[str, ...], "all of them", HIDDEN]
 
 
-class ChangeRow(Row):
+class StateChangeRow(Row):
     """A row of `cluster changes`."""
 
     at: Annotated[Text, "day and time by the clock of the broker, UTC"]
@@ -43,7 +43,7 @@ class ChangeRow(Row):
 
 DESCRIBE = Document("cluster.describe/1", BrokerFacts, empty="no brokers")
 HEALTH = Document("cluster.health/1", CheckRow, empty="no checks")
-CHANGES = Document("cluster.changes/1", ChangeRow, empty="no changes")
+CHANGES = Document("cluster.changes/1", StateChangeRow, empty="no changes")
 
 
 def check_row(check: Check) -> CheckRow:
@@ -53,11 +53,11 @@ def check_row(check: Check) -> CheckRow:
     return CheckRow(check.name, check.result, len(check.found), detail, check.found)
 
 
-def change_row(one: LoggedChange) -> ChangeRow:
+def change_row(one: LoggedChange) -> StateChangeRow:
     """Return a row of `CHANGES`."""
     epochs = ["-" if epoch is None else epoch for epoch in (one.controller_epoch, one.leader_epoch)]
     partition = one.partition
-    return ChangeRow(
+    return StateChangeRow(
         at=format_time(one.time_ms)[5:-1].replace("T", " "),
         time=one.time_ms,
         broker=one.broker,

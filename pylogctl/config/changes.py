@@ -23,7 +23,7 @@ from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
-from pylogctl.config.document import CHANGE, ChangeRow
+from pylogctl.config.document import CHANGE, SettingChangeRow
 from pylogctl.config.targets import BrokerSettings, Target, settings_in, validate_exists
 
 if TYPE_CHECKING:
@@ -202,7 +202,9 @@ def _report(env: Environment, registry: Registry, target: Target, change: Settin
     names = dict.fromkeys((*change.before, *change.after))
     before, after = change.before.get, change.after.get
     rows = [
-        ChangeRow(target.topic, target.broker_id, name, before(name), after(name), target.node.path)
+        SettingChangeRow(
+            target.topic, target.broker_id, name, before(name), after(name), target.node.path
+        )
         for name in names
         if before(name) != after(name)
     ]

@@ -7,7 +7,7 @@ from typing import Annotated
 from pylogctl.cli.columns import HIDDEN, Document, Integer, Row, Text
 
 
-class ChangeRow(Row):
+class SettingChangeRow(Row):
     """A setting in ZooKeeper that is, or would be, changed."""
 
     topic: Annotated[Text, "topic whose setting it is"]
@@ -72,7 +72,7 @@ class BrokersDiffRow(Row):
     brokers: Annotated[Text, "ids of the brokers on which it is in effect"]
 
 
-CHANGE = Document("config.change/1", ChangeRow, empty="nothing changed")
+CHANGE = Document("config.change/1", SettingChangeRow, empty="nothing changed")
 OVERRIDES = Document(
     "config.overrides/1", OverrideRow, empty="no topic and no broker has settings in ZooKeeper"
 )

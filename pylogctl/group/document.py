@@ -124,7 +124,7 @@ class MemberRow(Row):
     session: Annotated[str, "its ZooKeeper session", HIDDEN]
 
 
-class ChangeRow(Row):
+class OffsetChangeRow(Row):
     """An offset that is, or would be, changed."""
 
     group: _HiddenGroup
@@ -179,7 +179,7 @@ class ProblemRow(Row):
 
 LIST = Document("group.list/1", GroupRow, empty="no groups")
 MEMBERS = Document("group.members/1", MemberRow, empty="no members")
-RESET = Document("group.reset/1", ChangeRow, empty="no partitions")
+RESET = Document("group.reset/1", OffsetChangeRow, empty="no partitions")
 RESET_OF_GROUPS = RESET.showing("group")
 EXPORT = Document("group.export/1", OffsetRow, empty="no offsets")
 NODES = Document("group.delete/1", NodeRow, empty="no nodes")
@@ -309,9 +309,9 @@ def member_row(member: Member, snapshot: GroupSnapshot) -> MemberRow:
     )
 
 
-def change_row(change: Change) -> ChangeRow:
+def change_row(change: Change) -> OffsetChangeRow:
     """Return a row of `RESET`."""
-    return ChangeRow(
+    return OffsetChangeRow(
         change.group,
         change.partition.topic,
         change.partition.name,

@@ -20,9 +20,9 @@ from broker.protocol.cluster_requests import (
     OUTCOMES,
     REASSIGNMENTS,
     THROTTLE_STAYS,
+    ListedReassignments,
     ListReassignmentsRequest,
     PartitionOutcome,
-    Reassignments,
     ReassignRequest,
     ReplicaTarget,
 )
@@ -151,7 +151,7 @@ def _validate(env: Environment, cluster: Cluster, plan: Plan) -> None:
                 raise CliError(ExitStatus.CONFLICT, str(error)) from error
 
 
-def list_reassignments(env: Environment, cluster: Cluster) -> Reassignments:
+def list_reassignments(env: Environment, cluster: Cluster) -> ListedReassignments:
     """Return the reassignments that are under way, and their throttle."""
     body = ask_controller(
         cluster.brokers(),

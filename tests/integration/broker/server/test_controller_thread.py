@@ -36,9 +36,9 @@ from broker.protocol.cluster_requests import (
     DeleteReplicatedTopicRequest,
     ElectionKind,
     ElectLeadersRequest,
+    ListedReassignments,
     ListReassignmentsRequest,
     PartitionReassignment,
-    Reassignments,
     ReassignRequest,
     ReplicaTarget,
     Setting,
@@ -141,7 +141,7 @@ class PushTaker:
                     sock.sendall(encode_extension_response(header.correlation_id, body))
 
 
-NO_CHANGES = Reassignments(0, ())
+NO_CHANGES = ListedReassignments(0, ())
 
 
 @pytest.fixture
@@ -759,7 +759,7 @@ def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
     assert [one.error for one in moved.result(60)] == [0]
     listed = requests.handle(ListReassignmentsRequest()).result(60)
     change = Reassignment(info.replicas, (target,))
-    assert listed == Reassignments(9000, (PartitionReassignment(info.partition, change),))
+    assert listed == ListedReassignments(9000, (PartitionReassignment(info.partition, change),))
     await_told(brokers[0], lambda one: one.replicas == (*info.replicas, target))
     assert led(brokers[0]).adding == (target,)
     wait_until(lambda: brokers[target].pushes[-1].throttle_bytes_per_s == 9000, "the throttle")
@@ -780,7 +780,9 @@ def test_replicas_when_a_target_is_not_live_then_nothing_is_begun(brokers: Broke
     with pytest.raises(InvalidRequestError, match="broker 9, which is not live"):
         brokers[0].requests.handle(request).result(60)
 
-    assert brokers[0].requests.handle(ListReassignmentsRequest()).result(60) == Reassignments(0, ())
+    assert brokers[0].requests.handle(ListReassignmentsRequest()).result(60) == ListedReassignments(
+        0, ()
+    )
 
 
 def test_leadership_when_preferred_replica_is_in_sync_again_then_goes_back_by_itself(

@@ -199,7 +199,7 @@ RESPONSES = {
         cluster_requests.OUTCOMES.decode,
     ),
     "reassignments": Response(
-        cluster_requests.Reassignments(
+        cluster_requests.ListedReassignments(
             1 << 20,
             (cluster_requests.PartitionReassignment(ORDERS, Reassignment((2, 3), (3, 1))),),
         ),
