@@ -29,6 +29,7 @@ from pylogctl.cli.options import (
     accepts,
     argument,
     confirm_option,
+    flag,
     offset_option,
     option,
 )
@@ -62,22 +63,9 @@ Files = Annotated[
     ),
 ]
 FilesOnDisk = Annotated[list[Path], argument("FILE|DIR...", "Segment files, directories of them.")]
-Shallow = Annotated[
-    bool, option("--shallow", "Selection", "Show compressed entries as one, not what is inside.")
-]
-NoPayload = Annotated[bool, option("--no-payload", "Output", "Leave payloads out.")]
 Deep = Annotated[
     bool,
     option("--deep/--shallow", "Options", "Unfold compressed entries too (--deep, the default)."),
-]
-Jobs = Annotated[
-    int | None,
-    option(
-        "--jobs N",
-        "Limits",
-        "Processes. Default: one for each processor, one for little data.",
-        min=1,
-    ),
 ]
 MaxErrors = Annotated[
     int, option("--max-errors N", "Limits", "Stop in a file after N problems.", min=1)
@@ -89,9 +77,6 @@ EngineChoice = Annotated[
         "Options",
         "Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow.",
     ),
-]
-NoBackup = Annotated[
-    bool, option("--no-backup", "Safety", "Do not keep the cut bytes in a side file.")
 ]
 
 
@@ -111,8 +96,10 @@ def dump(
     files: Files,
     offset: str | None = offset_option("Part to show. Default: all."),
     max_messages: MaxMessagesOption = None,
-    shallow: Shallow = False,
-    no_payload: NoPayload = False,
+    shallow: bool = flag(
+        "--shallow", "Selection", "Show compressed entries as one, not what is inside."
+    ),
+    no_payload: bool = flag("--no-payload", "Output", "Leave payloads out."),
     payload: PayloadOption = "utf8",
     message_format: MessageFormatOption = None,
 ) -> None:
@@ -218,7 +205,12 @@ def verify(
     env: Environment,
     files: Files,
     deep: Deep = True,
-    jobs: Jobs = None,
+    jobs: int | None = option(
+        "--jobs N",
+        "Limits",
+        "Processes. Default: one for each processor, one for little data.",
+        min=1,
+    ),
     max_errors: MaxErrors = 100,
     engine: EngineChoice = "codec",
 ) -> None:
@@ -290,7 +282,7 @@ def recover(
     env: Environment,
     files: FilesOnDisk,
     execute: ExecuteOption = False,
-    no_backup: NoBackup = False,
+    no_backup: bool = flag("--no-backup", "Safety", "Do not keep the cut bytes in a side file."),
     confirm: str | None = confirm_option(
         "With --yes: the file's name, or `all` for several files."
     ),

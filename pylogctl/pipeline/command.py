@@ -21,7 +21,16 @@ from pylogctl.audit.options import (
 )
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, accepts, argument, option
+from pylogctl.cli.options import (
+    CONNECTION,
+    DRY_RUN,
+    OUTPUT,
+    PROGRESS,
+    accepts,
+    argument,
+    flag,
+    option,
+)
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import parse_duration_ms, parse_size
 from pylogctl.log.command import Deep, EngineChoice, FilesOnDisk, MaxErrors
@@ -44,76 +53,6 @@ from pylogctl.pipeline.options import (
 
 app = new_app("Load, query, compare and verify topics on Spark.")
 
-To = Annotated[
-    Path | None,
-    option("--to DIR", "Output", "Directory of the loads, on a file system that all machines see."),
-]
-LoadFormat = Annotated[
-    Literal["parquet", "json", "text"] | None,
-    option("--format", "Output", "Format of the files. Default: parquet."),
-]
-LoadGroup = Annotated[
-    str,
-    option(
-        "--group NAME",
-        "Output",
-        "Name of the consumer of these loads; a directory or table belongs to one group.",
-    ),
-]
-FileSize = Annotated[
-    str | None,
-    option(
-        "--file-size SIZE",
-        "Output",
-        "Target size of files: those under half of it are joined by topic and day. 0: keep the "
-        "files of each partition and day. Default: 16MiB.",
-    ),
-]
-AvroSchemas = Annotated[
-    Path | None,
-    option(
-        "--avro-schemas DIR",
-        "Input",
-        "Payloads are a zero byte, a schema id in four bytes and an Avro record: write the "
-        "records as JSON. DIR has the schemas, as ID.avsc.",
-    ),
-]
-AvroReader = Annotated[
-    int | None,
-    option(
-        "--avro-reader ID",
-        "Input",
-        "Instead of JSON, write columns of the schema ID, to which all records are resolved. "
-        "Needs --avro-schemas and --format parquet.",
-        min=0,
-    ),
-]
-DateField = Annotated[
-    str | None,
-    option(
-        "--date-field PATH",
-        "Input",
-        "Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: the "
-        "day of the load.",
-    ),
-]
-DateRegex = Annotated[
-    str | None,
-    option(
-        "--date-regex RE",
-        "Input",
-        "Date of messages: the first group of RE, searched for in payloads.",
-    ),
-]
-DateFormat = Annotated[
-    str | None,
-    option(
-        "--date-format STR",
-        "Input",
-        "Format of these dates, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a number "
-        "since 1970.",
-    ),
-]
 Year = Annotated[
     int | None,
     option(
@@ -156,18 +95,57 @@ def load(
     env: Environment,
     *,
     topics: Topics = None,
-    to: To = None,
-    file_format: LoadFormat = None,
-    file_size: FileSize = None,
+    to: Path | None = option(
+        "--to DIR", "Output", "Directory of the loads, on a file system that all machines see."
+    ),
+    file_format: Literal["parquet", "json", "text"] | None = option(
+        "--format", "Output", "Format of the files. Default: parquet."
+    ),
+    file_size: str | None = option(
+        "--file-size SIZE",
+        "Output",
+        "Target size of files: those under half of it are joined by topic and day. 0: keep the "
+        "files of each partition and day. Default: 16MiB.",
+    ),
     table: TableChoice,
-    group: LoadGroup = "load",
+    group: str = option(
+        "--group NAME",
+        "Output",
+        "Name of the consumer of these loads; a directory or table belongs to one group.",
+        default="load",
+    ),
     include: Include = None,
     read: LoadChoice,
-    avro_schemas: AvroSchemas = None,
-    avro_reader: AvroReader = None,
-    date_field: DateField = None,
-    date_regex: DateRegex = None,
-    date_format: DateFormat = None,
+    avro_schemas: Path | None = option(
+        "--avro-schemas DIR",
+        "Input",
+        "Payloads are a zero byte, a schema id in four bytes and an Avro record: write the "
+        "records as JSON. DIR has the schemas, as ID.avsc.",
+    ),
+    avro_reader: int | None = option(
+        "--avro-reader ID",
+        "Input",
+        "Instead of JSON, write columns of the schema ID, to which all records are resolved. "
+        "Needs --avro-schemas and --format parquet.",
+        min=0,
+    ),
+    date_field: str | None = option(
+        "--date-field PATH",
+        "Input",
+        "Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: the "
+        "day of the load.",
+    ),
+    date_regex: str | None = option(
+        "--date-regex RE",
+        "Input",
+        "Date of messages: the first group of RE, searched for in payloads.",
+    ),
+    date_format: str | None = option(
+        "--date-format STR",
+        "Input",
+        "Format of these dates, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a number "
+        "since 1970.",
+    ),
     year: Year = None,
     loss: LossChoice,
     engine: TaskEngineChoice = None,
@@ -235,26 +213,6 @@ def load(
         run_load(env, request, chosen)
 
 
-Loads = Annotated[Path, argument("DIR", "Directory of loads, as given to load --to.")]
-CompactedSize = Annotated[
-    str,
-    option(
-        "--file-size SIZE",
-        "Output",
-        "Target size of files: those under half of it are joined by topic and day.",
-    ),
-]
-Keep = Annotated[
-    int,
-    option(
-        "--keep N",
-        "Selection",
-        "Leave the newest N loads alone; joined loads can only be loaded again together.",
-        min=0,
-    ),
-]
-
-
 @app.command("compact", cls=Command)
 @accepts(
     *OUTPUT,
@@ -275,9 +233,20 @@ Keep = Annotated[
 def compact(
     env: Environment,
     *,
-    directory: Loads,
-    file_size: CompactedSize = "128MiB",
-    keep: Keep = 0,
+    directory: Path = argument("DIR", "Directory of loads, as given to load --to."),
+    file_size: str = option(
+        "--file-size SIZE",
+        "Output",
+        "Target size of files: those under half of it are joined by topic and day.",
+        default="128MiB",
+    ),
+    keep: int = option(
+        "--keep N",
+        "Selection",
+        "Leave the newest N loads alone; joined loads can only be loaded again together.",
+        min=0,
+        default=0,
+    ),
     engine: TaskEngineChoice = None,
     spark: SparkChoice,
 ) -> None:
@@ -307,22 +276,6 @@ Topic = Annotated[
         "Topic to query, a view of its name (repeatable). Default with --path: all its topics.",
     ),
 ]
-Json = Annotated[
-    bool,
-    option(
-        "--json",
-        "Input",
-        "Payloads are JSON objects: make columns of their fields. Reads the messages twice.",
-    ),
-]
-Schema = Annotated[
-    str | None,
-    option(
-        "--schema DDL",
-        "Input",
-        "Payloads are JSON objects with these fields, such as 'id BIGINT, user STRING'.",
-    ),
-]
 
 
 @app.command("sql", cls=Command)
@@ -344,8 +297,16 @@ def sql(
     query: Query,
     topic: Topic = None,
     read: ReadChoice,
-    json: Json = False,
-    schema: Schema = None,
+    json: bool = flag(
+        "--json",
+        "Input",
+        "Payloads are JSON objects: make columns of their fields. Reads the messages twice.",
+    ),
+    schema: str | None = option(
+        "--schema DDL",
+        "Input",
+        "Payloads are JSON objects with these fields, such as 'id BIGINT, user STRING'.",
+    ),
     loss: LossChoice,
     target: TargetChoice,
     spark: SparkChoice,
@@ -376,38 +337,6 @@ def sql(
 
 
 Size = Annotated[str | None, option("--size DUR", "Windows", "Length of a window.")]
-Slide = Annotated[
-    str | None,
-    option(
-        "--slide DUR", "Windows", "Distance between the starts of sliding windows. Default: --size."
-    ),
-]
-Session = Annotated[
-    str | None,
-    option(
-        "--session DUR",
-        "Windows",
-        "Instead of --size: sessions, which end when their key has no message for this time.",
-    ),
-]
-
-ValueField = Annotated[
-    str | None,
-    option(
-        "--value-field PATH",
-        "Events",
-        "Field of JSON messages with a number, such as .price: its sum, average, minimum and "
-        "maximum per key. With --pattern: a group named value.",
-    ),
-]
-Top = Annotated[
-    int | None,
-    option("--top N", "Windows", "Of each window only the N keys with the most messages.", min=1),
-]
-TopBy = Annotated[
-    Literal["messages", "sum", "average", "maximum"],
-    option("--top-by", "Windows", "Column that --top is by; sums need a value."),
-]
 
 
 @app.command("window", cls=Command)
@@ -431,11 +360,26 @@ def window(
     *,
     topics: Topics = None,
     size: Size = None,
-    slide: Slide = None,
-    session: Session = None,
-    top: Top = None,
-    top_by: TopBy = "messages",
-    value_field: ValueField = None,
+    slide: str | None = option(
+        "--slide DUR", "Windows", "Distance between the starts of sliding windows. Default: --size."
+    ),
+    session: str | None = option(
+        "--session DUR",
+        "Windows",
+        "Instead of --size: sessions, which end when their key has no message for this time.",
+    ),
+    top: int | None = option(
+        "--top N", "Windows", "Of each window only the N keys with the most messages.", min=1
+    ),
+    top_by: Literal["messages", "sum", "average", "maximum"] = option(
+        "--top-by", "Windows", "Column that --top is by; sums need a value.", default="messages"
+    ),
+    value_field: str | None = option(
+        "--value-field PATH",
+        "Events",
+        "Field of JSON messages with a number, such as .price: its sum, average, minimum and "
+        "maximum per key. With --pattern: a group named value.",
+    ),
     events: EventChoice,
     read: ReadChoice,
     loss: LossChoice,
@@ -491,44 +435,11 @@ def window(
     )
 
 
-Left = Annotated[str, argument("TOPIC", "Topic to read.")]
-Right = Annotated[str | None, argument("[OTHER]", "Topic to join with.")]
 Table = Annotated[
     Path | None,
     option(
         "--table FILE", "Join", "Table to join with instead of a topic, .parquet, .json or .csv."
     ),
-]
-TableColumn = Annotated[
-    str | None, option("--table-column COLUMN", "Join", "Column of the table with the key.")
-]
-OtherKey = Annotated[
-    str | None,
-    option(
-        "--other-key-field PATH",
-        "Events",
-        "Field with the key in the other topic. Default: --key-field.",
-    ),
-]
-OtherTime = Annotated[
-    str | None,
-    option(
-        "--other-time-field PATH",
-        "Events",
-        "Field with the time in the other topic. Default: --time-field.",
-    ),
-]
-OtherPattern = Annotated[
-    str | None,
-    option(
-        "--other-pattern RE",
-        "Events",
-        "Regular expression for the other topic. Default: --pattern.",
-    ),
-]
-Within = Annotated[
-    str | None,
-    option("--within DUR", "Join", "Maximum difference in time of two events to be joined."),
 ]
 How = Annotated[
     Literal["inner", "left"],
@@ -553,15 +464,31 @@ How = Annotated[
 def join(
     env: Environment,
     *,
-    topic: Left,
-    other: Right = None,
+    topic: str = argument("TOPIC", "Topic to read."),
+    other: str | None = argument("[OTHER]", "Topic to join with.", default=None),
     table: Table = None,
-    table_column: TableColumn = None,
+    table_column: str | None = option(
+        "--table-column COLUMN", "Join", "Column of the table with the key."
+    ),
     events: EventChoice,
-    other_key_field: OtherKey = None,
-    other_time_field: OtherTime = None,
-    other_pattern: OtherPattern = None,
-    within: Within = None,
+    other_key_field: str | None = option(
+        "--other-key-field PATH",
+        "Events",
+        "Field with the key in the other topic. Default: --key-field.",
+    ),
+    other_time_field: str | None = option(
+        "--other-time-field PATH",
+        "Events",
+        "Field with the time in the other topic. Default: --time-field.",
+    ),
+    other_pattern: str | None = option(
+        "--other-pattern RE",
+        "Events",
+        "Regular expression for the other topic. Default: --pattern.",
+    ),
+    within: str | None = option(
+        "--within DUR", "Join", "Maximum difference in time of two events to be joined."
+    ),
     how: How = "inner",
     read: ReadChoice,
     loss: LossChoice,
@@ -625,20 +552,6 @@ def join(
     )
 
 
-LoadDirectory = Annotated[
-    Path | None, option("--load DIR", "Input", "Directory of loads to compare, too.")
-]
-TimeField = Annotated[
-    str | None,
-    option(
-        "--time-field PATH",
-        "Selection",
-        "Field of JSON messages with their time, as given to produce --time-field. Default: "
-        "compare each topic as a whole.",
-    ),
-]
-
-
 @app.command("audit", cls=Command)
 @accepts(
     *OUTPUT,
@@ -653,9 +566,14 @@ def audit(
     env: Environment,
     *,
     audit_topic: AuditTopicArgument,
-    load: LoadDirectory = None,
+    load: Path | None = option("--load DIR", "Input", "Directory of loads to compare, too."),
     include: Include = None,
-    time_field: TimeField = None,
+    time_field: str | None = option(
+        "--time-field PATH",
+        "Selection",
+        "Field of JSON messages with their time, as given to produce --time-field. Default: "
+        "compare each topic as a whole.",
+    ),
     reference: ReferenceOption = "producer",
     grace: GraceOption = "5m",
     fail_above: FailAboveOption = None,
@@ -687,11 +605,6 @@ def audit(
     )
 
 
-PieceSize = Annotated[
-    str, option("--piece-size SIZE", "Limits", "Size of the parts that large files are cut into.")
-]
-
-
 @app.command("verify", cls=Command)
 @accepts(
     *OUTPUT,
@@ -714,7 +627,12 @@ def verify(
     deep: Deep = True,
     max_errors: MaxErrors = 100,
     engine: EngineChoice = "codec",
-    piece_size: PieceSize = "64MiB",
+    piece_size: str = option(
+        "--piece-size SIZE",
+        "Limits",
+        "Size of the parts that large files are cut into.",
+        default="64MiB",
+    ),
     *,
     spark: SparkChoice,
 ) -> None:
