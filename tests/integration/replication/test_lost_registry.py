@@ -64,6 +64,14 @@ class LosableCluster(ReplicatedCluster):
         shutil.rmtree(self._zookeeper_dir)
         self._server = self._start_zookeeper(int(self.zookeeper.rpartition(":")[2]))
 
+    def restart_without_registry(self) -> None:
+        """Kill all brokers, empty ZooKeeper, and start the brokers again."""
+        for broker_id in list(self.brokers):
+            self.kill(broker_id)
+        self.lose_registry()
+        for broker_id in range(3):
+            self.start(broker_id)
+
     def restart_brokers(self) -> None:
         for broker_id in list(self.brokers):
             self.kill(broker_id)
@@ -141,11 +149,7 @@ def test_registry_when_it_loses_its_data_and_brokers_restart_then_recover_makes_
     cluster: LosableCluster, invoke: Invoke
 ) -> None:
     partitions = fill(cluster, min_insync_replicas="2", log_retention_hours="5000")
-    for broker_id in list(cluster.brokers):
-        cluster.kill(broker_id)
-    cluster.lose_registry()
-    for broker_id in range(3):
-        cluster.start(broker_id)
+    cluster.restart_without_registry()
 
     wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
     health = invoke("cluster", "health", *brokers_of(cluster))
@@ -240,11 +244,7 @@ def test_recover_when_told_to_discard_then_the_logs_are_gone_and_the_name_is_fre
     cluster: LosableCluster, invoke: Invoke
 ) -> None:
     partitions = fill(cluster)
-    for broker_id in list(cluster.brokers):
-        cluster.kill(broker_id)
-    cluster.lose_registry()
-    for broker_id in range(3):
-        cluster.start(broker_id)
+    cluster.restart_without_registry()
     wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
     unnamed = invoke("cluster", "recover", "--discard", *brokers_of(cluster))
     assert unnamed.status == ExitStatus.USAGE
@@ -273,11 +273,7 @@ def test_group_when_a_lost_topic_is_recovered_then_reads_on_where_it_was(
     with output.open("wb") as file:
         group = spawn(*read, stdout=file)
     wait_until(lambda: len(output.read_text().splitlines()) >= 3 * len(PAYLOADS), "the messages")
-    for broker_id in list(cluster.brokers):
-        cluster.kill(broker_id)
-    cluster.lose_registry()
-    for broker_id in range(3):
-        cluster.start(broker_id)
+    cluster.restart_without_registry()
     offsets = [paths.offset("g", one) for one in partitions]
     wait_until(
         lambda: len(cluster.session.get_many(offsets)) == len(offsets), "the group's offsets"
@@ -327,11 +323,7 @@ def test_lost_topic_when_messages_come_or_brokers_are_to_delete_it_then_they_wai
     cluster: LosableCluster, invoke: Invoke
 ) -> None:
     partitions = fill(cluster, 1)  # of one home
-    for broker_id in list(cluster.brokers):
-        cluster.kill(broker_id)
-    cluster.lose_registry()
-    for broker_id in range(3):
-        cluster.start(broker_id)
+    cluster.restart_without_registry()
     wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
 
     for broker_id in range(3):
@@ -354,11 +346,7 @@ def test_recover_when_told_to_discard_a_topic_of_which_partitions_are_there_then
     cluster: LosableCluster, invoke: Invoke
 ) -> None:
     partitions = fill(cluster)
-    for broker_id in list(cluster.brokers):
-        cluster.kill(broker_id)
-    cluster.lose_registry()
-    for broker_id in range(3):
-        cluster.start(broker_id)
+    cluster.restart_without_registry()
     wait_until(lambda: lost_topics(invoke, cluster) == ["t"], "the topic to be missed")
     found = {}
     for broker_id in range(3):
