@@ -6,6 +6,7 @@ Each broker is asked over one connection. After a broker failed to respond it is
 from __future__ import annotations
 
 import json
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -38,6 +39,9 @@ from broker.topic import MessagePosition, ReadRange, TopicPartition
 _T = TypeVar("_T")
 _SILENCE = (BrokerUnreachableError, RequestTimeoutError)
 _NO_FACTS = (*_SILENCE, StorageError, OffsetNotAvailableError)
+_NEXT_TERM_S = 2.0
+"""How long a broker is asked again that does not lead, though METADATA says so: orders come."""
+_ASK_AGAIN_S = 0.05
 
 
 class Ends(NamedTuple):
@@ -141,21 +145,40 @@ class TopicFacts:
         return {}  # no broker responds, or a 0.7 broker knows no replicas: `describe` reports both
 
     def describe_replicated(self, known: PartitionMetadata) -> PartitionFacts:
-        """Return the facts about a partition with replicas, most of them from its leader."""
+        """Return the facts about a partition with replicas, most of them from its leader.
+
+        A leader between two of its terms, or not told yet that it leads, is asked again.
+        """
         partition = known.partition
-        self._cluster.note_leader(partition, known.leader)
-        replicas = ReplicaFacts(
-            known.leader_epoch, known.replicas, known.isr, known.min_isr, {}, None
-        )
         leader, record = None, None
-        try:
-            leader = self._leader_of(known)
-            record = self._replica_record(leader, partition)
-        except _NO_FACTS as error:
-            self._failures[known.leader] = error
-        except (LeaderNotAvailableError, NotLeaderError) as error:
-            self._unreadable[partition] = error
-        replicas = replicas._replace(settings=self._settings_of(partition.topic))
+        deadline_s = time.monotonic() + _NEXT_TERM_S
+        while record is None:
+            self._cluster.note_leader(partition, known.leader)
+            try:
+                leader = self._leader_of(known)
+                record = self._replica_record(leader, partition)
+            except _NO_FACTS as error:
+                self._failures[known.leader] = error
+                break
+            except LeaderNotAvailableError as error:
+                self._unreadable[partition] = error
+                break
+            except NotLeaderError as error:
+                if time.monotonic() >= deadline_s:
+                    self._unreadable[partition] = error
+                    break
+                time.sleep(_ASK_AGAIN_S)
+                self._statuses.pop(known.leader, None)
+                now = self.replicated([partition.topic]).get(partition.topic, ())
+                known = next((one for one in now if one.partition == partition), known)
+        replicas = ReplicaFacts(
+            known.leader_epoch,
+            known.replicas,
+            known.isr,
+            known.min_isr,
+            {},
+            self._settings_of(partition.topic),
+        )
         if record is None:
             return PartitionFacts(partition, leader, replicas=replicas)
         return PartitionFacts(

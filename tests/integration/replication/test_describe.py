@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -157,3 +159,36 @@ def test_describe_when_there_is_no_leader_then_says_what_it_needs(
     (row,) = rows(result)
     assert (row["leader"], row["isr"]) == (None, [last])
     assert row["lag"] == {str(id): None for id in state.replicas}
+
+
+def test_describe_when_leaders_change_then_asks_until_the_next_term_has_begun(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster(2)
+    (partition,) = cluster.create_topic("t", 1, 2)
+    cluster.await_full_isr([partition])
+    is_over = threading.Event()
+    moves: list[int] = []
+
+    def move() -> None:
+        while not is_over.is_set():
+            preferred = 1 - cluster.leader(partition)
+            target = f"{preferred},{1 - preferred}"
+            plan = {"data": [{"topic": "t", "partition": partition.name, "target": target}]}
+            reassign = ("topic", "reassign", "execute", "--plan", "-", "-Z", cluster.zookeeper)
+            assert invoke(*reassign, stdin=json.dumps(plan).encode()).status == ExitStatus.OK
+            cluster.await_full_isr([partition])
+            assert invoke("topic", "elect", "-Z", cluster.zookeeper).status == ExitStatus.OK
+            moves.append(preferred)
+
+    with ThreadPoolExecutor(1) as pool:
+        moving = pool.submit(move)
+        try:
+            results = []
+            while len(moves) < 10 and not moving.done():
+                results.append(invoke("topic", "describe", "t", "-Z", cluster.zookeeper))
+        finally:
+            is_over.set()
+        moving.result()
+
+    assert [one.stderr for one in results if one.status != ExitStatus.OK] == []
