@@ -9,13 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn, TypeVar
 
-from broker.errors import (
-    BrokerStoppedError,
-    BrokerUnreachableError,
-    ProtocolError,
-    RequestTimeoutError,
-    ServerError,
-)
+from broker import errors
+from broker.protocol import responses
 from broker.protocol.extension_requests import (
     ExtensionRequest,
     HelloRequest,
@@ -23,13 +18,6 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import BaseRequest, FetchRequest, RequestHeader, encode_request
-from broker.protocol.responses import (
-    HELLO,
-    BrokerAddress,
-    HelloResponse,
-    check_correlation_id,
-    decode_extension_response,
-)
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
@@ -71,7 +59,7 @@ class Connection:
 
     def __init__(
         self,
-        address: BrokerAddress,
+        address: responses.BrokerAddress,
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
@@ -91,7 +79,7 @@ class Connection:
         self._poll = select.poll()
         self._ahead = _NOTHING  # bytes received that `receive` has not returned yet
         self._correlation_id = 0
-        self._hello: HelloResponse | None = None
+        self._hello: responses.HelloResponse | None = None
         self._has_said_hello = False
 
     @property
@@ -135,7 +123,7 @@ class Connection:
                     or (isinstance(error, ConnectionRefusedError) and not self.retries_refused)
                     or elapsed_s + wait_s > self.connect_timeout_s
                 ):
-                    raise BrokerUnreachableError(
+                    raise errors.BrokerUnreachableError(
                         f"cannot reach {self.name}: {_reason(error)} "
                         f"({attempts} attempt{'s' * (attempts > 1)} in {elapsed_s:.1f}s)"
                     ) from error
@@ -176,7 +164,7 @@ class Connection:
             with suppress(OSError):  # the other thread may have closed it meanwhile
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def hello(self) -> HelloResponse | None:
+    def hello(self) -> responses.HelloResponse | None:
         """Return the broker's response to a hello, or None if it knows only 0.7's requests.
 
         The request is sent once for each `Connection` object. A 0.7 broker closes the connection
@@ -199,7 +187,7 @@ class Connection:
         least, greatest = hello.versions[kind.TYPE]
         return least <= kind.VERSION <= greatest
 
-    def _say_hello(self) -> HelloResponse | None:
+    def _say_hello(self) -> responses.HelloResponse | None:
         # None if the broker closed the connection
         self.connect()
         has_ended = False
@@ -207,8 +195,8 @@ class Connection:
             correlation_id = self.send_extension(HelloRequest())
             has_ended = self._end_if_silent()
             frame = self.receive(_MAX_HELLO_BYTES)
-            found = HELLO.decode(self.open_extension(frame, correlation_id))
-        except BrokerUnreachableError as error:
+            found = responses.HELLO.decode(self.open_extension(frame, correlation_id))
+        except errors.BrokerUnreachableError as error:
             if has_ended:  # any broker closes the connection then, so it need not be a 0.7 one
                 raise self._timed_out(self._silence_s, "while waiting for a response") from error
             return None
@@ -242,7 +230,7 @@ class Connection:
         was_open = self.is_open
         try:
             return exchange()
-        except BrokerUnreachableError:
+        except errors.BrokerUnreachableError:
             if not was_open:
                 raise
         return exchange()
@@ -282,23 +270,23 @@ class Connection:
         """
         try:
             found, body = self._decode(frame)
-            check_correlation_id(correlation_id, found)
-        except ProtocolError:
+            responses.check_correlation_id(correlation_id, found)
+        except errors.ProtocolError:
             self.close()  # requests and responses are out of step
             raise
         return body
 
     def _decode(self, frame: Buffer) -> tuple[int, Reader]:
         try:
-            return decode_extension_response(frame)
-        except BrokerStoppedError as error:
+            return responses.decode_extension_response(frame)
+        except errors.BrokerStoppedError as error:
             self.close()
-            raise BrokerStoppedError(f"{self.name} was stopped") from error
+            raise errors.BrokerStoppedError(f"{self.name} was stopped") from error
 
     def await_end(self) -> NoReturn:
         """Drop responses until the broker, which is shutting down, closes the connection."""
         while True:
-            with suppress(ServerError):
+            with suppress(errors.ServerError):
                 self._decode(self.receive())
 
     def send_request(self, request: BaseRequest) -> None:
@@ -359,7 +347,7 @@ class Connection:
         if not 2 <= size <= max_bytes:
             self.close()
             shown = repr(bytes(head))[2:-1]
-            raise ProtocolError(
+            raise errors.ProtocolError(
                 f"{self.name} answered but does not speak the log protocol (first bytes: '{shown}')"
             )
         return self._receive_exactly(size)
@@ -367,7 +355,7 @@ class Connection:
     def _receive_exactly(self, size: int) -> memoryview:
         if len(self._ahead) < size:
             if self._socket is None:
-                raise BrokerUnreachableError(f"the connection to {self.name} is closed")
+                raise errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
             try:
                 self._receive_more(self._socket, size)
             except OSError as error:
@@ -388,14 +376,16 @@ class Connection:
             filled += received
         self._ahead = view[:filled]
 
-    def _lost(self, error: OSError, when: str) -> BrokerUnreachableError | RequestTimeoutError:
+    def _lost(
+        self, error: OSError, when: str
+    ) -> errors.BrokerUnreachableError | errors.RequestTimeoutError:
         self.close()
         if isinstance(error, TimeoutError):
             return self._timed_out(self.timeout_s, when)
-        return BrokerUnreachableError(f"lost {self.name} {when}: {_reason(error)}")
+        return errors.BrokerUnreachableError(f"lost {self.name} {when}: {_reason(error)}")
 
-    def _timed_out(self, after_s: float, when: str) -> RequestTimeoutError:
-        return RequestTimeoutError(f"{self.name} did nothing for {after_s:g}s {when}")
+    def _timed_out(self, after_s: float, when: str) -> errors.RequestTimeoutError:
+        return errors.RequestTimeoutError(f"{self.name} did nothing for {after_s:g}s {when}")
 
 
 def _send_all(sock: socket.socket, parts: list[Buffer]) -> None:
@@ -416,7 +406,7 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def parse_broker_list(text: str) -> list[BrokerAddress]:
+def parse_broker_list(text: str) -> list[responses.BrokerAddress]:
     """Return the brokers of a static list: `HOST:PORT` or 0.7's `ID:HOST:PORT`, comma-separated.
 
     A broker without an id gets -1; `Connection.hello` returns its id.
@@ -425,17 +415,17 @@ def parse_broker_list(text: str) -> list[BrokerAddress]:
     return [_parse_broker(item.strip()) for item in text.split(",") if item.strip()]
 
 
-def _parse_broker(item: str) -> BrokerAddress:
+def _parse_broker(item: str) -> responses.BrokerAddress:
     rest, _, port = item.rpartition(":")
     broker_id, colon, host = rest.partition(":")
     if not colon or not broker_id.isdecimal():
         broker_id, host = "-1", rest
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ProtocolError(f"'{item}' is no broker address; valid: HOST:PORT, ID:HOST:PORT")
-    return BrokerAddress(int(broker_id), host, int(port))
+        raise errors.ProtocolError(f"'{item}' is no broker address; valid: HOST:PORT, ID:HOST:PORT")
+    return responses.BrokerAddress(int(broker_id), host, int(port))
 
 
-def addresses_text(addresses: Sequence[BrokerAddress], separator: str = ",") -> str:
+def addresses_text(addresses: Sequence[responses.BrokerAddress], separator: str = ",") -> str:
     """Return broker addresses as text, for messages."""
     return separator.join(f"{a.host}:{a.port}" for a in addresses)

@@ -5,14 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from broker import errors
 from broker.client.cluster import Connect
 from broker.cluster_state import NO_CONTROLLER
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    NotControllerError,
-    UnsupportedVersionError,
-)
 from broker.protocol.extension_requests import ClusterMetadataRequest, ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse
@@ -39,14 +34,16 @@ def ask_controller(
             connection = connect(controller)
             try:
                 connection.connect()
-            except BrokerUnreachableError as error:
+            except errors.BrokerUnreachableError as error:
                 connection.close()
-                raise NotControllerError(f"the controller does not respond: {error}") from error
+                raise errors.NotControllerError(
+                    f"the controller does not respond: {error}"
+                ) from error
             try:
                 return connection.call(request)
             finally:
                 connection.close()
-        except NotControllerError:
+        except errors.NotControllerError:
             if time.monotonic() > deadline_s:
                 raise
         time.sleep(_PAUSE_S)
@@ -58,7 +55,7 @@ def find_controller(brokers: Sequence[BrokerAddress], connect: Connect) -> Broke
     for one in metadata.brokers:
         if one.id == metadata.controller_id != NO_CONTROLLER:
             return one
-    raise NotControllerError(
+    raise errors.NotControllerError(
         f"broker {metadata.broker_id} knows of no controller: an election may be under way, or "
         "the brokers use no ZooKeeper"
     )
@@ -68,14 +65,14 @@ def cluster_metadata(
     brokers: Sequence[BrokerAddress], connect: Connect, topics: tuple[str, ...] | None
 ) -> ClusterMetadataResponse:
     """Return the response of the first broker that responds; `topics` None means all."""
-    last: BrokerError = BrokerUnreachableError("there is no broker to ask")
+    last: errors.BrokerError = errors.BrokerUnreachableError("there is no broker to ask")
     for broker in brokers:
         connection = connect(broker)
         try:
             if not connection.understands(ClusterMetadataRequest):
-                raise UnsupportedVersionError(f"{connection.name} knows only of itself")
+                raise errors.UnsupportedVersionError(f"{connection.name} knows only of itself")
             return ClusterMetadataResponse.decode(connection.call(ClusterMetadataRequest(topics)))
-        except BrokerError as error:
+        except errors.BrokerError as error:
             last = error
         finally:
             connection.close()

@@ -12,21 +12,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, Self, TypeVar
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.damage import DamagedReads
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    BrokerUnreachableError,
-    LeaderNotAvailableError,
-    NotLeaderError,
-    OffsetNotAvailableError,
-    RequestTimeoutError,
-    StorageError,
-    UnknownTopicError,
-    error_for_code,
-)
+from broker.protocol import responses
 from broker.protocol.extension_requests import (
     ClusterMetadataRequest,
     DigestLogRequest,
@@ -38,15 +28,6 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
-from broker.protocol.responses import (
-    LISTED_OFFSETS,
-    LOG_DIGEST,
-    SEGMENT_STARTS,
-    ClusterMetadataResponse,
-    DamageState,
-    ListedOffset,
-    decode_offsets_response,
-)
 from broker.topic import TopicPartition
 
 _T = TypeVar("_T")
@@ -183,29 +164,31 @@ class OffsetLister:
         return found
 
     def _is_mended(self, partition: TopicPartition, offset: int) -> bool:
-        def ask(connection: Connection) -> DamageState:
+        def ask(connection: Connection) -> responses.DamageState:
             if not connection.understands(DigestLogRequest):
-                return DamageState.LASTING
+                return responses.DamageState.LASTING
             request = DigestLogRequest(partition, offset, 1)
-            return LOG_DIGEST.decode(_call(connection, request)).damage.state
+            return responses.LOG_DIGEST.decode(_call(connection, request)).damage.state
 
         try:
             state = self._at_leader(partition, ask)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             if not error.is_retriable:
                 return False
-            state = DamageState.MENDABLE  # the failure may be due to a change of leader
+            state = responses.DamageState.MENDABLE  # the failure may be due to a change of leader
         return self._damaged_reads.is_read_again(partition, offset, state)
 
-    def query(self, partition: TopicPartition, kind: OffsetKind, argument: int = 0) -> ListedOffset:
+    def query(
+        self, partition: TopicPartition, kind: OffsetKind, argument: int = 0
+    ) -> responses.ListedOffset:
         """Send a query for one offset to a broker with the extensions; return its response."""
         request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
 
-        def found_in(body: Reader) -> ListedOffset:
-            (found,) = LISTED_OFFSETS.decode(body)
-            if found.error != NO_ERROR:
+        def found_in(body: Reader) -> responses.ListedOffset:
+            (found,) = responses.LISTED_OFFSETS.decode(body)
+            if found.error != errors.NO_ERROR:
                 text = _refusal(found, kind, argument)
-                raise error_for_code(found.error, text, found.offset)
+                raise errors.error_for_code(found.error, text, found.offset)
             return found
 
         return self._call_leader(partition, request, found_in)
@@ -224,19 +207,19 @@ class OffsetLister:
         while True:
             try:
                 found = decode(self._at_leader(partition, partial(_call, request=request)))
-            except NotLeaderError as error:
+            except errors.NotLeaderError as error:
                 wait_s = next(waits_s, None)
                 if wait_s is None:
                     raise
                 self._cluster.note_leader(partition, error.leader)
                 time.sleep(wait_s)
                 self._cluster.leader(partition)  # requests it, if the broker named none
-            except LeaderNotAvailableError:
+            except errors.LeaderNotAvailableError:
                 if time.monotonic() - started_s >= self._leader_wait_s:
                     raise
                 time.sleep(_ASK_AGAIN_S)
                 self._cluster.find_leaders([partition.topic])
-            except OffsetNotAvailableError:
+            except errors.OffsetNotAvailableError:
                 now_s = time.monotonic()
                 self._give_up_s = self._give_up_s or now_s + self._latest_wait_s
                 if now_s >= self._give_up_s:
@@ -253,7 +236,7 @@ class OffsetLister:
             return self._offsets(partition, time_ms, 1)[0]
         try:
             return self.query(partition, kind).offset
-        except UnknownTopicError:
+        except errors.UnknownTopicError:
             return 0
 
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> list[int]:
@@ -261,11 +244,11 @@ class OffsetLister:
         # a 0.7 broker that refuses it closes the connection without a response
         if self.finds_boundaries(partition):
             segments = ListSegmentsRequest(partition, time_ms, max_offsets)
-            return self._call_leader(partition, segments, SEGMENT_STARTS.decode)
+            return self._call_leader(partition, segments, responses.SEGMENT_STARTS.decode)
         connection = self._connection(partition)
         request = OffsetsRequest(partition.topic, partition.index, time_ms, max_offsets)
         response = connection.repeat_if_lost(lambda: connection.ask(request))
-        return decode_offsets_response(response)
+        return responses.decode_offsets_response(response)
 
     def _at_leader(self, partition: TopicPartition, action: Callable[[Connection], _T]) -> _T:
         """Run an action with a connection to the leader; if that is lost, with one to the next."""
@@ -274,7 +257,7 @@ class OffsetLister:
             former = self._cluster.leader_id(partition)
             try:
                 return action(self._connection(partition))
-            except (BrokerUnreachableError, RequestTimeoutError):
+            except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
                 found = self._cluster.find_leaders([partition.topic])
                 if found.get(partition, former) == former:
                     is_late = time.monotonic() - started_s >= self._leader_wait_s
@@ -300,7 +283,7 @@ def _creation_ids(
 ) -> dict[tuple[str, int], str]:
     if not connection.understands(ClusterMetadataRequest):
         return {}
-    response = ClusterMetadataResponse.decode(_call(connection, request))
+    response = responses.ClusterMetadataResponse.decode(_call(connection, request))
     return {
         (topic.topic, home): creation_id
         for topic in response.topics
@@ -308,15 +291,15 @@ def _creation_ids(
     }
 
 
-def _refusal(found: ListedOffset, kind: OffsetKind, argument: int) -> str:
-    if found.error == StorageError.code:
+def _refusal(found: responses.ListedOffset, kind: OffsetKind, argument: int) -> str:
+    if found.error == errors.StorageError.code:
         return (
             f"{found.partition}: its broker cannot read its log; "
             "`pylogctl broker status` and the broker's log say why"
         )
-    if found.error == LeaderNotAvailableError.code:
+    if found.error == errors.LeaderNotAvailableError.code:
         return f"{found.partition} has no leader, or one that has just started"
-    if found.error == OffsetNotAvailableError.code:
+    if found.error == errors.OffsetNotAvailableError.code:
         return (
             f"{found.partition}: its new leader does not know yet what is committed: not all "
             "replicas that are in sync have fetched from it, or too few are in sync"

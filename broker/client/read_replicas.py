@@ -14,12 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from broker.errors import (
-    BrokerUnreachableError,
-    ConfigError,
-    RegistryUnreachableError,
-    RequestTimeoutError,
-)
+from broker import errors
 from broker.protocol.checksum import crc32
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -67,7 +62,7 @@ class ReadReplicas:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         if not read_from:
-            raise ConfigError("to read from: leader, any or the name of a rack")
+            raise errors.ConfigError("to read from: leader, any or the name of a rack")
         self._cluster = cluster
         self._read_from = read_from
         self._clock_s = clock_s
@@ -106,7 +101,11 @@ class ReadReplicas:
                 return
             self._refresh_at_s = self._clock_s() + _REFRESH_S
             asked = sorted(self._topics)
-        with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
+        with suppress(
+            errors.BrokerUnreachableError,
+            errors.RegistryUnreachableError,
+            errors.RequestTimeoutError,
+        ):
             found = self._cluster.in_sync_replicas(asked)
             live = {one.id for one in self._cluster.brokers()}
             chosen = {one: self._choose(one, found, live) for one in found.replicas}

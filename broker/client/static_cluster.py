@@ -8,39 +8,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.cluster import Connect
 from broker.client.connection import Connection, addresses_text
 from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import NO_LEADER
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    BrokerUnreachableError,
-    ConfigError,
-    WrongPartitionError,
-)
+from broker.protocol import responses
 from broker.protocol.extension_requests import ClusterMetadataRequest, MetadataRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import FetchRequest
-from broker.protocol.responses import (
-    BrokerAddress,
-    ClusterMetadataResponse,
-    MetadataResponse,
-    PartitionMetadata,
-    TopicMetadata,
-    decode_fetch_response,
-)
 from broker.topic import TopicPartition, validate_topic_name
 
 _MAX_PROBED_PARTITIONS = 1024
 
 logger = logging.getLogger(__name__)
 
-OnAbsent = Callable[[BrokerError], None]
+OnAbsent = Callable[[errors.BrokerError], None]
 """Called once when a listed broker stops responding; an exception it raises is passed on."""
 
 
-def log_absent(error: BrokerError) -> None:
+def log_absent(error: errors.BrokerError) -> None:
     """Log that a listed broker does not respond."""
     logger.warning("%s; going on without it", error)
 
@@ -50,8 +37,8 @@ class _Answer(NamedTuple):
 
     broker_id: int  # its own
     is_whole: bool  # it knows all brokers, not only itself
-    brokers: tuple[BrokerAddress, ...]  # all of them, if `is_whole`
-    topics: tuple[TopicMetadata, ...]  # those requested
+    brokers: tuple[responses.BrokerAddress, ...]  # all of them, if `is_whole`
+    topics: tuple[responses.TopicMetadata, ...]  # those requested
     racks: Mapping[int, str] = {}  # of the brokers that have one, by id; never changed
 
 
@@ -88,9 +75,11 @@ class _Listed:
             self.id = hello.broker_id
             if topics == () or not connection.understands(MetadataRequest):
                 return _Answer(self.id, False, (), ())
-            led = MetadataResponse.decode(self._call(MetadataRequest(topics)))
+            led = responses.MetadataResponse.decode(self._call(MetadataRequest(topics)))
             return _Answer(self.id, False, (), led.topics)
-        response = ClusterMetadataResponse.decode(self._call(ClusterMetadataRequest(topics)))
+        response = responses.ClusterMetadataResponse.decode(
+            self._call(ClusterMetadataRequest(topics))
+        )
         self.id = response.broker_id
         is_whole = bool(response.cluster_id)
         return _Answer(self.id, is_whole, response.brokers, response.topics, response.racks)
@@ -124,7 +113,7 @@ class StaticCluster:
 
     def __init__(
         self,
-        addresses: Sequence[BrokerAddress],
+        addresses: Sequence[responses.BrokerAddress],
         connect: Connect,
         *,
         on_absent: OnAbsent = log_absent,
@@ -139,13 +128,15 @@ class StaticCluster:
         self._retry_after_s = retry_after_s
         self._connect_timeout_s: float | None = None
         self._last: _Listed | None = None  # whose response was of the whole cluster
-        self._learned: dict[BrokerAddress, _Listed] = {}  # brokers that are not in the list
-        self._own_addresses: dict[int, BrokerAddress] = {}  # in the response of `_last`
+        self._learned: dict[
+            responses.BrokerAddress, _Listed
+        ] = {}  # brokers that are not in the list
+        self._own_addresses: dict[int, responses.BrokerAddress] = {}  # in the response of `_last`
         self._leaders: dict[str, dict[TopicPartition, int]] = {}
         self._has_answer = False
         self._is_stale = False
         # where another broker than the one with that id has answered, or none
-        self._wrong: set[BrokerAddress] = set()
+        self._wrong: set[responses.BrokerAddress] = set()
 
     def close(self) -> None:
         """Close the connections."""
@@ -180,7 +171,7 @@ class StaticCluster:
         may_start = not self._has_answer  # after a first response, callers wait themselves
         is_only = may_start and len(due) + len(postponed) + len(learned) == 1
         answers: list[_Answer] = []
-        failures: dict[_Listed, BrokerError] = {}
+        failures: dict[_Listed, errors.BrokerError] = {}
         # brokers that refuse connections may be starting: waited for if no other responds
         patient = [one for one in due if one.can_wait and may_start and not is_only]
         rounds = ((due, is_only), (postponed, is_only), (learned, False), (patient, True))
@@ -190,7 +181,7 @@ class StaticCluster:
             for one in some:
                 try:
                     answer = one.ask(topics, waits=waits)
-                except BrokerError as error:
+                except errors.BrokerError as error:
                     if not error.is_retriable:
                         raise
                     failures[one] = error
@@ -208,14 +199,14 @@ class StaticCluster:
             if len(failures) == 1:
                 raise next(iter(failures.values()))
             causes = "; ".join(map(str, failures.values()))
-            raise BrokerUnreachableError(f"no broker answers: {causes}")
+            raise errors.BrokerUnreachableError(f"no broker answers: {causes}")
         self._last, self._own_addresses = None, {}
         for answer in answers:
             self._note_leaders(answer)
         self._postpone(failures, tells=True)
         return answers
 
-    def _postpone(self, failures: Mapping[_Listed, BrokerError], *, tells: bool) -> None:
+    def _postpone(self, failures: Mapping[_Listed, errors.BrokerError], *, tells: bool) -> None:
         for one, failure in failures.items():
             was_absent, one.is_absent = one.is_absent, True
             one.retry_at_s = time.monotonic() + self._retry_after_s
@@ -245,24 +236,24 @@ class StaticCluster:
             else:
                 self._leaders.setdefault(metadata.topic, {}).update(found)
 
-    def brokers(self) -> list[BrokerAddress]:
+    def brokers(self) -> list[responses.BrokerAddress]:
         """Return the live brokers of the cluster, or the listed ones that respond, by id.
 
         A 0.7 broker does not send its id: it gets the one in the list, or else its index there.
         """
         return self._brokers(include_absent=False)
 
-    def _brokers(self, *, include_absent: bool) -> list[BrokerAddress]:
+    def _brokers(self, *, include_absent: bool) -> list[responses.BrokerAddress]:
         self._answers((), include_absent=include_absent)
         if self._last is not None:
             return [self._usable_addresses(one)[0] for one in sorted(self._own_addresses)]
-        found: dict[int, BrokerAddress] = {}
+        found: dict[int, responses.BrokerAddress] = {}
         for one in self._listed:
             if one.id is None or one.is_absent:
                 continue
             if one.id in found:
                 both = [found[one.id], one.address]
-                raise ConfigError(
+                raise errors.ConfigError(
                     f"{addresses_text(both, ' and ')} both are broker {one.id}: "
                     "the brokers of one cluster need different ids"
                 )
@@ -285,7 +276,7 @@ class StaticCluster:
         """Return the partitions of a topic with replicas, also those without a leader now."""
         return [one.partition for one in self._partitions(topic) if one.is_replicated]
 
-    def _partitions(self, topic: str) -> list[PartitionMetadata]:
+    def _partitions(self, topic: str) -> list[responses.PartitionMetadata]:
         validate_topic_name(topic)
         answers = self._answers((topic,))
         return sorted(
@@ -301,20 +292,20 @@ class StaticCluster:
             for topic in topics
         }
 
-    def leader(self, partition: TopicPartition) -> BrokerAddress:
+    def leader(self, partition: TopicPartition) -> responses.BrokerAddress:
         """Return the broker that serves a partition."""
         leader = self._leader_id(partition)
         if self._is_stale or leader in (None, NO_LEADER):
             self._answers((partition.topic,))
             leader = self._leader_id(partition)
         if leader == NO_LEADER:
-            raise BrokerUnreachableError(
+            raise errors.BrokerUnreachableError(
                 f"{partition} has no leader: broker {partition.home} is away"
             )
         found = self._find(partition.home if leader is None else leader)
         if found is not None:
             return found
-        raise BrokerUnreachableError(
+        raise errors.BrokerUnreachableError(
             f"{partition} is on broker {partition.home}, {self._which_is_missing()}"
         )
 
@@ -326,13 +317,15 @@ class StaticCluster:
         leader = self._leader_id(partition)
         return partition.home if leader in (None, NO_LEADER) else leader
 
-    def address(self, broker_id: int) -> BrokerAddress:
+    def address(self, broker_id: int) -> responses.BrokerAddress:
         """Return the address of a broker."""
         if (found := self._find(broker_id)) is not None:
             return found
-        raise BrokerUnreachableError(f"there is no broker {broker_id}, {self._which_is_missing()}")
+        raise errors.BrokerUnreachableError(
+            f"there is no broker {broker_id}, {self._which_is_missing()}"
+        )
 
-    def _find(self, broker_id: int) -> BrokerAddress | None:
+    def _find(self, broker_id: int) -> responses.BrokerAddress | None:
         if self._is_stale:
             self._answers(())
         if not (found := self._usable_addresses(broker_id)):
@@ -340,7 +333,7 @@ class StaticCluster:
             found = self._usable_addresses(broker_id)
         return found[0] if found else None
 
-    def _usable_addresses(self, broker_id: int) -> list[BrokerAddress]:
+    def _usable_addresses(self, broker_id: int) -> list[responses.BrokerAddress]:
         """Return the addresses a broker may have, the most likely first; none if it is unknown."""
         own = self._own_addresses.get(broker_id)
         if own is None and self._last is not None:
@@ -356,7 +349,7 @@ class StaticCluster:
             self._wrong.difference_update(found)
         return usable or found
 
-    def _answers_at(self, own: BrokerAddress) -> bool:
+    def _answers_at(self, own: responses.BrokerAddress) -> bool:
         """Return whether a broker answers at its own address; one request per address."""
         learned = self._learned.get(own)
         if learned is None:
@@ -365,7 +358,7 @@ class StaticCluster:
             learned.connection.retries_refused = False
             try:
                 hello = learned.connection.hello()
-            except BrokerError as error:
+            except errors.BrokerError as error:
                 if not error.is_retriable:
                     raise
                 return False
@@ -410,20 +403,22 @@ class StaticCluster:
         else:
             leaders[partition] = broker_id
 
-    def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
+    def note_answer(self, address: responses.BrokerAddress, broker_id: int) -> None:
         """Note that not the broker expected at an address answers there."""
         self._wrong.add(address)
         self._is_stale = True
 
 
-def _probed_topic(connection: Connection, topic: str, home: int) -> TopicMetadata:
+def _probed_topic(connection: Connection, topic: str, home: int) -> responses.TopicMetadata:
     """Find a 0.7 broker's partitions of a topic: fetch from index 0, 1, ... up to a wrong one."""
-    found: list[PartitionMetadata] = []
+    found: list[responses.PartitionMetadata] = []
     for index in range(_MAX_PROBED_PARTITIONS):
         request = FetchRequest(topic, index, 0, 0)
         response = connection.repeat_if_lost(partial(connection.ask, request))
-        if decode_fetch_response(response)[0] == WrongPartitionError.code:
+        if responses.decode_fetch_response(response)[0] == errors.WrongPartitionError.code:
             break
         partition = TopicPartition(topic, home, index)
-        found.append(PartitionMetadata(partition, NO_ERROR, home, (home,), (home,)))
-    return TopicMetadata(topic, NO_ERROR, tuple(found))
+        found.append(
+            responses.PartitionMetadata(partition, errors.NO_ERROR, home, (home,), (home,))
+        )
+    return responses.TopicMetadata(topic, errors.NO_ERROR, tuple(found))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
@@ -25,29 +26,18 @@ from broker.consumer.fetcher import (
     Fetcher,
 )
 from broker.consumer.partition_reader import PartitionReader
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    BrokerUnreachableError,
-    LeaderNotAvailableError,
-    NotLeaderError,
-    OffsetNotAvailableError,
-    OffsetOutOfRangeError,
-    RegistryUnreachableError,
-    RequestTimeoutError,
-)
 from broker.protocol.extension_requests import DigestLogRequest
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import ReadRange, TopicPartition, share_of
 
-_Polled = tuple[Fetcher, list[Chunk] | BrokerError]
+_Polled = tuple[Fetcher, list[Chunk] | errors.BrokerError]
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
 _RECONNECT_WAIT_S = 0.2
 # of a broker that does not lead a partition, or was not told yet that it does
-_WITHOUT_LEADER = (NotLeaderError.code, LeaderNotAvailableError.code)
+_WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
 # before the leader of a partition is asked, as the broker asked before does not lead it
 _WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
 
@@ -187,7 +177,7 @@ class ClusterReader:
         broker_id = self._broker_ids[self._fetcher_of[partition]]
         if not self._replicas.uses_followers or broker_id == self._cluster.leader_id(partition):
             return
-        with suppress(BrokerError):  # the leader has the message as well
+        with suppress(errors.BrokerError):  # the leader has the message as well
             connection = self._connect(self._cluster.address(broker_id))
             try:
                 connection.call(DigestLogRequest(partition, offset, 1))
@@ -210,7 +200,7 @@ class ClusterReader:
             return
         try:
             self._open(offsets, self._cluster.address(broker_id))
-        except BrokerUnreachableError:
+        except errors.BrokerUnreachableError:
             for partition in offsets:
                 self._read_at_leader([partition])
 
@@ -229,7 +219,7 @@ class ClusterReader:
             former = [(one, self._fetcher_of[one]) for one in partitions]
             try:
                 self._read_at(partitions, self._cluster.address(broker_id))
-            except BrokerUnreachableError:
+            except errors.BrokerUnreachableError:
                 self._replicas.leave(partitions)  # their present fetchers keep them
                 continue
             for partition, fetcher in former:
@@ -253,17 +243,21 @@ class ClusterReader:
         if time.monotonic() > give_up_s:
             raise chunk.failure()  # no leader was found in time
         self._moves[partition] = since_s, count + 1
-        if chunk.error == NotLeaderError.code:
+        if chunk.error == errors.NotLeaderError.code:
             self._cluster.note_leader(partition, chunk.high_watermark)
         time.sleep(_WAITS_FOR_LEADER_S[min(count, len(_WAITS_FOR_LEADER_S) - 1)])
         while True:
             try:
                 return self._read_at_leader([partition])
-            except BrokerUnreachableError:
+            except errors.BrokerUnreachableError:
                 # the broker that named this leader does not know yet that it is gone
                 if time.monotonic() > give_up_s:
                     raise
-            with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
+            with suppress(
+                errors.BrokerUnreachableError,
+                errors.RegistryUnreachableError,
+                errors.RequestTimeoutError,
+            ):
                 self._cluster.find_leaders([partition.topic])
             time.sleep(_RECONNECT_WAIT_S)
 
@@ -293,7 +287,7 @@ class ClusterReader:
         self._fetcher_of.update(dict.fromkeys(offsets, fetcher))
         return fetcher
 
-    def _handle_loss(self, fetcher: Fetcher, error: BrokerError) -> None:
+    def _handle_loss(self, fetcher: Fetcher, error: errors.BrokerError) -> None:
         """Read partitions of a lost broker at their new leaders; retry the others there."""
         # the fetcher's thread, if it has one, has ended: its calls are made here
         if not error.is_retriable:
@@ -304,7 +298,11 @@ class ClusterReader:
         while calls:
             calls.popleft()()
         # if leaders stay unknown, they are requested again after the next attempt
-        with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
+        with suppress(
+            errors.BrokerUnreachableError,
+            errors.RegistryUnreachableError,
+            errors.RequestTimeoutError,
+        ):
             self._leave(fetcher)
         if not fetcher.partitions:
             self._fetchers.remove(fetcher)
@@ -335,12 +333,12 @@ class ClusterReader:
         if chunk.error in _WITHOUT_LEADER or self._may_differ_at_leader(chunk):
             self._follow(chunk)
             return False
-        if chunk.error == OffsetOutOfRangeError.code:
-            raise OffsetOutOfRangeError(
+        if chunk.error == errors.OffsetOutOfRangeError.code:
+            raise errors.OffsetOutOfRangeError(
                 f"{chunk.partition}: {chunk.offset} is out of range: the log now starts at "
                 f"{chunk.log_start_offset}; retention removed what was to be read"
             )
-        if chunk.error != NO_ERROR:
+        if chunk.error != errors.NO_ERROR:
             raise chunk.failure()
         if self._moves:  # an empty chunk too: its broker leads, and may do so for long
             self._moves.pop(chunk.partition, None)
@@ -348,13 +346,17 @@ class ClusterReader:
 
     def _may_differ_at_leader(self, chunk: Chunk) -> bool:
         """Return whether an error is that of a follower, so that the leader must be asked."""
-        if chunk.error == NO_ERROR or not self._replicas.uses_followers:
+        if chunk.error == errors.NO_ERROR or not self._replicas.uses_followers:
             return False
-        if chunk.error == OffsetNotAvailableError.code:
+        if chunk.error == errors.OffsetNotAvailableError.code:
             return True
         # listed anew, as the broker may have led the partition when it was chosen
         leaders: Mapping[TopicPartition, int] = {}
-        with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
+        with suppress(
+            errors.BrokerUnreachableError,
+            errors.RegistryUnreachableError,
+            errors.RequestTimeoutError,
+        ):
             leaders = self._cluster.find_leaders([chunk.partition.topic])
         broker_id = self._broker_ids[self._fetcher_of[chunk.partition]]
         return leaders.get(chunk.partition) != broker_id
@@ -380,7 +382,7 @@ class ClusterReader:
         fetcher, found = polled
         if fetcher not in self._fetchers:
             return []  # other fetchers have its partitions
-        if isinstance(found, BrokerError):
+        if isinstance(found, errors.BrokerError):
             self._handle_loss(fetcher, found)
             return []
         self._lost_since_s.pop(fetcher, None)
@@ -409,14 +411,14 @@ class ClusterReader:
                     break
                 except queue.Full:
                     continue
-            if isinstance(polled[1], BrokerError):
+            if isinstance(polled[1], errors.BrokerError):
                 return
 
 
 def _poll(fetcher: Fetcher) -> _Polled:
     try:
         return fetcher, fetcher.poll()
-    except BrokerError as error:
+    except errors.BrokerError as error:
         return fetcher, error
 
 

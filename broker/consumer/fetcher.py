@@ -15,6 +15,7 @@ from broker.client.connection import Connection
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import NO_ERROR, BrokerError, ProtocolError
+from broker.protocol import responses
 from broker.protocol.extension_requests import (
     AnyReplicaReadRequest,
     FilteredReadRequest,
@@ -25,13 +26,6 @@ from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import FetchRequest, MultiFetchRequest
-from broker.protocol.responses import (
-    FilteredPart,
-    Run,
-    decode_filtered_read_response,
-    decode_multifetch_response,
-    decode_read_response,
-)
 from broker.topic import MessagePosition, TopicPartition
 
 DEFAULT_FETCH_BYTES = 1 << 20
@@ -66,11 +60,13 @@ class _LocalFilter:
             return
         data = reader.data
         found = filter_entries(data, self._is_wanted, _NO_LIMIT)
-        runs = [Run(start.offset + first, data[first:last]) for first, last in found.spans]
+        runs = [
+            responses.Run(start.offset + first, data[first:last]) for first, last in found.spans
+        ]
         end = found.end
         if reader.ends_beyond_log(end):
             # a corrupt length must reach the reader
-            runs.append(Run(start.offset + end, data[end:]))
+            runs.append(responses.Run(start.offset + end, data[end:]))
             end = len(data)
         yield from start.filtered(runs, start.offset + end)
         reader.take(end)
@@ -215,8 +211,9 @@ class Fetcher:
             return self._receive_07(requested)
         body = self._connection.receive_extension(self._correlation_id)
         if self._asks_for_filtering():
-            parts = decode_filtered_read_response(body)
+            parts = responses.decode_filtered_read_response(body)
             return [chunk for part in parts for chunk in _filtered_chunks(part, requested)]
+        found = responses.decode_read_response(body)
         return [
             Chunk(
                 partition,
@@ -226,13 +223,11 @@ class Fetcher:
                 high_watermark,
                 log_start_offset,
             )
-            for partition, error, high_watermark, log_start_offset, data in decode_read_response(
-                body
-            )
+            for partition, error, high_watermark, log_start_offset, data in found
         ]
 
     def _receive_07(self, requested: dict[TopicPartition, int]) -> list[Chunk]:
-        parts = decode_multifetch_response(self._connection.receive())
+        parts = responses.decode_multifetch_response(self._connection.receive())
         if not any(len(data) or code for code, data in parts):
             # a 0.7 broker responds at once, without waiting for new messages
             time.sleep(min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000))
@@ -304,7 +299,9 @@ class Fetcher:
         return current
 
 
-def _filtered_chunks(part: FilteredPart, requested: Mapping[TopicPartition, int]) -> list[Chunk]:
+def _filtered_chunks(
+    part: responses.FilteredPart, requested: Mapping[TopicPartition, int]
+) -> list[Chunk]:
     """Return the entries a broker's filter kept; an empty chunk if it made no progress."""
     offset = end = _requested_offset(part.partition, requested)
     for start, entries in part.runs:

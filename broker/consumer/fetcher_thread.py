@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
@@ -20,19 +21,6 @@ from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.offset_store import UNREADABLE_OFFSET
 from broker.consumer.stream import ConsumerStream
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    BrokerUnreachableError,
-    InvalidPatternError,
-    NotLeaderError,
-    OffsetOutOfRangeError,
-    PatternTooSlowError,
-    RegistryUnreachableError,
-    RequestTimeoutError,
-    ServerError,
-    UnknownTopicError,
-)
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition, share_of
 
@@ -135,15 +123,15 @@ class FetcherThread:
         while not self._is_stopped:
             try:
                 self._step()
-            except InvalidPatternError as error:
+            except errors.InvalidPatternError as error:
                 for assigned, stream in self._feeds.values():
                     if not assigned.is_blocked:
                         self._block(assigned, stream, error)
-            except BrokerError as error:
+            except errors.BrokerError as error:
                 self._note_failure(error)
             except Exception:  # a bug must not end the reading of all partitions
                 logger.exception("failure in the fetcher of broker %d", self._broker_id)
-                self._note_failure(BrokerError("unexpected failure"))
+                self._note_failure(errors.BrokerError("unexpected failure"))
         self._drop_connection()
 
     def _step(self) -> None:
@@ -192,7 +180,7 @@ class FetcherThread:
         """Connect to the broker at its address in ZooKeeper."""
         addresses = {address.id: address for address in self._cluster.brokers()}
         if self._broker_id not in addresses:
-            raise BrokerUnreachableError("it is not in the registry")
+            raise errors.BrokerUnreachableError("it is not in the registry")
         connection = self._connect(addresses[self._broker_id])
         connection.retries_refused = False  # the attempts are made by this thread
         self._reading.clear()
@@ -209,7 +197,7 @@ class FetcherThread:
         )
         hello = connection.hello()
         if hello is not None and hello.broker_id != self._broker_id:
-            raise BrokerUnreachableError(
+            raise errors.BrokerUnreachableError(
                 f"{connection.name} is not broker {self._broker_id} but {hello.broker_id}"
             )
         return self._fetcher
@@ -263,7 +251,7 @@ class FetcherThread:
                 if self._settings.reset == "fail" and not is_new:
                     assigned.fetch_offset = -1
                     text = f"{partition} has no offset, and autooffset.reset is fail"
-                    self._block(assigned, stream, OffsetOutOfRangeError(text))
+                    self._block(assigned, stream, errors.OffsetOutOfRangeError(text))
                     continue
                 is_earliest = is_new or self._settings.reset == "smallest"
                 try:
@@ -271,7 +259,7 @@ class FetcherThread:
                         offset = offsets.earliest(partition)
                     else:
                         offset = offsets.watermarks(partition).high_watermark
-                except ServerError as error:
+                except errors.ServerError as error:
                     self._try_later(partition, error)
                     continue
                 reason = "is new" if is_new else "has no offset"
@@ -281,13 +269,13 @@ class FetcherThread:
     def _list_offsets(self) -> OffsetLister:
         return OffsetLister(self._cluster, self._connect, latest_wait_s=_LATEST_WAIT_S)
 
-    def _try_later(self, partition: TopicPartition, error: ServerError) -> None:
+    def _try_later(self, partition: TopicPartition, error: errors.ServerError) -> None:
         """Stop reading a partition for a while after an error of its own; log it once."""
         text = f"{error} ({type(error).__name__})"
         if self._refusals.get(partition) != text:
             logger.warning("%s; trying again, others go on", text)
         self._refusals[partition] = text
-        if isinstance(error, UnknownTopicError):
+        if isinstance(error, errors.UnknownTopicError):
             self._deleted.add(partition)
         self._retry_at_s[partition] = time.monotonic() + self._settings.max_backoff_s
         self._reading.pop(partition, None)
@@ -301,22 +289,22 @@ class FetcherThread:
         partition = assigned.partition
         if self._reading.get(partition) is not assigned or assigned.fetch_offset != chunk.offset:
             return  # it was requested in an earlier assignment of the partition
-        if chunk.error == NO_ERROR and self._refusals.pop(partition, ""):
+        if chunk.error == errors.NO_ERROR and self._refusals.pop(partition, ""):
             logger.warning("%s is being read again", partition)
-        if chunk.error != NO_ERROR and self._is_follower(partition):
+        if chunk.error != errors.NO_ERROR and self._is_follower(partition):
             self._replicas.leave([partition])
             self._give_away([partition])  # the leader may not have this error
-        elif chunk.error == OffsetOutOfRangeError.code:
+        elif chunk.error == errors.OffsetOutOfRangeError.code:
             self._reset(fetcher, feed, chunk)
-        elif chunk.error == NotLeaderError.code:
+        elif chunk.error == errors.NotLeaderError.code:
             self._cluster.note_leader(partition, chunk.high_watermark)
             if self._cluster.leader_id(partition) == self._broker_id:
                 self._try_later(partition, chunk.failure())
             else:
                 self._give_away([partition])
-        elif chunk.error == PatternTooSlowError.code:
+        elif chunk.error == errors.PatternTooSlowError.code:
             self._block(assigned, stream, chunk.failure())
-        elif chunk.error != NO_ERROR:
+        elif chunk.error != errors.NO_ERROR:
             self._try_later(partition, chunk.failure())
         elif (next_offset := chunk.next_offset) > chunk.offset:
             assigned.fetch_offset = next_offset
@@ -335,7 +323,7 @@ class FetcherThread:
         try:
             with self._list_offsets() as offsets:
                 start, end, _ = offsets.watermarks(assigned.partition)
-        except ServerError as error:
+        except errors.ServerError as error:
             self._try_later(assigned.partition, error)
             return
         if self._replicas.uses_followers and start <= chunk.offset <= end:
@@ -346,7 +334,7 @@ class FetcherThread:
             problem = f"the offset of {assigned.partition} is no number that a log can have"
         problem += f": {start} to {end} can be read"
         if reset == "fail":
-            self._block(assigned, stream, OffsetOutOfRangeError(problem))
+            self._block(assigned, stream, errors.OffsetOutOfRangeError(problem))
             return
         offset = end if reset == "largest" else start
         logger.warning("%s; going on at the %s, %d", problem, reset, offset)
@@ -354,12 +342,12 @@ class FetcherThread:
         self._restart(assigned, stream, offset)
 
     def _block(
-        self, assigned: AssignedPartition, stream: ConsumerStream, error: BrokerError
+        self, assigned: AssignedPartition, stream: ConsumerStream, error: errors.BrokerError
     ) -> None:
         assigned.is_blocked = True
         stream.put(assigned, error)
 
-    def _note_failure(self, error: BrokerError) -> None:
+    def _note_failure(self, error: errors.BrokerError) -> None:
         """Log the first of several failures, and wait before the next attempt."""
         self._drop_connection()
         if self._is_stopped:
@@ -367,7 +355,7 @@ class FetcherThread:
         if not self._failure:
             self._failure = str(error)
             logger.warning("cannot read from broker %d: %s; trying on", self._broker_id, error)
-        if isinstance(error, BrokerUnreachableError | RequestTimeoutError):
+        if isinstance(error, errors.BrokerUnreachableError | errors.RequestTimeoutError):
             self._leave_moved()
         self._wake.wait(self._backoff_s)
         self._backoff_s = min(self._backoff_s * 2, self._settings.max_backoff_s)
@@ -378,7 +366,11 @@ class FetcherThread:
         self._replicas.leave(feeds)
         try:
             leaders = self._cluster.find_leaders(sorted({one.topic for one in feeds}))
-        except (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError) as error:
+        except (
+            errors.BrokerUnreachableError,
+            errors.RegistryUnreachableError,
+            errors.RequestTimeoutError,
+        ) as error:
             logger.warning("the leaders of partitions are unknown: %s; asking again", error)
             return
         here = self._broker_id

@@ -22,33 +22,14 @@ from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
+from broker import errors
 from broker.clock import Clock
 from broker.consumer.assignment import thread_ids
-from broker.errors import (
-    BrokerError,
-    ConfigError,
-    CoordinationError,
-    RegistryConflictError,
-    RegistryNodeNotFoundError,
-    RegistryUnreachableError,
-)
 from broker.topic import TopicPartition, validate_topic_name
-from broker.zk import paths
+from broker.zk import paths, values
 from broker.zk.creations import Creations, read_creations
 from broker.zk.replicated_topics import decode_assignment
 from broker.zk.session import Session
-from broker.zk.values import (
-    FilterKind,
-    FilterSubscription,
-    StaticSubscription,
-    Subscription,
-    decode_number,
-    decode_owner,
-    decode_subscription,
-    encode_owner,
-    encode_subscription,
-    normalize_filter_regex,
-)
 
 
 class TopicFilter:
@@ -65,34 +46,34 @@ class TopicFilter:
     Source: Kafka 0.7 `TopicFilter`.
     """
 
-    def __init__(self, kind: FilterKind, text: str) -> None:
+    def __init__(self, kind: values.FilterKind, text: str) -> None:
         self.kind = kind
-        self.regex = normalize_filter_regex(text)
+        self.regex = values.normalize_filter_regex(text)
         try:
             self._pattern = re.compile(self.regex)
         except re.error as error:
-            raise ConfigError(f"illegal topic filter '{text}': {error}") from error
+            raise errors.ConfigError(f"illegal topic filter '{text}': {error}") from error
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.regex!r})"
 
     def allows(self, topic: str) -> bool:
         """Return whether the filter includes a topic."""
-        return bool(self._pattern.fullmatch(topic)) is (self.kind is FilterKind.WHITELIST)
+        return bool(self._pattern.fullmatch(topic)) is (self.kind is values.FilterKind.WHITELIST)
 
 
 class Whitelist(TopicFilter):
     """Includes the topics whose whole name matches."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(FilterKind.WHITELIST, text)
+        super().__init__(values.FilterKind.WHITELIST, text)
 
 
 class Blacklist(TopicFilter):
     """Excludes the topics whose whole name matches."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(FilterKind.BLACKLIST, text)
+        super().__init__(values.FilterKind.BLACKLIST, text)
 
 
 def make_consumer_id(group: str, name: str, clock: Clock) -> str:
@@ -107,44 +88,44 @@ def make_consumer_id(group: str, name: str, clock: Clock) -> str:
 def validate_group_name(group: str) -> None:
     """Validate the name of a group or of a member, which becomes part of a ZooKeeper path."""
     if not group or "/" in group or group in {".", "..", "zookeeper"} or not group.isprintable():
-        raise ConfigError(f"'{group}' cannot be the name of a consumer group or of a member")
+        raise errors.ConfigError(f"'{group}' cannot be the name of a consumer group or of a member")
 
 
-def static_subscription(stream_counts: Mapping[str, int]) -> StaticSubscription:
+def static_subscription(stream_counts: Mapping[str, int]) -> values.StaticSubscription:
     """Return the subscription of a member that names its topics, at least one."""
     if not stream_counts:
-        raise ConfigError("no topic to consume")
+        raise errors.ConfigError("no topic to consume")
     for topic, count in stream_counts.items():
         validate_topic_name(topic)
         _validate_stream_count(count, f"topic '{topic}'")
-    return StaticSubscription(dict(stream_counts))
+    return values.StaticSubscription(dict(stream_counts))
 
 
-def filter_subscription(topic_filter: TopicFilter, stream_count: int) -> FilterSubscription:
+def filter_subscription(topic_filter: TopicFilter, stream_count: int) -> values.FilterSubscription:
     """Return the subscription of a member that chooses topics by a filter."""
     _validate_stream_count(stream_count, f"filter '{topic_filter.regex}'")
-    return FilterSubscription(topic_filter.kind, stream_count, topic_filter.regex)
+    return values.FilterSubscription(topic_filter.kind, stream_count, topic_filter.regex)
 
 
 def _validate_stream_count(count: int, subject: str) -> None:
     if count < 1:
-        raise ConfigError(f"{subject} needs at least 1 stream, not {count}")
+        raise errors.ConfigError(f"{subject} needs at least 1 stream, not {count}")
 
 
-def topics_of(subscription: Subscription, all_topics: Iterable[str]) -> dict[str, int]:
+def topics_of(subscription: values.Subscription, all_topics: Iterable[str]) -> dict[str, int]:
     """Return how many streams a member has of each topic; filters choose from `all_topics`.
 
     The filter of a 0.7 member may be a Java expression that is not valid in Python: a
     `ConfigError`.
     """
-    if isinstance(subscription, StaticSubscription):
+    if isinstance(subscription, values.StaticSubscription):
         return dict(subscription.stream_counts)
     chosen = TopicFilter(subscription.kind, subscription.regex)
     return {topic: subscription.stream_count for topic in all_topics if chosen.allows(topic)}
 
 
 def threads_by_topic(
-    members: Mapping[str, Subscription], all_topics: Iterable[str]
+    members: Mapping[str, values.Subscription], all_topics: Iterable[str]
 ) -> dict[str, list[str]]:
     """Return the ids of all threads of a group that read each topic; see `topics_of`."""
     threads: dict[str, list[str]] = {}
@@ -155,7 +136,9 @@ def threads_by_topic(
     return threads
 
 
-def topics_of_kafka07(members: Iterable[Subscription], all_topics: Iterable[str]) -> set[str]:
+def topics_of_kafka07(
+    members: Iterable[values.Subscription], all_topics: Iterable[str]
+) -> set[str]:
     """Return the topics that members of Kafka 0.7 read, who find partitions of live homes only."""
     topics = list(all_topics)
     return {topic for one in members if one.is_kafka07 for topic in topics_of(one, topics)}
@@ -172,12 +155,12 @@ class Membership:
     """The node that registers this process as a member of a group; `session` must be started."""
 
     def __init__(
-        self, session: Session, group: str, consumer_id: str, subscription: Subscription
+        self, session: Session, group: str, consumer_id: str, subscription: values.Subscription
     ) -> None:
         self._session = session
         self._group = group
         self._path = paths.consumer(group, consumer_id)
-        self._value = encode_subscription(subscription)
+        self._value = values.encode_subscription(subscription)
         self.consumer_id = consumer_id
         # the session in which the node was created; None before, and after `deregister`
         self.session_id: int | None = None
@@ -188,19 +171,19 @@ class Membership:
         for _ in range(_REGISTER_ATTEMPTS):
             if self._try_register():
                 return
-        raise RegistryUnreachableError("the registry session expired while registering")
+        raise errors.RegistryUnreachableError("the registry session expired while registering")
 
     def _try_register(self) -> bool:
         """Return whether the node is of the current session."""
         session_id = self._session.session_id
         try:
             self._session.create(self._path, self._value, ephemeral=True)
-        except RegistryConflictError as error:
+        except errors.RegistryConflictError as error:
             stat = self._session.exists(self._path)
             if self._session.session_id != session_id:
                 return False
             if stat is None or stat.ephemeral_owner != session_id:
-                raise RegistryConflictError(
+                raise errors.RegistryConflictError(
                     f"consumer id '{self.consumer_id}' is already registered in group "
                     f"'{self._group}': choose another consumerid, or if that process is gone, "
                     "wait until its session has ended"
@@ -218,7 +201,7 @@ class Membership:
     def deregister(self) -> None:
         """Delete the node, if this process created it; else it expires with the session."""
         if self.session_id is not None and self.is_registered():
-            with suppress(RegistryNodeNotFoundError):
+            with suppress(errors.RegistryNodeNotFoundError):
                 self._session.delete(self._path)
         self.session_id = None
 
@@ -243,16 +226,16 @@ class Ownership:
         """
         nodes = {paths.owner(self._group, partition): partition for partition in threads}
         existing = self._session.create_many(
-            {path: encode_owner(threads[partition]) for path, partition in nodes.items()}
+            {path: values.encode_owner(threads[partition]) for path, partition in nodes.items()}
         )
         found = self._session.get_many(existing)
         unclaimed = set(existing) - found.keys()  # deleted meanwhile
         for path, (value, stat) in found.items():
             if stat.ephemeral_owner != self._membership.session_id:
                 unclaimed.add(path)
-                logger.info("%s is still owned by %s", nodes[path], decode_owner(value))
-            elif value != encode_owner(threads[nodes[path]]):
-                self._session.set(path, encode_owner(threads[nodes[path]]))
+                logger.info("%s is still owned by %s", nodes[path], values.decode_owner(value))
+            elif value != values.encode_owner(threads[nodes[path]]):
+                self._session.set(path, values.encode_owner(threads[nodes[path]]))
         for path in unclaimed:
             if self._session.exists(path, watch=on_release) is None:
                 on_release()
@@ -291,7 +274,7 @@ class View(NamedTuple):
 class _Member(NamedTuple):
     """A member as its node says; `zxid` is the number of the change that created the node."""
 
-    subscription: Subscription
+    subscription: values.Subscription
     zxid: int
 
 
@@ -306,7 +289,7 @@ class GroupView:
         self,
         session: Session,
         group: str,
-        subscription: Subscription,
+        subscription: values.Subscription,
         on_change: Callable[[], None],
     ) -> None:
         self._session = session
@@ -322,7 +305,7 @@ class GroupView:
         """Read the partitions and threads of the member's topics."""
         # source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`
         members = self._members()
-        if isinstance(self._subscription, FilterSubscription):
+        if isinstance(self._subscription, values.FilterSubscription):
             topics = list(topics_of(self._subscription, self._children(paths.TOPICS)))
         else:
             topics = list(self._subscription.stream_counts)
@@ -381,11 +364,11 @@ class GroupView:
         members = {}
         for path, (value, stat) in self._session.get_many(nodes).items():
             try:
-                subscription = decode_subscription(value)
+                subscription = values.decode_subscription(value)
                 threads_by_topic({nodes[path]: subscription}, ())
-            except (CoordinationError, ConfigError) as error:
+            except (errors.CoordinationError, errors.ConfigError) as error:
                 logger.warning("member %s of %s left out: %s", nodes[path], self._group, error)
-                subscription = StaticSubscription({})
+                subscription = values.StaticSubscription({})
             members[nodes[path]] = _Member(subscription, stat.czxid)
         return members
 
@@ -418,7 +401,7 @@ class GroupView:
         for path, (value, stat) in found.items():
             try:
                 assignment = decode_assignment(nodes[path], value, stat.version)
-            except CoordinationError as error:
+            except errors.CoordinationError as error:
                 logger.warning("%s; left out", error)
                 continue
             partitions[nodes[path]] = list(assignment.replicas)
@@ -441,9 +424,9 @@ class GroupView:
             if path not in counts:
                 continue
             try:
-                count = decode_number(counts[path][0], f"partition count in {path}")
-                home = decode_number(name.encode(), f"broker id in {path}")
-            except CoordinationError as error:
+                count = values.decode_number(counts[path][0], f"partition count in {path}")
+                home = values.decode_number(name.encode(), f"broker id in {path}")
+            except errors.CoordinationError as error:
                 logger.warning("%s; left out", error)
                 continue
             partitions[topic] += [TopicPartition(topic, home, index) for index in range(count)]
@@ -459,7 +442,7 @@ class GroupView:
     ) -> dict[str, _T]:
         try:
             found = read(node_paths, watch=lambda path: self._watch(kind, path))
-        except CoordinationError:
+        except errors.CoordinationError:
             self._disarm(kind, node_paths)
             raise
         self._disarm(kind, set(node_paths) - found.keys())
@@ -469,9 +452,9 @@ class GroupView:
         """Return a node's children, and watch them, or else the node's creation."""
         try:
             return self._session.children(path, watch=self._watch("children", path))
-        except CoordinationError as error:
+        except errors.CoordinationError as error:
             self._disarm("children", [path])
-            if not isinstance(error, RegistryNodeNotFoundError):
+            if not isinstance(error, errors.RegistryNodeNotFoundError):
                 raise
         self._watch_creation(path)
         return []
@@ -480,7 +463,7 @@ class GroupView:
         """Watch for a node that was missing when it was read."""
         try:
             found = self._session.exists(path, watch=self._watch("exists", path))
-        except CoordinationError:
+        except errors.CoordinationError:
             self._disarm("exists", [path])
             raise
         if found is not None:
@@ -583,7 +566,7 @@ class LeaseKeeper:
             asked_s = time.monotonic()
             try:
                 is_registered = self._is_registered()
-            except BrokerError as error:
+            except errors.BrokerError as error:
                 if not self._stop.is_set():
                     logger.warning("registry session not confirmed: %s", error)
                 continue

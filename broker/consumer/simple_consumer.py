@@ -10,20 +10,13 @@ from broker.client.connection import (
     Connection,
 )
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
+from broker.protocol import responses
 from broker.protocol.codec import Fault, decode
 from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
 from broker.protocol.message_set import filter_entries, raise_fault
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import BaseRequest, FetchRequest, MultiFetchRequest, OffsetsRequest
-from broker.protocol.responses import (
-    BrokerAddress,
-    Run,
-    decode_fetch_response,
-    decode_filtered_read_response,
-    decode_multifetch_response,
-    decode_offsets_response,
-)
 from broker.topic import TopicPartition
 
 Message = tuple[int, int, bytes]  # offset, next offset, payload; offsets are byte positions
@@ -80,7 +73,7 @@ class FilteredSet:
     def __init__(
         self,
         offset: int,
-        runs: Sequence[Run],
+        runs: Sequence[responses.Run],
         next_offset: int,
         is_wanted: Callable[[Buffer], object],
     ) -> None:
@@ -128,7 +121,7 @@ class SimpleConsumer:
         receive_bytes: int = 0,
     ) -> None:
         self._connection = Connection(
-            BrokerAddress(-1, host, port),
+            responses.BrokerAddress(-1, host, port),
             timeout_s=timeout_s,
             connect_timeout_s=connect_timeout_s,
             receive_bytes=receive_bytes,
@@ -159,7 +152,7 @@ class SimpleConsumer:
             UnknownServerError: the topic name is not valid.
         """
         request = FetchRequest(topic, partition, offset, max_bytes)
-        code, data = decode_fetch_response(self._ask(request))
+        code, data = responses.decode_fetch_response(self._ask(request))
         return _fetched(request, code, data)
 
     def fetch_filtered(
@@ -200,7 +193,7 @@ class SimpleConsumer:
         position = PartitionPosition(TopicPartition(topic, -1, partition), offset, max_bytes)
         request = FilteredReadRequest(ReadRequest(0, 0, max_bytes, (position,)), payload_filter)
         body = connection.repeat_if_lost(lambda: connection.call(request))
-        (part,) = decode_filtered_read_response(body)
+        (part,) = responses.decode_filtered_read_response(body)
         if part.error != NO_ERROR and not part.runs:
             raise error_for_code(part.error, part.text)
         return FilteredSet(offset, part.runs, part.next_offset, is_wanted)
@@ -211,7 +204,7 @@ class SimpleConsumer:
         Raises:
             ServerError: a fetch failed; the first failure is raised.
         """
-        parts = decode_multifetch_response(self._ask(MultiFetchRequest(tuple(fetches))))
+        parts = responses.decode_multifetch_response(self._ask(MultiFetchRequest(tuple(fetches))))
         if len(parts) != len(fetches):
             self._connection.close()
             raise ProtocolError(f"{len(parts)} parts in the response to {len(fetches)} fetches")
@@ -236,7 +229,7 @@ class SimpleConsumer:
                 closes the connection.
         """
         request = OffsetsRequest(topic, partition, time_ms, max_offsets)
-        return decode_offsets_response(self._ask(request))
+        return responses.decode_offsets_response(self._ask(request))
 
     def _ask(self, request: BaseRequest) -> memoryview:
         return self._connection.repeat_if_lost(lambda: self._connection.ask(request))
@@ -247,7 +240,7 @@ def _selected(fetched: FetchedSet, is_wanted: Callable[[Buffer], object]) -> Fil
     view = memoryview(fetched.data)
     found = filter_entries(view, is_wanted, max(len(view), 1))
     spans = found.spans if found.end or not len(view) else [(0, len(view))]
-    runs = [Run(fetched.offset + start, view[start:end]) for start, end in spans]
+    runs = [responses.Run(fetched.offset + start, view[start:end]) for start, end in spans]
     return FilteredSet(fetched.offset, runs, fetched.offset + found.end, is_wanted)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from broker import errors
 from broker.cluster_state import (
     NO_LEADER,
     UNKNOWN_BROKER_EPOCH,
@@ -35,15 +36,6 @@ from broker.controller.reassignments import Reassignments
 from broker.controller.states import StateWriter, in_next_epoch, led_by
 from broker.controller.store import Store
 from broker.controller.topics import TopicChanges
-from broker.errors import (
-    NO_ERROR,
-    FencedEpochError,
-    InvalidRequestError,
-    ServerError,
-    StaleBrokerEpochError,
-    TopicExistsError,
-    UnknownTopicError,
-)
 from broker.replica_records import UnknownReplica
 from broker.topic import TopicPartition
 
@@ -158,7 +150,7 @@ class Controller:
             registered under that epoch gets no states.
         """
         context = self.context
-        refusals: list[ServerError | None] = []
+        refusals: list[errors.ServerError | None] = []
         accepted: dict[TopicPartition, IsrChange] = {}
         for change in changes:
             refusal = self._isr_refusal(broker_id, broker_epoch, change)
@@ -186,7 +178,7 @@ class Controller:
         return [
             IsrDecision(
                 change.partition,
-                refusal.code if refusal else NO_ERROR,
+                refusal.code if refusal else errors.NO_ERROR,
                 str(refusal or ""),
                 context.described(change.partition)
                 if is_registered and change.partition in context.states
@@ -197,17 +189,19 @@ class Controller:
 
     def _isr_refusal(
         self, broker_id: int, broker_epoch: int, change: IsrChange
-    ) -> ServerError | None:
+    ) -> errors.ServerError | None:
         context, partition = self.context, change.partition
         if not context.is_registered(broker_id, broker_epoch):
             return _not_registered(broker_id)
         if not context.is_known(partition):
-            return UnknownTopicError(f"no replicated partition {partition}")
+            return errors.UnknownTopicError(f"no replicated partition {partition}")
         if change.creation != creation_key(context.topics[partition.topic].creation_id):
-            return UnknownTopicError(f"{partition} is of another creation of its topic")
+            return errors.UnknownTopicError(f"{partition} is of another creation of its topic")
         state, version = context.states[partition]
         if (state.leader, state.leader_epoch) != (broker_id, change.leader_epoch):
-            return FencedEpochError(f"broker {broker_id} does not lead {partition} in that epoch")
+            return errors.FencedEpochError(
+                f"broker {broker_id} does not lead {partition} in that epoch"
+            )
         if version != change.version:
             return None  # the response has the present state
         members = {member.broker_id for member in change.isr}
@@ -215,7 +209,7 @@ class Controller:
         if broker_id not in members:
             allowed = set(state.isr)  # they have all committed messages
         if not members or not members <= allowed:
-            return InvalidRequestError(
+            return errors.InvalidRequestError(
                 f"in-sync replicas {sorted(members)} of {partition} are none, or have a broker "
                 "that is no replica, or is not in sync while the leader resigns"
             )
@@ -225,7 +219,7 @@ class Controller:
             if not context.is_registered(*member):
                 return _not_registered(member.broker_id)
             if member.broker_id in context.shutting_down and member.broker_id not in state.isr:
-                return StaleBrokerEpochError(f"broker {member.broker_id} is shutting down")
+                return errors.StaleBrokerEpochError(f"broker {member.broker_id} is shutting down")
         return None
 
     def told_unknown(
@@ -244,7 +238,7 @@ class Controller:
                 self.pushes.delete_log(broker_id, partition, creation_id)
         context.lost.told(broker_id, [one for one in found if one.record.creation_id not in gone])
         for records in context.lost.certain(context.eligible()):
-            with suppress(TopicExistsError):  # another topic has the name by now
+            with suppress(errors.TopicExistsError):  # another topic has the name by now
                 self.topics.restore(records)
 
     def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> ShutdownProgress:
@@ -291,5 +285,7 @@ class Controller:
         )
 
 
-def _not_registered(broker_id: int) -> StaleBrokerEpochError:
-    return StaleBrokerEpochError(f"broker {broker_id} has another registration than that one")
+def _not_registered(broker_id: int) -> errors.StaleBrokerEpochError:
+    return errors.StaleBrokerEpochError(
+        f"broker {broker_id} has another registration than that one"
+    )

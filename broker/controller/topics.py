@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from broker import errors
 from broker.cluster_state import (
     NO_LEADER,
     Creation,
@@ -18,11 +19,6 @@ from broker.controller.leadership import Leadership
 from broker.controller.lost import validate_records
 from broker.controller.states import StateWriter
 from broker.controller.store import Store
-from broker.errors import (
-    InvalidReplicationFactorError,
-    InvalidRequestError,
-    TopicExistsError,
-)
 from broker.replica_records import ReplicaRecord
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_topic_name
 
@@ -86,12 +82,12 @@ class TopicChanges:
         self._validate_absent(topic)
         brokers = self._context.brokers_for_new(topic, replication_factor)
         if away := {one.home for one in partitions} - {one.id for one in brokers}:
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 f"topic '{topic}' cannot get replicas while its brokers {sorted(away)} are away: "
                 "start them first"
             )
         if not 1 <= replication_factor <= len(brokers):
-            raise InvalidReplicationFactorError(
+            raise errors.InvalidReplicationFactorError(
                 f"topic '{topic}' cannot have {replication_factor} replicas of a partition: "
                 f"{len(brokers)} brokers are live"
             )
@@ -130,14 +126,14 @@ class TopicChanges:
         topic, creation_id = records[0].partition.topic, records[0].creation_id
         known = context.topics.get(topic, TopicAssignment(topic, creation_id, {}, version=-1))
         if topic in context.unreadable or topic in context.deletions:
-            raise TopicExistsError(f"topic '{topic}' exists, or is being deleted")
+            raise errors.TopicExistsError(f"topic '{topic}' exists, or is being deleted")
         validate_records(records, known)
         for partition, _, _, (leader, *_), *_ in records:
             holders = context.lost.holders(partition, creation_id)
             if not holders:
-                raise InvalidRequestError(f"no broker has told of a log of {partition}")
+                raise errors.InvalidRequestError(f"no broker has told of a log of {partition}")
             if leader not in {*holders, NO_LEADER}:
-                raise InvalidRequestError(
+                raise errors.InvalidRequestError(
                     f"broker {leader} is to lead {partition}, and has told of no log of it"
                 )
         epoch = self._states.epoch
@@ -172,7 +168,7 @@ class TopicChanges:
         """Refuse partitions with which brokers could not be told of all there are."""
         count = sum(len(one.replicas) for one in self._context.topics.values())
         if count + len(added) > MAX_CLUSTER_PARTITIONS:
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 f"{len(added)} partitions cannot be added to the {count} with replicas: a cluster "
                 f"has at most {MAX_CLUSTER_PARTITIONS}"
             )
@@ -180,16 +176,18 @@ class TopicChanges:
     def _validate_absent(self, topic: str) -> None:
         context = self._context
         if topic in context.unreadable:
-            raise TopicExistsError(f"topic '{topic}' exists: {context.unreadable[topic].reason}")
+            raise errors.TopicExistsError(
+                f"topic '{topic}' exists: {context.unreadable[topic].reason}"
+            )
         self._validate_not_lost(topic)
         if topic in context.topics:
             state = "is being deleted" if topic in context.deletions else "exists"
-            raise TopicExistsError(f"topic '{topic}' {state}")
+            raise errors.TopicExistsError(f"topic '{topic}' {state}")
 
     def _validate_not_lost(self, topic: str) -> None:
         """Refuse to give new partitions the names of lost ones that brokers still have logs of."""
         if self._context.lost.has_topic(topic):
-            raise TopicExistsError(
+            raise errors.TopicExistsError(
                 f"brokers have logs of a topic '{topic}' that ZooKeeper has lost: `pylogctl "
                 "cluster recover` shows and restores it"
             )
@@ -198,7 +196,7 @@ class TopicChanges:
 def _validate_min_isr(topic: str, settings: Mapping[str, str], factor: int) -> None:
     text = settings.get(MIN_ISR, "1")
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= factor):
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"{MIN_ISR} of topic '{topic}' is {text}: it must be a number from 1 to the "
             f"replication factor, {factor}"
         )

@@ -7,15 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker import errors
 from broker.clock import Clock
-from broker.errors import (
-    InvalidTopicError,
-    LeaderNotAvailableError,
-    ShuttingDownError,
-    StorageError,
-    TopicExistsError,
-    WrongPartitionError,
-)
 from broker.files import validate_no_link
 from broker.log.checkpoint_files import NOTHING_FLUSHED, RecoveryPoint
 from broker.log.checkpoints import HighWatermarks
@@ -104,7 +97,7 @@ class LogCreation:
             table.validate_not_offline(topic, index)
             count = topics.partition_count(topic)
             if not 0 <= index < count:
-                raise WrongPartitionError(
+                raise errors.WrongPartitionError(
                     f"topic '{topic}' has no partition {index} on broker {table.home}: "
                     f"it has {count}"
                 )
@@ -131,7 +124,7 @@ class LogCreation:
         topics = self.table.topics
         validate_topic_name(topic, self.maker.settings.broker.max_topic_name_length)
         if not 1 <= partition_count <= MAX_PARTITIONS:
-            raise WrongPartitionError(
+            raise errors.WrongPartitionError(
                 f"topic '{topic}' cannot have {partition_count} partitions: "
                 f"from 1 to {MAX_PARTITIONS} are possible"
             )
@@ -139,7 +132,7 @@ class LogCreation:
         with self.table.lock:
             topics.validate_not_deleting(topic)
             if topic in topics:
-                raise TopicExistsError(
+                raise errors.TopicExistsError(
                     f"topic '{topic}' exists on broker {self.table.home}, "
                     f"with {topics.partition_count(topic)} partitions"
                 )
@@ -190,7 +183,7 @@ class LogCreation:
 
     def _validate_open(self) -> None:
         if not self.table.is_open:
-            raise ShuttingDownError("the broker takes no new data: its logs are closed")
+            raise errors.ShuttingDownError("the broker takes no new data: its logs are closed")
 
     def _create_log(self, partition: TopicPartition) -> Log:
         """Create a log with its directory, which the log's first flush makes durable."""
@@ -201,7 +194,7 @@ class LogCreation:
             validate_no_link(directory)
             log = self.maker.make(partition, directory, [], NOTHING_FLUSHED)
         except OSError as error:
-            raise StorageError(
+            raise errors.StorageError(
                 f"cannot create {partition}: {directory}: {reason_of(error)}"
             ) from error
         self.table.directories.add(partition, data_directory)
@@ -212,7 +205,7 @@ class LogCreation:
         try:
             write_creation_id(log.directory, creation_id)
         except OSError as error:
-            raise StorageError(f"cannot make {log.directory} a replica: {error}") from error
+            raise errors.StorageError(f"cannot make {log.directory} a replica: {error}") from error
         log.replicate(EpochFile(log.directory, read_epochs(log.directory)))
         self.table.replica_creation_ids[log.partition] = creation_id
 
@@ -221,7 +214,7 @@ def refuse_until_ordered(log: Log) -> None:
     """Have a replicated log refuse appends until the controller has told who leads it."""
     partition = log.partition
     log.refuse_appends(
-        lambda: LeaderNotAvailableError(
+        lambda: errors.LeaderNotAvailableError(
             f"the controller has not yet told this broker who leads {partition}; try again"
         )
     )
@@ -233,7 +226,9 @@ def _validate_replica_name(partition: TopicPartition) -> None:
     try:
         validate_topic_name(partition.topic)
         log_directory_name(partition.topic, partition.index)
-    except InvalidTopicError as error:
-        raise StorageError(f"cannot create {partition}: {error}") from error
+    except errors.InvalidTopicError as error:
+        raise errors.StorageError(f"cannot create {partition}: {error}") from error
     if partition.home < 0 or partition.index < 0:
-        raise StorageError(f"cannot create {partition}: no partition has this home and index")
+        raise errors.StorageError(
+            f"cannot create {partition}: no partition has this home and index"
+        )

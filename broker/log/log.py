@@ -21,15 +21,8 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
+from broker import errors
 from broker.clock import Clock
-from broker.errors import (
-    InvalidMessageError,
-    OffsetOutOfRangeError,
-    ServerError,
-    ShuttingDownError,
-    StorageError,
-    UnknownTopicError,
-)
 from broker.files import sync_directory
 from broker.leader_epochs import LeaderEpochs
 from broker.log.epoch_file import EpochFile
@@ -74,7 +67,7 @@ def whole_entries(chunk: Buffer, partition: TopicPartition, offset: int) -> Copi
     """
     found = scan(chunk)
     if found.fault not in (Fault.NONE, Fault.PARTIAL):
-        raise InvalidMessageError(
+        raise errors.InvalidMessageError(
             f"{partition}: what another replica has at offset {offset + found.valid_bytes} came "
             f"damaged: {found.fault.name}"
         )
@@ -153,14 +146,14 @@ class Log:
         """When the log was last flushed since it was opened; 0 for never."""
         self.appended_message_count = 0
         """The number of messages appended since the log was opened."""
-        self.failure: StorageError | None = None
+        self.failure: errors.StorageError | None = None
         """The error after which the log refuses appends, None if there was none."""
-        self._append_failure: StorageError | None = None
+        self._append_failure: errors.StorageError | None = None
         self._is_closed = False
         self.is_deleted = False
         """Whether the topic was deleted; a new log may use the same directory."""
         self._note_truncation = note_truncation
-        self._refusal: Callable[[], ServerError] | None = None
+        self._refusal: Callable[[], errors.ServerError] | None = None
         self._epochs: EpochFile | None = None
         self.is_replicated = False
         """Whether other brokers have copies of the log, or may have."""
@@ -197,7 +190,7 @@ class Log:
         """Return the size of all segments."""
         return self.log_end_offset - self.segments.all[0].base_offset
 
-    def failures(self) -> list[StorageError]:
+    def failures(self) -> list[errors.StorageError]:
         """Return the present errors: why appends are refused, and which segments are bad."""
         found = [error for one in self.segments.all for error in one.errors]
         refusal = self.failure or self._append_failure
@@ -267,7 +260,7 @@ class Log:
                     raise self._refusal()
                 offset = self._append_at_end(message_set, length, message_count)
                 due_s = self._next_flush_s(flush_now=flush_now)
-        except StorageError as error:
+        except errors.StorageError as error:
             self._note_append_failure(error)
             raise
         self._note_appended(due_s)
@@ -285,12 +278,12 @@ class Log:
             with self._lock:
                 self._raise_if_not_writable()
                 if offset != self.log_end_offset:
-                    raise OffsetOutOfRangeError(
+                    raise errors.OffsetOutOfRangeError(
                         f"{self.partition} ends at offset {self.log_end_offset}, not at {offset}"
                     )
                 self._append_at_end(entries.data, length, entries.entry_count)
                 due_s = self._next_flush_s(flush_now=False)
-        except StorageError as error:
+        except errors.StorageError as error:
             self._note_append_failure(error)
             raise
         self._note_appended(due_s)
@@ -347,7 +340,7 @@ class Log:
         with self._lock:
             self._unflushed.directories.clear()
 
-    def refuse_appends(self, reason: Callable[[], ServerError]) -> None:
+    def refuse_appends(self, reason: Callable[[], errors.ServerError]) -> None:
         """Refuse appends of clients with an error: none is written after this returns."""
         with self._lock:
             self._refusal = reason
@@ -635,7 +628,7 @@ class Log:
                 self.high_watermark = self.log_end_offset
         self._listeners.notify()
 
-    def take_offline(self, failure: StorageError) -> None:
+    def take_offline(self, failure: errors.StorageError) -> None:
         """Refuse appends and flushes with the failure of the data directory, and close files."""
         with self._lock:
             self.failure = self.failure or failure
@@ -679,13 +672,13 @@ class Log:
             finally:
                 self._lock.release()
             if part is not None:
-                with suppress(StorageError):  # it is flushed later
+                with suppress(errors.StorageError):  # it is flushed later
                     self._sync(part)
         finally:
             self._flush_lock.release()
         self._tell_of_flush()
 
-    def _note_append_failure(self, error: StorageError) -> None:
+    def _note_append_failure(self, error: errors.StorageError) -> None:
         if self.failure is not None:
             if error.__cause__ is not self.failure:
                 self._listeners.notify()  # the log failed in this call
@@ -698,15 +691,15 @@ class Log:
     def _raise_if_deleted(self) -> None:
         """Called after a file was opened: the files of a new log have the same names."""
         if self.is_deleted:
-            raise UnknownTopicError(f"{self.partition} was deleted")
+            raise errors.UnknownTopicError(f"{self.partition} was deleted")
 
     def _raise_if_not_writable(self) -> None:
         if self.is_deleted:
             self._raise_if_deleted()
         if self.failure is not None:
-            raise StorageError(str(self.failure)) from self.failure
+            raise errors.StorageError(str(self.failure)) from self.failure
         if self._is_closed:
-            raise ShuttingDownError(f"{self.partition} is closed")
+            raise errors.ShuttingDownError(f"{self.partition} is closed")
 
     def _next_flush_s(self, *, flush_now: bool) -> float | None:
         """Return when to flush the last append, None if a flush is scheduled already."""
@@ -795,7 +788,7 @@ class Log:
 
     def _storage_error(
         self, action: str, error: OSError, segment: Segment | None = None
-    ) -> StorageError:
+    ) -> errors.StorageError:
         path = (segment or self.segments.all[-1]).path
         return write_error(error)(
             f"cannot {action} {self.partition} at offset {self.log_end_offset}: {path}: "

@@ -13,14 +13,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 
+from broker import errors
 from broker.clock import Clock
-from broker.errors import (
-    DamagedError,
-    OffsetOutOfRangeError,
-    OutOfDescriptorsError,
-    StorageError,
-    UnreadableError,
-)
 from broker.files import sync_directory
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, read_header
 from broker.log.segment import (
@@ -70,7 +64,7 @@ class LogSegments:
             return self._files.get(segment)
         except OSError as error:
             if segment.is_removed:  # by retention or truncation, since the tuple was read
-                raise OffsetOutOfRangeError(
+                raise errors.OffsetOutOfRangeError(
                     f"{self._partition}: the segment at {segment.base_offset} was just removed"
                 ) from error
             if not is_out_of_descriptors(error) and segment.unreadable is None:
@@ -79,15 +73,17 @@ class LogSegments:
             # frames above, until the next collection of garbage
             raise self._read_error(segment, error) from error
 
-    def _read_error(self, segment: Segment, error: OSError) -> StorageError:
-        kind = OutOfDescriptorsError if is_out_of_descriptors(error) else UnreadableError
+    def _read_error(self, segment: Segment, error: OSError) -> errors.StorageError:
+        kind = (
+            errors.OutOfDescriptorsError if is_out_of_descriptors(error) else errors.UnreadableError
+        )
         return kind(f"cannot read {self._partition}: {segment.path}: {reason_of(error)}")
 
     def out_of_range(
         self, segments: tuple[Segment, ...], end: int, offset: int
-    ) -> OffsetOutOfRangeError:
+    ) -> errors.OffsetOutOfRangeError:
         """Return the error of an offset that is not in the segments, of which `end` is the end."""
-        return OffsetOutOfRangeError(
+        return errors.OffsetOutOfRangeError(
             f"offset {offset} of {self._partition} is out of range: "
             f"{segments[0].base_offset} to {end} can be read"
         )
@@ -136,10 +132,10 @@ class LogSegments:
                 return found._replace(file=file)
         length = min(found.length, unreadable.start - found.position)
         if length <= 0:
-            raise UnreadableError(str(unreadable.error))
+            raise errors.UnreadableError(str(unreadable.error))
         return found._replace(length=length)
 
-    def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
+    def note_unreadable(self, found: FileSlice, position: int) -> errors.StorageError | None:
         """Note that reading a slice failed at a position of its file: later reads end before it.
 
         Returns the error of reads from there on; None if the file can be read there, so that the
@@ -153,7 +149,7 @@ class LogSegments:
         segment = segment_of(self.all, base)
         place = f"{self._partition} at offset {base + position}: {found.file.path}"
         text = f"cannot read {place}: {reason}"
-        error = UnreadableError(text)
+        error = errors.UnreadableError(text)
         known = segment.unreadable
         if segment.base_offset != base or (known and known.position <= position):
             return error  # removed by retention since; or noted by another read
@@ -164,7 +160,9 @@ class LogSegments:
         return error
 
     def _mark_unreadable(self, segment: Segment, start: int, position: int, text: str) -> None:
-        error = UnreadableError(text)  # one that is never raised: a traceback keeps files open
+        error = errors.UnreadableError(
+            text
+        )  # one that is never raised: a traceback keeps files open
         segment.unreadable = Unreadable(start, position, self._clock.monotonic_s(), error)
         self.has_bad = True
         logger.error(
@@ -176,7 +174,7 @@ class LogSegments:
         """Note that the message at an offset is damaged; it is served until it is mended."""
         segment = segment_of(self.all, offset)
         if segment.damage is None:
-            error = DamagedError(
+            error = errors.DamagedError(
                 f"{self._partition}: the message at offset {offset} is damaged in {segment.path}"
             )
             logger.error("%s", error)

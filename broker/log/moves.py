@@ -22,14 +22,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
-from broker.errors import (
-    InvalidRequestError,
-    ServerError,
-    ShuttingDownError,
-    StorageError,
-    UnknownTopicError,
-    WrongPartitionError,
-)
+from broker import errors
 from broker.files import DIRECTORY_MODE, open_file, sync_directory, write_all
 from broker.log.checkpoints import Checkpoints
 from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME, DataDirectory
@@ -61,7 +54,7 @@ class Move:
     total_bytes: int
     copied_bytes: int = 0
     is_done: bool = False
-    error: ServerError | None = None
+    error: errors.ServerError | None = None
 
 
 class Moves:
@@ -86,29 +79,29 @@ class Moves:
         """Queue the move of a log, which is served meanwhile, to another data directory."""
         table, directories = self._table, self._directories
         if not table.is_open:
-            raise ShuttingDownError(f"{partition} is not moved: the logs are closed")
+            raise errors.ShuttingDownError(f"{partition} is not moved: the logs are closed")
         table.validate_online(partition)
         log = table.find(partition)
         if log is None:
-            raise WrongPartitionError(
+            raise errors.WrongPartitionError(
                 f"broker {table.home} has no log of {partition}, which nothing was appended to here"
             )
         if log.failure is not None:
-            raise StorageError(f"{partition} is not moved: {log.failure}")
+            raise errors.StorageError(f"{partition} is not moved: {log.failure}")
         target = directories.find(data_dir)
         if target is None:
             known = ", ".join(str(one.path.absolute()) for one in directories.all)
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 f"broker {table.home} has no data directory {data_dir}: it has {known}"
             )
         if target.failure is not None:
-            raise StorageError(str(target.failure))
+            raise errors.StorageError(str(target.failure))
         if directories.place_of.get(partition) is target:
-            raise InvalidRequestError(f"{partition} is in {target.path} already")
+            raise errors.InvalidRequestError(f"{partition} is in {target.path} already")
         move = Move(partition, target.path, log.size_bytes)
         _validate_room(log, target)
         if not self._enqueue(move):
-            raise InvalidRequestError(f"{partition} is being moved already")
+            raise errors.InvalidRequestError(f"{partition} is being moved already")
         return move
 
     def _enqueue(self, move: Move) -> bool:
@@ -137,17 +130,19 @@ class Moves:
         while (move := self._queue.get()) is not None:
             try:
                 if self._stopping.is_set():
-                    raise ShuttingDownError(f"{move.partition} is not moved: the broker stops")
+                    raise errors.ShuttingDownError(
+                        f"{move.partition} is not moved: the broker stops"
+                    )
                 self._make(move)
-            except ServerError as error:
+            except errors.ServerError as error:
                 move.error = error
             except OSError as error:
-                move.error = StorageError(
+                move.error = errors.StorageError(
                     f"cannot move {move.partition} to {move.target}: {reason_of(error)}"
                 )
             except Exception:  # a bug in one move must not end the thread
                 logger.exception("the move of %s failed", move.partition)
-                move.error = StorageError(
+                move.error = errors.StorageError(
                     f"{move.partition} is not moved, by an error of the broker"
                 )
             if move.error is not None:
@@ -158,7 +153,7 @@ class Moves:
         partition = move.partition
         log, target = self._table.find(partition), self._directories.find(move.target)
         if log is None or target is None:
-            raise UnknownTopicError(f"{partition} was deleted")
+            raise errors.UnknownTopicError(f"{partition} was deleted")
         _validate_room(log, target)
         former, source = log.directory, self._directories.place_of[partition]
         final = target.path_of(partition)
@@ -184,7 +179,7 @@ class Moves:
     def _switch(self, log: Log, target: DataDirectory, final: Path, copy: LogCopy) -> None:
         with self._table.lock:  # against the failure of a directory
             if target.failure is not None:
-                raise StorageError(str(target.failure))
+                raise errors.StorageError(str(target.failure))
             log.move_to(final, copy.complete)
             self._directories.add(log.partition, target)
 
@@ -202,9 +197,9 @@ def _validate_room(log: Log, target: DataDirectory) -> None:
     try:
         needed = sum(path.lstat().st_blocks * 512 for path in log.directory.iterdir())
     except OSError as error:
-        raise StorageError(f"cannot read {log.directory}: {reason_of(error)}") from error
+        raise errors.StorageError(f"cannot read {log.directory}: {reason_of(error)}") from error
     if free is not None and free < needed:
-        raise StorageError(
+        raise errors.StorageError(
             f"{log.partition} takes {needed} bytes, and {target.path} has room for {free}"
         )
 
@@ -248,7 +243,7 @@ class LogCopy:
             self._copy_segments(segments)
             if self._left(self._log.segments.all) <= _SMALL_BYTES:
                 return
-        raise StorageError(f"{self._log.partition} grows faster than it is copied")
+        raise errors.StorageError(f"{self._log.partition} grows faster than it is copied")
 
     def _left(self, segments: Sequence[Segment]) -> int:
         return sum(
@@ -333,7 +328,7 @@ class LogCopy:
                 for start, stop in _data_ranges(source, position, end):
                     while start < stop:
                         if self._stopping.is_set():
-                            raise ShuttingDownError(
+                            raise errors.ShuttingDownError(
                                 f"{self._log.partition} is not moved: the broker stops"
                             )
                         block = os.pread(source, min(_BLOCK_BYTES, stop - start), start)

@@ -7,13 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from broker.errors import (
-    BrokerError,
-    ConfigError,
-    MessageDroppedError,
-    ProducerClosedError,
-    RequestTimeoutError,
-)
+from broker import errors
 from broker.producer.accumulator import report
 from broker.producer.callbacks import Event, Hooks, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
@@ -77,7 +71,7 @@ class AsyncProducer:
         events = [callbacks.before_enqueue(Event(topic, one, key)) for one in payloads]
         targets = {(event.topic, event.key) for event in events} or {(topic, key)}
         if len(targets) > 1:
-            raise ConfigError(
+            raise errors.ConfigError(
                 "before_enqueue gives the messages of one call different topics or keys"
             )
         ((topic, key),) = targets
@@ -97,7 +91,7 @@ class AsyncProducer:
         """Return the sender thread for the broker that has a partition."""
         with self._lock:
             if self._is_closed and not is_closing:
-                raise ProducerClosedError("the producer is closed")
+                raise errors.ProducerClosedError("the producer is closed")
             thread = self._threads.get(partition.home)
             if thread is None:
                 thread = SenderThread(
@@ -134,7 +128,9 @@ class AsyncProducer:
         """Send all queued messages without lingering, and wait until they are reported."""
         _refuse_senders("flush")
         if not self._all_threads(timeout_s, SenderThread.flush):
-            raise RequestTimeoutError(f"queued messages are not delivered after {timeout_s:g}s")
+            raise errors.RequestTimeoutError(
+                f"queued messages are not delivered after {timeout_s:g}s"
+            )
 
     def _all_threads(
         self, timeout_s: float | None, wait: Callable[[SenderThread, float | None], bool]
@@ -191,7 +187,7 @@ class AsyncProducer:
     def _report_kept(self, hooks: Hooks) -> None:
         """Report on messages that callbacks never returned."""
         for origin in hooks.close():
-            error = MessageDroppedError(f"a callback kept a message to {origin.partition}")
+            error = errors.MessageDroppedError(f"a callback kept a message to {origin.partition}")
             origin.delivery.complete_message(-1, error)
             origin.delivery.notice()  # keeping it was the program's own doing
             if self._on_delivery is not None:
@@ -203,4 +199,4 @@ class AsyncProducer:
 def _refuse_senders(what: str) -> None:
     """Raise in a sender thread, which would wait for itself."""
     if is_sender_thread():
-        raise BrokerError(f"{what} cannot be called in a report or callback of a producer")
+        raise errors.BrokerError(f"{what} cannot be called in a report or callback of a producer")

@@ -16,19 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from broker import errors
 from broker.client.connection import Connection
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    BrokerStoppedError,
-    ProtocolError,
-    RequestTimedOutError,
-    RequestTimeoutError,
-    ServerError,
-    ShuttingDownError,
-    error_for_code,
-)
 from broker.producer.broker_connection import NO_RECONNECT, BrokerConnection, ReconnectRule
+from broker.protocol import requests, responses
 from broker.protocol.codec import scan
 from broker.protocol.extension_requests import (
     Acks,
@@ -39,18 +30,6 @@ from broker.protocol.extension_requests import (
     single_publish_response,
 )
 from broker.protocol.primitives import Buffer
-from broker.protocol.requests import (
-    LATEST_TIME,
-    MultiProduceRequest,
-    OffsetsRequest,
-    ProduceRequest,
-)
-from broker.protocol.responses import (
-    NO_TERM,
-    Published,
-    decode_offsets_response,
-    decode_publish_response,
-)
 from broker.topic import TopicPartition
 
 POLL_S = 0.02  # between two requests for whether sets, or a topic, are visible yet
@@ -90,7 +69,7 @@ class PendingSet(Protocol):
         """Return whether it may go to another partition: its messages have no key."""
 
     def complete(
-        self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
+        self, base_offset: int, error: errors.BrokerError | None, *, is_raised: bool = False
     ) -> None:
         """Complete it with the acknowledgement, or the failure; called exactly once.
 
@@ -108,7 +87,7 @@ class Results(Protocol):
         Without a value from the broker, `base_offset` is -1 and `term` `NO_TERM`.
         """
 
-    def refused(self, one: PendingSet, error: ServerError) -> None:
+    def refused(self, one: PendingSet, error: errors.ServerError) -> None:
         """Handle a set that a broker did not append, or not safely."""
 
 
@@ -211,7 +190,7 @@ class BrokerSender:
                 return
         self._pop(request)
         for one in sets:
-            self._results.acknowledged(one, proof, -1, NO_TERM)
+            self._results.acknowledged(one, proof, -1, responses.NO_TERM)
 
     def _send_single(self, connection: Connection, request: _InFlight) -> None:
         one = request.sets[0]
@@ -234,11 +213,11 @@ class BrokerSender:
             if one.partition not in self.ends_07:
                 self.ends_07[one.partition] = _latest_07(connection, one.partition)
         produces = tuple(
-            ProduceRequest(one.partition.topic, one.partition.index, one.message_set)
+            requests.ProduceRequest(one.partition.topic, one.partition.index, one.message_set)
             for one in sets
         )
         connection.send_request(
-            produces[0] if len(produces) == 1 else MultiProduceRequest(produces)
+            produces[0] if len(produces) == 1 else requests.MultiProduceRequest(produces)
         )
         for one in sets:
             self.ends_07[one.partition] += scan(one.message_set).valid_bytes
@@ -269,41 +248,45 @@ class BrokerSender:
                 self._results.acknowledged(request.sets[0], request.acks, *found)
                 return
         try:
-            results = decode_publish_response(
+            results = responses.decode_publish_response(
                 connection.open_extension(frame, request.correlation_id)
             )
-        except ServerError as error:  # the broker refuses the request as a whole
+        except errors.ServerError as error:  # the broker refuses the request as a whole
             self._pop(request)
             for one in request.sets:
                 self._results.refused(one, error)
             return
         if len(results) != len(request.sets):
-            raise ProtocolError(
+            raise errors.ProtocolError(
                 f"{len(results)} results came for the {len(request.sets)} sets of a publish"
             )
         self._take_results(connection, request, results)
 
     def _take_results(
-        self, connection: Connection, request: _InFlight, results: Sequence[Published]
+        self, connection: Connection, request: _InFlight, results: Sequence[responses.Published]
     ) -> None:
         self._pop(request)
         pairs = list(zip(request.sets, results, strict=True))
-        if not_stored := [one for one, found in pairs if found.error == ShuttingDownError.code]:
+        if not_stored := [
+            one for one, found in pairs if found.error == errors.ShuttingDownError.code
+        ]:
             # the broker appends nothing any more: `take_back` returns them, then the other sets
             rest = _InFlight(not_stored, request.acks)
             self._window.appendleft(rest)
             self._window_bytes += rest.size_bytes
         for one, found in pairs:
-            if found.error == NO_ERROR:
+            if found.error == errors.NO_ERROR:
                 self._results.acknowledged(one, request.acks, found.base_offset, found.term)
-            elif found.error != ShuttingDownError.code:
-                error = error_for_code(found.error, found.text, found.base_offset)
+            elif found.error != errors.ShuttingDownError.code:
+                error = errors.error_for_code(found.error, found.text, found.base_offset)
                 self.must_reconnect |= error.is_retriable
                 self._results.refused(one, error)
         if not_stored:  # the broker's last response follows: all that it acknowledged is flushed
             connection.await_end()
 
-    def take_back(self, error: BrokerError) -> tuple[dict[PendingSet, bool], BrokerError]:
+    def take_back(
+        self, error: errors.BrokerError
+    ) -> tuple[dict[PendingSet, bool], errors.BrokerError]:
         """Close the connection after a failure; return the sets without a response, and the reason.
 
         The value of each set tells whether the broker may have stored it. Responses that came
@@ -313,14 +296,14 @@ class BrokerSender:
         try:
             while self._window and self._has_rest():
                 self.receive()
-        except BrokerStoppedError as stopped:
+        except errors.BrokerStoppedError as stopped:
             error = stopped
-        except BrokerError:  # there was only a part of a response
+        except errors.BrokerError:  # there was only a part of a response
             pass
         self.connection.close()
         self.must_reconnect = False
         window, self._window, self._window_bytes = self._window, deque(), 0
-        is_known = isinstance(error, BrokerStoppedError)
+        is_known = isinstance(error, errors.BrokerStoppedError)
         return {
             one: request.correlation_id > 0 and not is_known
             for request in window
@@ -341,16 +324,16 @@ class BrokerSender:
             ask = partial(_latest_07, connection, partition)
             while (latest := connection.repeat_if_lost(ask)) < end:
                 if time.monotonic() >= give_up_s:
-                    raise RequestTimedOutError(
+                    raise errors.RequestTimedOutError(
                         f"{end - latest} bytes of {partition} cannot be read yet, "
                         f"{self._rules.timeout_s:g}s after they were sent"
                     )
                 time.sleep(POLL_S)
         self.ends_07 = ends
 
-    def silence(self, seconds: float) -> RequestTimeoutError:
+    def silence(self, seconds: float) -> errors.RequestTimeoutError:
         """Return the error of a broker that has been silent for this time."""
-        return RequestTimeoutError(
+        return errors.RequestTimeoutError(
             f"{self.connection.current.name} has not answered for {seconds:g}s"
         )
 
@@ -365,5 +348,7 @@ class BrokerSender:
 
 def _latest_07(connection: Connection, partition: TopicPartition) -> int:
     # as 0.7's clients request it
-    connection.send_request(OffsetsRequest(partition.topic, partition.index, LATEST_TIME, 1))
-    return next(iter(decode_offsets_response(connection.receive())), 0)
+    connection.send_request(
+        requests.OffsetsRequest(partition.topic, partition.index, requests.LATEST_TIME, 1)
+    )
+    return next(iter(responses.decode_offsets_response(connection.receive())), 0)

@@ -22,17 +22,9 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
-from broker.errors import (
-    AcknowledgedLossError,
-    BrokerError,
-    BrokerStoppedError,
-    NotEnoughReplicasAfterAppendError,
-    NotLeaderError,
-    RequestTimedOutError,
-    ServerError,
-)
 from broker.producer.broker_connection import connection_to
 from broker.producer.broker_sender import (
     MAX_IN_FLIGHT_BYTES,
@@ -58,7 +50,7 @@ class Waiting(NamedTuple):
     """The partitions whose messages wait for a broker, the longest wait first."""
 
     partitions: Sequence[TopicPartition]
-    error: BrokerError  # of the first one
+    error: errors.BrokerError  # of the first one
     seconds: float  # since it came
     limit_s: float  # after this time they fail
 
@@ -69,7 +61,7 @@ class Moved(NamedTuple):
     source: TopicPartition
     target: TopicPartition
     sets: Sequence[PendingSet]
-    error: BrokerError
+    error: errors.BrokerError
 
 
 # called repeatedly while messages wait for a broker; returns whether to continue waiting
@@ -86,10 +78,10 @@ class _Barrier:
         self.partition = partition
         self.log_end = -1
         self.term = NO_TERM
-        self.error: BrokerError | None = None
+        self.error: errors.BrokerError | None = None
 
     def complete(
-        self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
+        self, base_offset: int, error: errors.BrokerError | None, *, is_raised: bool = False
     ) -> None:
         self.log_end, self.error = base_offset, error
 
@@ -124,8 +116,8 @@ class Dispatcher:
         self._written = WrittenEnds()
         self._has_new_term = False
         self._receive_due_s = 0.0
-        self._failure: BrokerError | None = None
-        self._loss: AcknowledgedLossError | None = None
+        self._failure: errors.BrokerError | None = None
+        self._loss: errors.AcknowledgedLossError | None = None
         self._wake = threading.Event()
         self._is_aborted = False
 
@@ -139,7 +131,7 @@ class Dispatcher:
         """Return the topics that sets were sent to."""
         return {partition.topic for partition in self._routes}
 
-    def take_failure(self) -> BrokerError | None:
+    def take_failure(self) -> errors.BrokerError | None:
         """Return the first error since the last call for which sets were given up, or lost."""
         failure, self._failure = self._failure, None
         if failure is self._loss:
@@ -229,7 +221,7 @@ class Dispatcher:
         acks = Acks.COMMITTED if isinstance(sets[0], _Barrier) else self._rules.acks
         try:
             sender.send(sets, acks)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             self._lose(sender, error)
 
     # Responses.
@@ -240,7 +232,7 @@ class Dispatcher:
         for sender in self._senders.values():
             try:
                 sender.receive_ready()
-            except BrokerError as failure:
+            except errors.BrokerError as failure:
                 self._lose(sender, failure)
         if self._unsent:
             self.retry_due()
@@ -257,7 +249,7 @@ class Dispatcher:
                 if sender.is_idle:
                     return
             sender.receive()
-        except BrokerError as error:
+        except errors.BrokerError as error:
             self._lose(sender, error)
 
     def acknowledged(self, one: PendingSet, acks: Acks, base_offset: int, term: int) -> None:
@@ -287,15 +279,15 @@ class Dispatcher:
             if not route.waiting:
                 del self._unsent[route.partition]
 
-    def refused(self, one: PendingSet, error: ServerError) -> None:
+    def refused(self, one: PendingSet, error: errors.ServerError) -> None:
         """Return or fail a set that a broker did not append, or not safely."""
         route = self._routes[one.partition]
         route.in_flight -= 1
         if error.is_retriable:
-            if isinstance(error, NotLeaderError):
+            if isinstance(error, errors.NotLeaderError):
                 self._cluster.note_leader(one.partition, error.leader)
             may_be_stored = isinstance(
-                error, RequestTimedOutError | NotEnoughReplicasAfterAppendError
+                error, errors.RequestTimedOutError | errors.NotEnoughReplicasAfterAppendError
             )
             self._return(route, one, error, may_be_stored=may_be_stored)
             return
@@ -305,17 +297,17 @@ class Dispatcher:
         else:
             self._mend(route)
 
-    def _lose(self, sender: BrokerSender, error: BrokerError) -> None:
+    def _lose(self, sender: BrokerSender, error: errors.BrokerError) -> None:
         """Take back the sets in flight on a lost connection."""
         sets, error = sender.take_back(error)
-        if isinstance(error, BrokerStoppedError):
+        if isinstance(error, errors.BrokerStoppedError):
             self._written.note_stopped(
                 {one.partition for one in self._routes.values() if one.sender is sender}
             )
         for one, may_be_stored in sets.items():
             route = self._routes[one.partition]
             route.in_flight -= 1
-            is_stop = isinstance(error, BrokerStoppedError)
+            is_stop = isinstance(error, errors.BrokerStoppedError)
             is_barrier = isinstance(one, _Barrier)
             if is_stop and is_barrier and one.partition not in self._written.partitions:
                 one.complete(-1, None)  # all before it is safe
@@ -328,7 +320,7 @@ class Dispatcher:
                 self._give_up(self._routes[partition], error)
 
     def _return(
-        self, route: Route, one: PendingSet, error: BrokerError, *, may_be_stored: bool
+        self, route: Route, one: PendingSet, error: errors.BrokerError, *, may_be_stored: bool
     ) -> None:
         if may_be_stored:
             route.unknown[one] = error
@@ -371,7 +363,7 @@ class Dispatcher:
         if topics:
             try:
                 self._cluster.find_leaders(topics)
-            except BrokerError as failure:
+            except errors.BrokerError as failure:
                 if not failure.is_retriable:
                     raise
         for route in due:
@@ -399,7 +391,7 @@ class Dispatcher:
         if not route.waiting and not route.returned:
             self._unsent.pop(route.partition, None)
 
-    def _give_up(self, route: Route, error: BrokerError) -> None:
+    def _give_up(self, route: Route, error: errors.BrokerError) -> None:
         """Fail all sets of a partition: none of them may be stored without those before it."""
         self._unsent.pop(route.partition, None)
         route.requeue()
@@ -412,11 +404,11 @@ class Dispatcher:
             else:
                 self._fail(one, route.final_error(one, error))
 
-    def _fail(self, one: PendingSet, error: BrokerError) -> None:
+    def _fail(self, one: PendingSet, error: errors.BrokerError) -> None:
         self._failure = self._failure or error
         one.complete(-1, error, is_raised=True)
 
-    def _move(self, route: Route, error: BrokerError) -> bool:
+    def _move(self, route: Route, error: errors.BrokerError) -> bool:
         """Move the sets that may move to another partition; return whether none is left."""
         if not (self._rules.moves and route.lacks_broker()):
             return False
@@ -428,7 +420,7 @@ class Dispatcher:
             if self._cluster.has_replicas(source):
                 return False
             target = self._replacement(source.topic, self._cluster.leader_id(source))
-        except BrokerError as failure:
+        except errors.BrokerError as failure:
             if not failure.is_retriable:
                 raise
             return False
@@ -470,7 +462,7 @@ class Dispatcher:
             self._wake.clear()
 
     def _ask_whether_to_wait(self, now_s: float) -> None:
-        waits: list[tuple[float, BrokerError, Sequence[TopicPartition]]] = []
+        waits: list[tuple[float, errors.BrokerError, Sequence[TopicPartition]]] = []
         for sender in self._senders.values():
             if sender.is_silent(_SILENT_S):
                 waits.append((sender.heard_s, sender.silence(_SILENT_S), sender.partitions))
@@ -560,10 +552,10 @@ class Dispatcher:
             with self._end_of_term(0.0) as end_of_term:
                 try:
                     self._written.prove_former(end_of_term)
-                except AcknowledgedLossError as error:
+                except errors.AcknowledgedLossError as error:
                     logger.error("%s", error)
                     self._failure, self._loss = self._failure or error, error
-                except BrokerError as error:
+                except errors.BrokerError as error:
                     logger.debug("it is asked later what is left of a term: %s", error)
 
     def touch(self, partitions: Iterable[TopicPartition]) -> bool:
@@ -600,7 +592,7 @@ class Dispatcher:
 
     # The end of all.
 
-    def fail_all(self, error: BrokerError) -> None:
+    def fail_all(self, error: errors.BrokerError) -> None:
         """Complete all sets with an error; those that wait to be sent again, with their own."""
         for sender in self._senders.values():
             sets, _ = sender.take_back(error)

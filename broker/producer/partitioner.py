@@ -13,13 +13,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.cluster import Cluster, with_assigned
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    ConfigError,
-    RequestTimeoutError,
-)
 from broker.producer.broker_sender import POLL_S
 from broker.topic import TopicPartition, validate_topic_name
 
@@ -158,7 +153,7 @@ class TopicPartitions:
     ) -> TopicPartition:
         index = self._partitioner(key, len(partitions))
         if not 0 <= index < len(partitions):
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"the partitioner picks place {index} of the {len(partitions)} partitions of "
                 f"topic '{topic}'"
             )
@@ -216,7 +211,7 @@ class TopicPartitions:
         try:
             led = self._cluster.partitions(topic)
             partitions = with_assigned(self._cluster, topic, led)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             if not error.is_retriable or topic not in self._last_known:
                 raise
             partitions = self._last_known[topic]  # its brokers may be back soon
@@ -239,7 +234,9 @@ class TopicPartitions:
         partitions = [TopicPartition(topic, one.id, 0) for one in brokers]
         partitions = partitions or self._last_known.get(topic, [])
         if not partitions:
-            raise BrokerUnreachableError(f"there is no live broker to create topic '{topic}' on")
+            raise errors.BrokerUnreachableError(
+                f"there is no live broker to create topic '{topic}' on"
+            )
         return partitions
 
     def refresh(self, topic: str) -> list[TopicPartition]:
@@ -273,7 +270,7 @@ class TopicPartitions:
             give_up_s = time.monotonic() + timeout_s
             while not self._cluster.partitions(topic):
                 if time.monotonic() >= give_up_s:
-                    raise RequestTimeoutError(
+                    raise errors.RequestTimeoutError(
                         f"topic '{topic}' is written but not registered after {timeout_s:g}s"
                     )
                 time.sleep(POLL_S)

@@ -6,16 +6,7 @@ import logging
 import time
 from collections import deque
 
-from broker.errors import (
-    BrokerError,
-    BrokerStoppedError,
-    BrokerUnreachableError,
-    LeaderNotAvailableError,
-    NotLeaderError,
-    RequestTimeoutError,
-    ServerError,
-    error_for_code,
-)
+from broker import errors
 from broker.producer.broker_sender import BrokerSender, PendingSet, SendRules
 from broker.topic import TopicPartition
 
@@ -56,8 +47,8 @@ class Route:
         # base offsets of those in `waiting` that were stored before one ahead of them
         self.stored: dict[PendingSet, int] = {}
         # sets that came back and may be stored nevertheless, and why that is not known
-        self.unknown: dict[PendingSet, BrokerError] = {}
-        self.error: BrokerError | None = None  # why a set came back; None unless broken
+        self.unknown: dict[PendingSet, errors.BrokerError] = {}
+        self.error: errors.BrokerError | None = None  # why a set came back; None unless broken
         self.failures = 0  # how often in a row sets came back
         self.since_s = 0.0  # when they first did
         self.retry_s = 0.0  # when to send again
@@ -70,18 +61,20 @@ class Route:
     def wants_leader(self) -> bool:
         """Return whether to request the leader of the partition again."""
         error = self.error
-        if isinstance(error, NotLeaderError):
+        if isinstance(error, errors.NotLeaderError):
             return error.leader < 0 or self.failures > 1
-        return self.failures > 1 or isinstance(error, LeaderNotAvailableError | BrokerStoppedError)
+        return self.failures > 1 or isinstance(
+            error, errors.LeaderNotAvailableError | errors.BrokerStoppedError
+        )
 
     def lacks_broker(self) -> bool:
         """Return whether the broker is gone, and not only a connection to it."""
         error = self.error
-        if isinstance(error, BrokerStoppedError | RequestTimeoutError):
+        if isinstance(error, errors.BrokerStoppedError | errors.RequestTimeoutError):
             return True
-        return isinstance(error, BrokerUnreachableError) and self.failures > 1
+        return isinstance(error, errors.BrokerUnreachableError) and self.failures > 1
 
-    def return_set(self, one: PendingSet, error: BrokerError) -> None:
+    def return_set(self, one: PendingSet, error: errors.BrokerError) -> None:
         """Take a set back that is to be sent again."""
         if self.error is None:
             self.since_s = time.monotonic()
@@ -89,13 +82,13 @@ class Route:
             self.error = error
         self.returned.append(one)
 
-    def final_error(self, one: PendingSet, error: BrokerError) -> BrokerError:
+    def final_error(self, one: PendingSet, error: errors.BrokerError) -> errors.BrokerError:
         """Return the error for a set that is given up, with that of an earlier attempt."""
         earlier = self.unknown.pop(one, None)
-        if earlier is None or earlier is error or not isinstance(error, ServerError):
+        if earlier is None or earlier is error or not isinstance(error, errors.ServerError):
             return error
         text = f"{error}; an earlier attempt may have stored these messages: {earlier}"
-        return error_for_code(error.code, text)
+        return errors.error_for_code(error.code, text)
 
     def return_stored(self, one: PendingSet, base_offset: int) -> None:
         """Take back a stored set, which is completed after one ahead of it."""

@@ -15,18 +15,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from broker.errors import ProtocolError
+from broker.protocol import requests
 from broker.protocol.extension_requests import Acks, PublishRequest
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader
-from broker.protocol.requests import (
-    MultiProduceRequest,
-    ProduceRequest,
-    RequestType,
-    decode_partition,
-)
 from broker.topic import TopicPartition
 
-PRODUCE_TYPE = INT16.pack(RequestType.PRODUCE)
-PUBLISH_TYPE = INT16.pack(RequestType.PUBLISH)
+PRODUCE_TYPE = INT16.pack(requests.RequestType.PRODUCE)
+PUBLISH_TYPE = INT16.pack(requests.RequestType.PUBLISH)
 _PUBLISH_START = PUBLISH_TYPE + INT16.pack(PublishRequest.VERSION)
 _START_AND_ID_BYTES = 8
 _ACKS_TIMEOUT_COUNT_BYTES = 10
@@ -59,13 +54,14 @@ class AppendRequest(NamedTuple):
 
 
 def append_request(
-    request: ProduceRequest | MultiProduceRequest | PublishRequest, correlation_id: int
+    request: requests.ProduceRequest | requests.MultiProduceRequest | PublishRequest,
+    correlation_id: int,
 ) -> AppendRequest:
     """Return the general form of a decoded request; 0.7's have no correlation id."""
     if isinstance(request, PublishRequest):
         parts = [PartitionSets(one.partition, [one.message_set]) for one in request.sets]
         return AppendRequest((correlation_id,), request.acks, request.timeout_ms, parts)
-    produces = (request,) if isinstance(request, ProduceRequest) else request.produces
+    produces = (request,) if isinstance(request, requests.ProduceRequest) else request.produces
     parts = [
         PartitionSets(TopicPartition(one.topic, _ASKED_BROKER, one.index), [one.message_set])
         for one in produces
@@ -141,7 +137,7 @@ def _head_bytes(frame: memoryview, is_publish: bool) -> int:
 def _decode_produce_head(head: bytes) -> _Head | None:
     reader = Reader(head)
     try:
-        if reader.int16() != RequestType.PRODUCE:
+        if reader.int16() != requests.RequestType.PRODUCE:
             return None
         partition = TopicPartition(reader.short_string(), _ASKED_BROKER, reader.int32())
     except ProtocolError:
@@ -156,7 +152,7 @@ def _decode_publish_head(head: bytes) -> _Head | None:
     try:
         reader.short_string()
         acks, timeout_ms, count = reader.int16(), reader.int32(), reader.int32()
-        partition = decode_partition(reader)
+        partition = requests.decode_partition(reader)
     except ProtocolError:
         return None
     if acks not in tuple(Acks) or count != 1:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self, get_args
 
 from broker.errors import NO_ERROR, InvalidRequestError, ProtocolError
-from broker.protocol import layouts
+from broker.protocol import layouts, requests
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     CreateReplicatedTopicRequest,
@@ -41,14 +41,6 @@ from broker.protocol.replica_requests import (
     PushStatesRequest,
     ReplicaFetchRequest,
 )
-from broker.protocol.requests import (
-    RequestHeader,
-    RequestType,
-    check_item_count,
-    decode_partition,
-    encode_partition,
-    read_item_count,
-)
 from broker.protocol.responses import CHANGES, HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
 from broker.topic import TopicPartition
 
@@ -57,7 +49,7 @@ from broker.topic import TopicPartition
 class HelloRequest(ControlRequest):
     """Request a broker's identity and the requests it understands."""
 
-    TYPE = RequestType.HELLO
+    TYPE = requests.RequestType.HELLO
     RESPONSE = HELLO
 
 
@@ -65,7 +57,7 @@ class HelloRequest(ControlRequest):
 class MetadataRequest:
     """Request the topics that a broker leads: those named, or all if `topics` is None."""
 
-    TYPE: ClassVar[RequestType] = RequestType.METADATA
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.METADATA
     VERSION: ClassVar[int] = 0
 
     topics: tuple[str, ...] | None
@@ -82,7 +74,7 @@ class MetadataRequest:
         count = reader.int32()
         if count == -1:
             return cls(None)
-        check_item_count(count, reader, 2)
+        requests.check_item_count(count, reader, 2)
         return cls(tuple(reader.short_string() for _ in range(count)))
 
 
@@ -97,7 +89,7 @@ class ClusterMetadataRequest(MetadataRequest):
 class StatusRequest(ControlRequest):
     """Request a broker's state and counters."""
 
-    TYPE = RequestType.STATUS
+    TYPE = requests.RequestType.STATUS
     RESPONSE = DATA
 
 
@@ -105,7 +97,7 @@ class StatusRequest(ControlRequest):
 class ShutdownRequest(ControlRequest):
     """Request a broker's shutdown; `force` skips the wait for clients to move on."""
 
-    TYPE = RequestType.SHUTDOWN
+    TYPE = requests.RequestType.SHUTDOWN
     BODY = Fields(force=layouts.BOOL)
     RESPONSE = DATA
 
@@ -116,7 +108,7 @@ class ShutdownRequest(ControlRequest):
 class CreateTopicRequest(ControlRequest):
     """Create a topic with a number of partitions on the broker asked."""
 
-    TYPE = RequestType.CREATE_TOPIC
+    TYPE = requests.RequestType.CREATE_TOPIC
     BODY = Fields(topic=layouts.TOPIC, partition_count=layouts.INT32)
 
     topic: str
@@ -133,7 +125,7 @@ def _without_nul(directory: str) -> str:
 class MoveLogRequest(ControlRequest):
     """Move a log to a data directory of the broker asked; if empty, return the progress."""
 
-    TYPE = RequestType.MOVE_LOG
+    TYPE = requests.RequestType.MOVE_LOG
     BODY = Fields(
         partition=layouts.VALID_PARTITION,
         directory=layouts.mapped(layouts.STRING, str, _without_nul),
@@ -148,7 +140,7 @@ class MoveLogRequest(ControlRequest):
 class ReadChangesRequest(ControlRequest):
     """Read the state-change log of the broker asked, from a position on; -1: from its start."""
 
-    TYPE = RequestType.READ_CHANGES
+    TYPE = requests.RequestType.READ_CHANGES
     BODY = Fields(position=layouts.INT64)
     RESPONSE = CHANGES
 
@@ -162,7 +154,7 @@ class DigestLogRequest(ControlRequest):
     The broker asked leads or follows the partition, or it is one without replicas.
     """
 
-    TYPE = RequestType.DIGEST_LOG
+    TYPE = requests.RequestType.DIGEST_LOG
     BODY = Fields(partition=layouts.VALID_PARTITION, offset=layouts.INT64, length=layouts.INT32)
     RESPONSE = LOG_DIGEST
 
@@ -175,7 +167,7 @@ class DigestLogRequest(ControlRequest):
 class DeleteTopicRequest(ControlRequest):
     """Delete a topic with all its logs on the broker asked."""
 
-    TYPE = RequestType.DELETE_TOPIC
+    TYPE = requests.RequestType.DELETE_TOPIC
     BODY = Fields(topic=layouts.TOPIC)
 
     topic: str
@@ -209,7 +201,7 @@ class PublishRequest:
     An empty set with `Acks.COMMITTED` waits for all that was written to the partition before it.
     """
 
-    TYPE: ClassVar[RequestType] = RequestType.PUBLISH
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.PUBLISH
     VERSION: ClassVar[int] = 0
 
     acks: Acks
@@ -226,7 +218,7 @@ class PublishRequest:
         parts.append(INT32.pack(len(self.sets)))
         for partition, message_set in self.sets:
             parts += (
-                encode_partition(partition),
+                requests.encode_partition(partition),
                 INT32.pack(len(message_set)),
                 message_set,
             )
@@ -239,9 +231,9 @@ class PublishRequest:
         if acks not in tuple(Acks):
             raise ProtocolError(f"acks is {acks}; 0, 1, -1 and -2 are defined")
         timeout_ms = reader.int32()
-        count = read_item_count(reader, 14)
+        count = requests.read_item_count(reader, 14)
         sets = tuple(
-            PartitionSet(decode_partition(reader), reader.data(reader.int32()))
+            PartitionSet(requests.decode_partition(reader), reader.data(reader.int32()))
             for _ in range(count)
         )
         return cls(Acks(acks), timeout_ms, sets)
@@ -259,7 +251,7 @@ class PartitionPosition(NamedTuple):
 class ReadRequest:
     """Read many partitions; wait up to `max_wait_ms` until `min_bytes` are there."""
 
-    TYPE: ClassVar[RequestType] = RequestType.READ
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
     VERSION: ClassVar[int] = 0
 
     max_wait_ms: int
@@ -272,16 +264,19 @@ class ReadRequest:
         parts = [_WAIT_AND_BYTES.pack(self.max_wait_ms, self.min_bytes, self.max_bytes)]
         parts.append(INT32.pack(len(self.positions)))
         for partition, offset, max_bytes in self.positions:
-            parts += (encode_partition(partition), _OFFSET_AND_BYTES.pack(offset, max_bytes))
+            parts += (
+                requests.encode_partition(partition),
+                _OFFSET_AND_BYTES.pack(offset, max_bytes),
+            )
         return b"".join(parts)
 
     @classmethod
     def decode(cls, reader: Reader) -> ReadRequest:
         """Read the body."""
         max_wait_ms, min_bytes, max_bytes = reader.fields(_WAIT_AND_BYTES)
-        count = read_item_count(reader, 22)
+        count = requests.read_item_count(reader, 22)
         positions = tuple(
-            PartitionPosition(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
+            PartitionPosition(requests.decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
             for _ in range(count)
         )
         return cls(max_wait_ms, min_bytes, max_bytes, positions)
@@ -306,7 +301,7 @@ def position_count(body: Buffer) -> int:
 class FilteredReadRequest:
     """A read of the entries that hold a wanted message, and no others."""
 
-    TYPE: ClassVar[RequestType] = RequestType.READ
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
     VERSION: ClassVar[int] = 1
 
     read: ReadRequest
@@ -346,7 +341,7 @@ class OffsetQuery(NamedTuple):
 class ListOffsetsRequest(ControlRequest):
     """List offsets of many partitions."""
 
-    TYPE = RequestType.LIST_OFFSETS
+    TYPE = requests.RequestType.LIST_OFFSETS
     BODY = Fields(
         queries=layouts.array(
             layouts.record(
@@ -366,7 +361,7 @@ class ListOffsetsRequest(ControlRequest):
 class ListSegmentsRequest(ControlRequest):
     """0.7's offsets request for a partition of any home."""
 
-    TYPE = RequestType.LIST_OFFSETS
+    TYPE = requests.RequestType.LIST_OFFSETS
     VERSION = 1
     BODY = Fields(
         partition=layouts.VALID_PARTITION, time_ms=layouts.INT64, max_offsets=layouts.INT32
@@ -417,7 +412,9 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
 }
 
 
-def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> list[Buffer]:
+def encode_extension_parts(
+    request: ExtensionRequest, header: requests.RequestHeader
+) -> list[Buffer]:
     """Return the frame of an extension request in parts; message sets are not copied."""
     body: list[Buffer]
     body = request.encode_parts() if isinstance(request, PublishRequest) else [request.encode()]
@@ -439,7 +436,7 @@ class SinglePublish:
                 INT16.pack(acks),
                 INT32.pack(timeout_ms),
                 INT32.pack(1),
-                encode_partition(partition),
+                requests.encode_partition(partition),
             )
         )
         self._layout = struct.Struct(f">ihhi{len(self._middle)}si")
@@ -466,7 +463,7 @@ class SinglePublishResponse:
     __slots__ = ("_layout", "_middle", "_size")
 
     def __init__(self, partition: TopicPartition) -> None:
-        self._middle = INT32.pack(1) + encode_partition(partition) + INT16.pack(NO_ERROR)
+        self._middle = INT32.pack(1) + requests.encode_partition(partition) + INT16.pack(NO_ERROR)
         self._layout = struct.Struct(f">hi{len(self._middle)}sqqh")
         self._size = INT32.pack(self._layout.size)
 

@@ -14,15 +14,8 @@ from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from broker.errors import ProtocolError
+from broker.protocol import requests
 from broker.protocol.primitives import Reader, clip, encode_short_string
-from broker.protocol.requests import (
-    RequestType,
-    decode_partition,
-    decode_valid_partition,
-    decode_valid_topic,
-    encode_partition,
-    read_item_count,
-)
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -52,9 +45,13 @@ INT16: Layout[int] = _number("h")
 INT32: Layout[int] = _number("i")
 INT64: Layout[int] = _number("q")
 STRING = Layout(encode_short_string, Reader.short_string, 2)
-TOPIC = Layout(encode_short_string, decode_valid_topic, 2)  # validated, as it is used as a key
-PARTITION = Layout(encode_partition, decode_partition, 10)
-VALID_PARTITION = Layout(encode_partition, decode_valid_partition, 10)  # its topic is validated
+TOPIC = Layout(
+    encode_short_string, requests.decode_valid_topic, 2
+)  # validated, as it is used as a key
+PARTITION = Layout(requests.encode_partition, requests.decode_partition, 10)
+VALID_PARTITION = Layout(
+    requests.encode_partition, requests.decode_valid_partition, 10
+)  # its topic is validated
 # a sentence for people, cut if it is too long
 TEXT = Layout(lambda text: encode_short_string(clip(text)), Reader.short_string, 2)
 
@@ -97,7 +94,7 @@ DATA: Layout[bytes] = Layout(lambda data: INT32.encode(len(data)) + data, _decod
 
 
 def array(
-    item: Layout[T], count: Callable[[Reader, int], int] = read_item_count
+    item: Layout[T], count: Callable[[Reader, int], int] = requests.read_item_count
 ) -> Layout[tuple[T, ...]]:
     """Return the layout of items, preceded by their number.
 
@@ -221,7 +218,7 @@ class ControlRequest:
 
     __slots__ = ()
 
-    TYPE: ClassVar[RequestType]
+    TYPE: ClassVar[requests.RequestType]
     VERSION: ClassVar[int] = 0
     BODY: ClassVar[Fields] = Fields()
     RESPONSE: ClassVar[Layout[Any]]  # of the response's body

@@ -27,7 +27,7 @@ from broker.cluster_state import (
     Unmoved,
 )
 from broker.errors import NO_ERROR, ProtocolError
-from broker.protocol import layouts
+from broker.protocol import layouts, requests
 from broker.protocol.layouts import (
     BROKER_IDS,
     ControllerRequest,
@@ -36,12 +36,6 @@ from broker.protocol.layouts import (
     Layout,
 )
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
-from broker.protocol.requests import (
-    RequestType,
-    decode_partition,
-    encode_partition,
-    read_item_count,
-)
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
 
@@ -73,7 +67,7 @@ class ReplicaPosition(NamedTuple):
 class ReplicaFetchRequest:
     """Read many partitions up to their log end, as a follower; wait as a read does."""
 
-    TYPE: ClassVar[RequestType] = RequestType.READ
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
     VERSION: ClassVar[int] = 2
 
     replica_id: int  # of the broker that fetches
@@ -96,16 +90,16 @@ class ReplicaFetchRequest:
             INT32.pack(len(self.positions)),
         ]
         for partition, *numbers in self.positions:
-            parts += (encode_partition(partition), _POSITION.pack(*numbers))
+            parts += (requests.encode_partition(partition), _POSITION.pack(*numbers))
         return b"".join(parts)
 
     @classmethod
     def decode(cls, reader: Reader) -> ReplicaFetchRequest:
         """Read the body."""
         replica_id, broker_epoch, max_wait_ms, min_bytes, max_bytes = reader.fields(_FETCHER)
-        count = read_item_count(reader, layouts.PARTITION.least_bytes + _POSITION.size)
+        count = requests.read_item_count(reader, layouts.PARTITION.least_bytes + _POSITION.size)
         positions = tuple(
-            ReplicaPosition(decode_partition(reader), *reader.fields(_POSITION))
+            ReplicaPosition(requests.decode_partition(reader), *reader.fields(_POSITION))
             for _ in range(count)
         )
         return cls(replica_id, broker_epoch, max_wait_ms, min_bytes, max_bytes, positions)
@@ -129,7 +123,7 @@ def encode_replica_part_header(part: ReplicaPart, data_bytes: int) -> bytes:
     """Return the bytes before a partition's data in the response to a replica fetch."""
     return b"".join(
         (
-            encode_partition(part.partition),
+            requests.encode_partition(part.partition),
             _FETCHED.pack(
                 part.error,
                 part.high_watermark,
@@ -147,7 +141,7 @@ def decode_replica_fetch_response(reader: Reader) -> list[ReplicaPart]:
     """Read the body of the response to a replica fetch; the data are views on it."""
     parts = []
     for _ in range(reader.count(INT32, layouts.PARTITION.least_bytes + _FETCHED.size + INT32.size)):
-        partition = decode_partition(reader)
+        partition = requests.decode_partition(reader)
         error, high_watermark, log_start, epoch, end, count = reader.fields(_FETCHED)
         reader.check_count(count, _EPOCH_START.size)
         starts = tuple(EpochStart(*reader.fields(_EPOCH_START)) for _ in range(count))
@@ -163,7 +157,7 @@ def _encode_replicated_partition(one: ReplicatedPartition) -> bytes:
     state = one.state
     return b"".join(
         (
-            encode_partition(one.partition),
+            requests.encode_partition(one.partition),
             encode_short_string(one.creation_id),
             _STATE.pack(
                 one.min_isr, state.leader, state.leader_epoch, state.controller_epoch, one.version
@@ -177,7 +171,7 @@ def _encode_replicated_partition(one: ReplicatedPartition) -> bytes:
 
 
 def _decode_replicated_partition(reader: Reader) -> ReplicatedPartition:
-    named = decode_partition(reader)
+    named = requests.decode_partition(reader)
     partition = TopicPartition(intern(named.topic), named.home, named.index)  # many are kept
     creation_id = intern(reader.short_string())
     min_isr, leader, leader_epoch, controller_epoch, version = reader.fields(_STATE)
@@ -231,7 +225,7 @@ class PushEpochs(NamedTuple):
 class PushStatesRequest(ControlRequest):
     """Send a broker the states of partitions; it responds with replicas the registry has lost."""
 
-    TYPE = RequestType.PUSH_STATES
+    TYPE = requests.RequestType.PUSH_STATES
     BODY = Fields(
         controller_id=layouts.INT32,
         controller_epoch=layouts.INT32,
@@ -297,7 +291,7 @@ ISR_DECISIONS = layouts.response_list(
 class ChangeIsrRequest(ControllerRequest):
     """Change the in-sync replicas of partitions."""
 
-    TYPE = RequestType.CHANGE_ISR
+    TYPE = requests.RequestType.CHANGE_ISR
     BODY = Fields(
         broker_id=layouts.INT32,
         broker_epoch=layouts.INT64,
@@ -336,7 +330,7 @@ SHUTDOWN_PROGRESS = layouts.record(
 class ControlledShutdownRequest(ControllerRequest):
     """Move leaderships away from a broker, registered with `broker_epoch`, that will stop."""
 
-    TYPE = RequestType.CONTROLLED_SHUTDOWN
+    TYPE = requests.RequestType.CONTROLLED_SHUTDOWN
     BODY = Fields(broker_id=layouts.INT32, broker_epoch=layouts.INT64)
     RESPONSE = SHUTDOWN_PROGRESS
 

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from broker import errors
 from broker.cluster_state import NO_EPOCH, NO_LEADER
-from broker.errors import (
-    NO_ERROR,
-    BrokerStoppedError,
-    LeaderNotAvailableError,
-    ProtocolError,
-    ShuttingDownError,
-    error_for_code,
-)
 from broker.protocol import layouts
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import (
@@ -47,13 +40,13 @@ def encode_fetch_header(error: int, set_bytes: int) -> bytes:
 def encode_multifetch_header(part_bytes: int) -> bytes:
     """Return the bytes before the parts of a multifetch response."""
     # `part_bytes` is the length of all parts, their headers included
-    return encode_fetch_header(NO_ERROR, part_bytes)
+    return encode_fetch_header(errors.NO_ERROR, part_bytes)
 
 
 def encode_offsets_response(offsets: list[int]) -> bytes:
     """Return the response to an offsets request, newest offset first."""
     return encode_frame(
-        INT16.pack(NO_ERROR), INT32.pack(len(offsets)), b"".join(map(INT64.pack, offsets))
+        INT16.pack(errors.NO_ERROR), INT32.pack(len(offsets)), b"".join(map(INT64.pack, offsets))
     )
 
 
@@ -78,12 +71,14 @@ def decode_offsets_response(frame: Buffer) -> list[int]:
     """Return the offsets of an offsets response; raise its error if it carries one."""
     reader = Reader(frame)
     code = reader.int16()
-    if code != NO_ERROR:
-        raise error_for_code(code, "the broker refused the offsets request")
+    if code != errors.NO_ERROR:
+        raise errors.error_for_code(code, "the broker refused the offsets request")
     return [reader.int64() for _ in range(reader.count(INT32, 8))]
 
 
-def encode_extension_header(correlation_id: int, body_bytes: int, error: int = NO_ERROR) -> bytes:
+def encode_extension_header(
+    correlation_id: int, body_bytes: int, error: int = errors.NO_ERROR
+) -> bytes:
     """Return the size field, error code and correlation id that start an extension response."""
     return _HEADER.pack(_ERROR_AND_ID.size + body_bytes, error, correlation_id)
 
@@ -104,7 +99,7 @@ def encode_last_response(text: str) -> bytes:
 
     All acknowledged messages are flushed; those of requests without a response are not stored.
     """
-    return encode_extension_error(LAST_RESPONSE_ID, ShuttingDownError.code, text)
+    return encode_extension_error(LAST_RESPONSE_ID, errors.ShuttingDownError.code, text)
 
 
 def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
@@ -116,11 +111,11 @@ def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
     """
     reader = Reader(frame)
     code, correlation_id = reader.fields(_ERROR_AND_ID)
-    if code != NO_ERROR:
+    if code != errors.NO_ERROR:
         text = reader.short_string()
         if correlation_id == LAST_RESPONSE_ID:
-            raise BrokerStoppedError(text)
-        raise error_for_code(code, text)
+            raise errors.BrokerStoppedError(text)
+        raise errors.error_for_code(code, text)
     return correlation_id, reader
 
 
@@ -374,7 +369,9 @@ def encode_topic_metadata_header(topic: str, error: int, partition_count: int) -
 def encode_led_partitions(broker_id: int, indexes: range) -> bytes:
     """Return partitions, of any topic, whose home, leader and only replica is one broker."""
     return b"".join(
-        _LED_PARTITION.pack(broker_id, index, NO_ERROR, broker_id, 1, broker_id, 1, broker_id)
+        _LED_PARTITION.pack(
+            broker_id, index, errors.NO_ERROR, broker_id, 1, broker_id, 1, broker_id
+        )
         for index in indexes
     )
 
@@ -468,7 +465,9 @@ def encode_cluster_topic_header(
 
 def encode_home_partitions(home: int, indexes: range, *, is_led: bool) -> bytes:
     """Return partitions, of any topic, whose only replica is their home; live if `is_led`."""
-    error, leader = (NO_ERROR, home) if is_led else (LeaderNotAvailableError.code, NO_LEADER)
+    error, leader = (
+        (errors.NO_ERROR, home) if is_led else (errors.LeaderNotAvailableError.code, NO_LEADER)
+    )
     return b"".join(
         _HOME_PARTITION.pack(home, index, error, leader, NO_EPOCH, 1, 1, home, 1, home)
         for index in indexes
@@ -578,4 +577,4 @@ CHANGES = layouts.record(Changes, position=layouts.INT64, lines=layouts.DATA)
 def check_correlation_id(expected: int, found: int) -> None:
     """Raise `ProtocolError` if a response, out of step, belongs to another request."""
     if expected != found:
-        raise ProtocolError(f"the response to request {found} came where {expected} was due")
+        raise errors.ProtocolError(f"the response to request {found} came where {expected} was due")

@@ -10,21 +10,13 @@ Times are seconds of a monotonic clock.
 
 from __future__ import annotations
 
+from broker import errors
 from broker.cluster_state import (
     UNKNOWN_BROKER_EPOCH,
     IsrChange,
     IsrMember,
     ReplicatedPartition,
     creation_key,
-)
-from broker.errors import (
-    FencedEpochError,
-    NotEnoughReplicasAfterAppendError,
-    NotEnoughReplicasError,
-    NotLeaderError,
-    OffsetNotAvailableError,
-    OffsetOutOfRangeError,
-    UnknownEpochError,
 )
 from broker.leader_epochs import term_of
 from broker.replication.positions import (
@@ -165,7 +157,7 @@ class Leader:
         self._raise_if_not_leading()
         count, least = len(self.info.state.isr), self.info.min_isr
         if needs_commit and count < least:
-            raise NotEnoughReplicasError(
+            raise errors.NotEnoughReplicasError(
                 f"{self.info.partition}: {count} replicas are in sync, {least} are required; "
                 f"this request has appended nothing"
             )
@@ -177,7 +169,7 @@ class Leader:
         in-sync replicas have fetched.
         """
         if self.log.high_watermark < self.epoch_start_offset:
-            raise OffsetNotAvailableError(
+            raise errors.OffsetNotAvailableError(
                 f"{self.info.partition}: the high watermark of its new leader, broker {self._me}, "
                 f"has not reached the start of leader epoch {self.info.state.leader_epoch}"
             )
@@ -192,7 +184,7 @@ class Leader:
         self._raise_if_not_leading()
         count, least = len(self.info.state.isr), self.info.min_isr
         if count < least:
-            raise NotEnoughReplicasAfterAppendError(
+            raise errors.NotEnoughReplicasAfterAppendError(
                 f"{self.info.partition}: {count} replicas are in sync, {least} are required; "
                 f"messages before offset {end_offset} are in the leader's log only"
             )
@@ -218,7 +210,7 @@ class Leader:
         answer = self.answer(position)
         follower = self._followers.get(replica_id)
         if follower is None:
-            raise UnknownEpochError(
+            raise errors.UnknownEpochError(
                 f"broker {replica_id} is not known here as a follower of {self.info.partition}"
             )
         if answer.diverging is NO_DIVERGENCE:
@@ -244,14 +236,14 @@ class Leader:
         if self.is_stopped:
             self._raise_if_not_leading()
         if position.creation != self._creation:
-            raise UnknownEpochError(
+            raise errors.UnknownEpochError(
                 f"a follower means another creation of {self.info.partition} than the one led here"
             )
         epoch = self.info.state.leader_epoch
         if position.leader_epoch < epoch:
-            raise FencedEpochError(f"{self.info.partition} is in a later leader epoch")
+            raise errors.FencedEpochError(f"{self.info.partition} is in a later leader epoch")
         if position.leader_epoch > epoch:
-            raise UnknownEpochError(
+            raise errors.UnknownEpochError(
                 f"{self.info.partition}: a later leader epoch is not known here"
             )
         log = self.log
@@ -265,7 +257,7 @@ class Leader:
         ):
             return FetchAnswer(log.high_watermark, start, shared)
         if not start <= position.offset <= end:
-            raise OffsetOutOfRangeError(
+            raise errors.OffsetOutOfRangeError(
                 f"{self.info.partition}: a follower continues at offset {position.offset}, the "
                 f"leader has {start} to {end}"
             )
@@ -347,7 +339,9 @@ class Leader:
 
     def _raise_if_not_leading(self) -> None:
         if self.is_stopped:
-            raise NotLeaderError(f"broker {self._me} does not lead {self.info.partition} any more")
+            raise errors.NotLeaderError(
+                f"broker {self._me} does not lead {self.info.partition} any more"
+            )
 
     def _may_join(self, follower: _Progress) -> bool:
         least = max(self.log.high_watermark, self.epoch_start_offset)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from broker import errors
 from broker.cluster_state import (
     LAST_EPOCH,
     NO_LEADER,
@@ -16,14 +17,6 @@ from broker.cluster_state import (
     LiveBroker,
     ReplicatedPartition,
     StoppedReplica,
-)
-from broker.errors import (
-    InvalidRequestError,
-    ServerError,
-    StaleBrokerEpochError,
-    StaleControllerEpochError,
-    StorageError,
-    UnknownEpochError,
 )
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replica_log import ReplicaLog
@@ -36,7 +29,7 @@ class Applied(NamedTuple):
     changes: list[tuple[Replica, RoleChange]]
     # `StorageError`: the disk refused; `InvalidRequestError`: the state is impossible (a node in
     # ZooKeeper was edited, or no controller sent it)
-    failures: list[tuple[TopicPartition, ServerError]]
+    failures: list[tuple[TopicPartition, errors.ServerError]]
 
 
 class Replicas:
@@ -106,11 +99,11 @@ class Replicas:
         # Before this broker has registered, orders can only be for its former run. A controller can
         # know of a registration before this broker does: it tries again.
         if broker_epoch != self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
-            raise StaleBrokerEpochError(
+            raise errors.StaleBrokerEpochError(
                 f"orders for broker {self._me} that are not for its present registration"
             )
         if controller_epoch < self.controller_epoch:
-            raise StaleControllerEpochError(
+            raise errors.StaleControllerEpochError(
                 f"orders for broker {self._me} of a former controller: there is a later one"
             )
 
@@ -123,7 +116,7 @@ class Replicas:
         """Raise `UnknownEpochError` unless a follower fetches under its announced registration."""
         # The error does not tell whether this broker or the follower is behind.
         if self._broker_epochs.get(broker_id) != broker_epoch:
-            raise UnknownEpochError(
+            raise errors.UnknownEpochError(
                 f"this registration of broker {broker_id}, which fetches, is not known here"
             )
 
@@ -160,7 +153,7 @@ class Replicas:
             try:
                 _validate_state(info)
                 self._apply(info, now_s, applied)
-            except (StorageError, InvalidRequestError) as error:
+            except (errors.StorageError, errors.InvalidRequestError) as error:
                 applied.failures.append((info.partition, error))
         for order in stopped:
             self._stop(order, applied)
@@ -251,7 +244,7 @@ def _validate_state(info: ReplicatedPartition) -> None:
         or not (leader == NO_LEADER or leader in members)
         or not 0 <= leader_epoch < LAST_EPOCH
     ):
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"{info.partition} cannot have leader {leader} in epoch {leader_epoch} with replicas "
             f"{list(info.replicas)}, in sync {list(isr)}"
         )

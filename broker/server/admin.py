@@ -13,21 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
+from broker import errors
 from broker.clock import Clock
-from broker.errors import (
-    NO_ERROR,
-    InvalidRequestError,
-    NotLeaderError,
-    ResponseTooLargeError,
-    ServerError,
-    StorageError,
-    TopicExistsError,
-    UnknownTopicError,
-    WrongPartitionError,
-)
 from broker.log.digest import digest_of
 from broker.log.log import Log
 from broker.log.manager import LogManager
+from broker.protocol import responses
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
     ClusterMetadataRequest,
@@ -45,23 +36,6 @@ from broker.protocol.extension_requests import (
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
-from broker.protocol.responses import (
-    CHANGES,
-    HELLO,
-    LED_PARTITION_BYTES,
-    LISTED_OFFSETS,
-    LOG_DIGEST,
-    BrokerAddress,
-    Changes,
-    HelloResponse,
-    ListedOffset,
-    encode_extension_error,
-    encode_extension_header,
-    encode_extension_response,
-    encode_led_partitions,
-    encode_metadata_header,
-    encode_topic_metadata_header,
-)
 from broker.server.cluster_view import MAX_METADATA_BYTES, ClusterMetadata, ClusterView
 from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.server.replica_manager import ReplicaManager
@@ -83,10 +57,10 @@ class Host(Protocol):
     refuses_appends: bool
     changes: StateChangeLog
 
-    def hello(self) -> HelloResponse:
+    def hello(self) -> responses.HelloResponse:
         """Return who this broker is."""
 
-    def address(self) -> BrokerAddress:
+    def address(self) -> responses.BrokerAddress:
         """Return the address that clients connect to."""
 
     def status(self) -> dict[str, Any]:
@@ -126,22 +100,24 @@ class AdminHandler:
         """List offsets; on a worker, as that may read part of a segment."""
         return _Listing(self._workers, request.queries, self._list_offset, header).start()
 
-    def _list_offset(self, query: OffsetQuery) -> ListedOffset:
+    def _list_offset(self, query: OffsetQuery) -> responses.ListedOffset:
         partition = query.partition
         try:
             log = self._replicas.find_served(partition)
             if log is None:
-                return ListedOffset(partition, *self._empty_log(partition), 0, 0)
+                return responses.ListedOffset(partition, *self._empty_log(partition), 0, 0)
             if log.is_replicated and _depends_on_end(query, log):
                 self._replicas.leader_of(log.partition).check_latest()
             if query.kind is OffsetKind.TERM_END:
                 offset = self._end_of_term(log, query.argument)
             else:
                 offset = _offset_for(log, query.kind, query.argument)
-        except ServerError as error:
-            leader = error.leader if isinstance(error, NotLeaderError) else -1
-            return ListedOffset(partition, error.code, leader, -1, -1)
-        return ListedOffset(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
+        except errors.ServerError as error:
+            leader = error.leader if isinstance(error, errors.NotLeaderError) else -1
+            return responses.ListedOffset(partition, error.code, leader, -1, -1)
+        return responses.ListedOffset(
+            partition, errors.NO_ERROR, offset, log.log_start_offset, log.high_watermark
+        )
 
     def _end_of_term(self, log: Log, term: int) -> int:
         """Return where a term ends in the log; also a term before the topic got its replicas."""
@@ -155,10 +131,10 @@ class AdminHandler:
         validate_topic_name(partition.topic)
         self._logs.table.validate_not_offline(partition.topic, partition.index)
         if partition.topic not in self._logs.topics:
-            return UnknownTopicError.code, -1
+            return errors.UnknownTopicError.code, -1
         if not 0 <= partition.index < self._logs.topics.partition_count(partition.topic):
-            return WrongPartitionError.code, -1
-        return NO_ERROR, 0
+            return errors.WrongPartitionError.code, -1
+        return errors.NO_ERROR, 0
 
     def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:
         """List this broker's topics and the partitions it leads; a topic named twice once."""
@@ -167,17 +143,17 @@ class AdminHandler:
         )
         address = self._host.address()
         cluster_id = self._host.hello().cluster_id
-        small: list[Buffer] = [encode_metadata_header(cluster_id, address, len(asked))]
+        small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
         parts: list[Part] = []
         body_bytes = len(small[0])
         for topic in asked:
             is_known = topic in self._logs.topics
             count = self._logs.topics.partition_count(topic) if is_known else 0
-            error = NO_ERROR if is_known else UnknownTopicError.code
-            head = encode_topic_metadata_header(topic, error, count)
-            body_bytes += len(head) + count * LED_PARTITION_BYTES
+            error = errors.NO_ERROR if is_known else errors.UnknownTopicError.code
+            head = responses.encode_topic_metadata_header(topic, error, count)
+            body_bytes += len(head) + count * responses.LED_PARTITION_BYTES
             if body_bytes > MAX_METADATA_BYTES:
-                raise ResponseTooLargeError(
+                raise errors.ResponseTooLargeError(
                     f"the topics asked for have too many partitions for one response of "
                     f"{MAX_METADATA_BYTES} bytes; ask for fewer topics, by name"
                 )
@@ -188,7 +164,7 @@ class AdminHandler:
             else:
                 parts += (b"".join(small), partitions)
                 small = []
-        header_part = encode_extension_header(header.correlation_id, body_bytes)
+        header_part = responses.encode_extension_header(header.correlation_id, body_bytes)
         return Response(header_part, *parts, b"".join(small))
 
     def cluster_metadata(
@@ -198,14 +174,20 @@ class AdminHandler:
 
         def respond(snapshot: ClusterMetadata) -> Response:
             body = snapshot.encode(request.topics)
-            return Response(encode_extension_header(header.correlation_id, len(body)), body)
+            return Response(
+                responses.encode_extension_header(header.correlation_id, len(body)), body
+            )
 
         def work() -> list[Response]:
             try:
                 return [respond(self._view.snapshot())]
-            except ServerError as error:
+            except errors.ServerError as error:
                 text = str(error)
-                return [Response(encode_extension_error(header.correlation_id, error.code, text))]
+                return [
+                    Response(
+                        responses.encode_extension_error(header.correlation_id, error.code, text)
+                    )
+                ]
 
         if self._view.ready.done():
             snapshot = self._view.snapshot()
@@ -218,9 +200,9 @@ class AdminHandler:
             if not done.set_running_or_notify_cancel():
                 return
             error = ready.exception()
-            if isinstance(error, ServerError):
+            if isinstance(error, errors.ServerError):
                 text = str(error)
-                refusal = encode_extension_error(header.correlation_id, error.code, text)
+                refusal = responses.encode_extension_error(header.correlation_id, error.code, text)
                 done.set_result([Response(refusal)])
             else:
                 done.set_result(work())
@@ -231,19 +213,21 @@ class AdminHandler:
 
     def _led_partitions(self, broker_id: int, count: int) -> memoryview:
         """Return the encoded partitions of a topic, which are the same for every topic."""
-        known_count = len(self._encoded_partitions) // LED_PARTITION_BYTES
+        known_count = len(self._encoded_partitions) // responses.LED_PARTITION_BYTES
         if count > known_count:
-            self._encoded_partitions += encode_led_partitions(broker_id, range(known_count, count))
-        return memoryview(self._encoded_partitions)[: count * LED_PARTITION_BYTES]
+            self._encoded_partitions += responses.encode_led_partitions(
+                broker_id, range(known_count, count)
+            )
+        return memoryview(self._encoded_partitions)[: count * responses.LED_PARTITION_BYTES]
 
     def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Response:
         """Create a topic without replicas."""
         if self._replicas.is_replicated(request.topic):
-            raise TopicExistsError(
+            raise errors.TopicExistsError(
                 f"topic '{request.topic}' exists with replicas: the controller adds partitions"
             )
         self._logs.creation.create_topic(request.topic, request.partition_count)
-        return Response(encode_extension_response(header.correlation_id, b""))
+        return Response(responses.encode_extension_response(header.correlation_id, b""))
 
     def delete_topic(
         self, request: DeleteTopicRequest, header: RequestHeader
@@ -253,23 +237,27 @@ class AdminHandler:
         def work() -> list[Response]:
             try:
                 if self._replicas.is_replicated(request.topic):
-                    raise InvalidRequestError(
+                    raise errors.InvalidRequestError(
                         f"topic '{request.topic}' has replicas on several brokers: ask the "
                         "controller to delete it (version 1 of the request, or `pylogctl topic "
                         f"delete {request.topic} --data`)"
                     )
                 if self._replicas.is_lost(request.topic):
-                    raise InvalidRequestError(
+                    raise errors.InvalidRequestError(
                         f"there are logs of replicas of topic '{request.topic}', of which the "
                         "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
                         "recover` restores it, or discards them"
                     )
                 self._logs.deletions.delete_topic(request.topic)
-            except ServerError as error:
+            except errors.ServerError as error:
                 text = str(error)
-                return [Response(encode_extension_error(header.correlation_id, error.code, text))]
+                return [
+                    Response(
+                        responses.encode_extension_error(header.correlation_id, error.code, text)
+                    )
+                ]
             logger.info("deleted topic '%s'", request.topic)
-            return [Response(encode_extension_response(header.correlation_id, b""))]
+            return [Response(responses.encode_extension_response(header.correlation_id, b""))]
 
         return self._workers.submit(work)
 
@@ -279,10 +267,14 @@ class AdminHandler:
         def work() -> list[Response]:
             try:
                 body = DATA.encode(json.dumps(self._move_log(request)).encode())
-            except ServerError as error:
+            except errors.ServerError as error:
                 text = str(error)
-                return [Response(encode_extension_error(header.correlation_id, error.code, text))]
-            return [Response(encode_extension_response(header.correlation_id, body))]
+                return [
+                    Response(
+                        responses.encode_extension_error(header.correlation_id, error.code, text)
+                    )
+                ]
+            return [Response(responses.encode_extension_response(header.correlation_id, body))]
 
         return self._workers.submit(work)  # the free space of disks is read
 
@@ -295,7 +287,7 @@ class AdminHandler:
         else:
             latest = self._logs.moves.latest(partition)
             if latest is None:
-                raise InvalidRequestError(
+                raise errors.InvalidRequestError(
                     f"no move of {partition} was asked for since the broker started"
                 )
             move = latest
@@ -318,10 +310,12 @@ class AdminHandler:
                 found = self._host.changes.read(request.position)
             except OSError as error:
                 text = f"the state-change log cannot be read: {error}"
-                refusal = encode_extension_error(header.correlation_id, StorageError.code, text)
+                refusal = responses.encode_extension_error(
+                    header.correlation_id, errors.StorageError.code, text
+                )
                 return [Response(refusal)]
-            body = CHANGES.encode(Changes(*found))
-            return [Response(encode_extension_response(header.correlation_id, body))]
+            body = responses.CHANGES.encode(responses.Changes(*found))
+            return [Response(responses.encode_extension_response(header.correlation_id, body))]
 
         return self._workers.submit(work)
 
@@ -334,26 +328,36 @@ class AdminHandler:
             try:
                 log = self._logs.table.find(request.partition)
                 if log is None:
-                    raise WrongPartitionError(f"this broker has no log of {request.partition}")
+                    raise errors.WrongPartitionError(
+                        f"this broker has no log of {request.partition}"
+                    )
                 digest = digest_of(log, request.offset, request.length)
                 damage = self._replicas.damage_in(log, request.offset, request.length)
-                body = LOG_DIGEST.encode(digest._replace(damage=damage))
-            except ServerError as error:
+                body = responses.LOG_DIGEST.encode(digest._replace(damage=damage))
+            except errors.ServerError as error:
                 text = str(error)
-                return [Response(encode_extension_error(header.correlation_id, error.code, text))]
-            return [Response(encode_extension_response(header.correlation_id, body))]
+                return [
+                    Response(
+                        responses.encode_extension_error(header.correlation_id, error.code, text)
+                    )
+                ]
+            return [Response(responses.encode_extension_response(header.correlation_id, body))]
 
         return self._workers.submit(work)
 
     def hello(self, header: RequestHeader) -> Response:
         """Tell the broker's id, software and supported versions."""
-        self._hello_body = self._hello_body or HELLO.encode(self._host.hello())
-        return Response(encode_extension_response(header.correlation_id, self._hello_body))
+        self._hello_body = self._hello_body or responses.HELLO.encode(self._host.hello())
+        return Response(
+            responses.encode_extension_response(header.correlation_id, self._hello_body)
+        )
 
     def status(self, header: RequestHeader) -> Response:
         """Return the state and counters as JSON."""
         document = json.dumps(self._host.status(), separators=(",", ":")).encode()
-        return Response(encode_extension_response(header.correlation_id, DATA.encode(document)))
+        return Response(
+            responses.encode_extension_response(header.correlation_id, DATA.encode(document))
+        )
 
     def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> DelayedResponse:
         """Start the shutdown; the response comes at its end, with all its steps."""
@@ -362,7 +366,7 @@ class AdminHandler:
             if not is_last:
                 return None
             body = DATA.encode(self._host.shutdown_report())
-            return [encode_extension_response(header.correlation_id, body)]
+            return [responses.encode_extension_response(header.correlation_id, body)]
 
         self._host.request_shutdown(force=request.force)
         deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
@@ -376,14 +380,14 @@ class _Listing:
         self,
         workers: ThreadPoolExecutor,
         queries: Sequence[OffsetQuery],
-        list_offset: Callable[[OffsetQuery], ListedOffset],
+        list_offset: Callable[[OffsetQuery], responses.ListedOffset],
         header: RequestHeader,
     ) -> None:
         self._workers = workers
         self._queries = queries
         self._list_offset = list_offset
         self._header = header
-        self._listed: list[ListedOffset] = []
+        self._listed: list[responses.ListedOffset] = []
         self._done: Future[list[Response]] = Future()
 
     def start(self) -> Future[list[Response]]:
@@ -402,8 +406,8 @@ class _Listing:
         elif error is not None:  # a bug, which costs the connection
             self._done.set_exception(error)
         else:
-            body = LISTED_OFFSETS.encode(self._listed)
-            response = encode_extension_response(self._header.correlation_id, body)
+            body = responses.LISTED_OFFSETS.encode(self._listed)
+            response = responses.encode_extension_response(self._header.correlation_id, body)
             self._done.set_result([Response(response)])
 
     def _list_some(self) -> None:

@@ -16,26 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker import errors
 from broker.cluster_state import NO_CONTROLLER, NO_LEADER, LiveBroker, ReplicatedPartition
-from broker.errors import (
-    NO_ERROR,
-    LeaderNotAvailableError,
-    RegistryUnreachableError,
-    ResponseTooLargeError,
-    ShuttingDownError,
-    UnknownTopicError,
-)
+from broker.protocol import responses
 from broker.protocol.primitives import Buffer
-from broker.protocol.responses import (
-    HOME_PARTITION_BYTES,
-    BrokerAddress,
-    PartitionMetadata,
-    TopicMetadata,
-    encode_cluster_metadata_header,
-    encode_cluster_partition,
-    encode_cluster_topic_header,
-    encode_home_partitions,
-)
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
@@ -74,11 +58,11 @@ class _HomePartitions:
     def of(self, home: int, count: int, *, is_led: bool) -> Buffer:
         """Return the first `count` partitions of a home."""
         encoded = self._encoded.get((home, is_led), b"")
-        known = len(encoded) // HOME_PARTITION_BYTES
+        known = len(encoded) // responses.HOME_PARTITION_BYTES
         if count > known:
-            encoded += encode_home_partitions(home, range(known, count), is_led=is_led)
+            encoded += responses.encode_home_partitions(home, range(known, count), is_led=is_led)
             self._encoded[home, is_led] = encoded
-        return memoryview(encoded)[: count * HOME_PARTITION_BYTES]
+        return memoryview(encoded)[: count * responses.HOME_PARTITION_BYTES]
 
 
 class ClusterMetadata:
@@ -89,7 +73,7 @@ class ClusterMetadata:
         cluster_id: str,
         broker_id: int,
         controller_id: int,
-        brokers: Mapping[int, BrokerAddress],
+        brokers: Mapping[int, responses.BrokerAddress],
         racks: Mapping[int, str],
         topics: Mapping[str, _Topic],
         home_partitions: _HomePartitions,
@@ -108,7 +92,7 @@ class ClusterMetadata:
         """Return the names of the topics."""
         return sorted(self._topics)
 
-    def topic(self, name: str) -> TopicMetadata | None:
+    def topic(self, name: str) -> responses.TopicMetadata | None:
         """Return the partitions of a topic by home and index; None for an unknown topic."""
         topic = self._topics.get(name)
         if topic is None:
@@ -119,13 +103,13 @@ class ClusterMetadata:
             if replicated is None:
                 home = partition.home
                 is_led = home in self.brokers
-                leader, error = (home, NO_ERROR) if is_led else (NO_LEADER, _NO_LEADER_ERROR)
-                one = PartitionMetadata(partition, error, leader, (home,), (home,))
+                leader, error = (home, errors.NO_ERROR) if is_led else (NO_LEADER, _NO_LEADER_ERROR)
+                one = responses.PartitionMetadata(partition, error, leader, (home,), (home,))
             else:
                 state = replicated.state
-                one = PartitionMetadata(
+                one = responses.PartitionMetadata(
                     partition,
-                    NO_ERROR if state.leader != NO_LEADER else _NO_LEADER_ERROR,
+                    errors.NO_ERROR if state.leader != NO_LEADER else _NO_LEADER_ERROR,
                     state.leader,
                     replicated.replicas,
                     state.isr,
@@ -133,7 +117,7 @@ class ClusterMetadata:
                     replicated.min_isr,
                 )
             partitions.append(one)
-        return TopicMetadata(name, NO_ERROR, tuple(partitions), topic.creation_ids)
+        return responses.TopicMetadata(name, errors.NO_ERROR, tuple(partitions), topic.creation_ids)
 
     def encode(self, names: Iterable[str] | None) -> bytes:
         """Return the body of a response about some topics, or all if `names` is None."""
@@ -151,7 +135,7 @@ class ClusterMetadata:
 
     def _encode(self, names: list[str]) -> bytes:
         parts: list[Buffer] = [
-            encode_cluster_metadata_header(
+            responses.encode_cluster_metadata_header(
                 self._cluster_id,
                 self._broker_id,
                 self.controller_id,
@@ -166,7 +150,7 @@ class ClusterMetadata:
                 parts.append(part)
                 size_bytes += len(part)
             if size_bytes > MAX_METADATA_BYTES:
-                raise ResponseTooLargeError(
+                raise errors.ResponseTooLargeError(
                     f"the topics asked for have too many partitions for one response of "
                     f"{MAX_METADATA_BYTES} bytes; ask for fewer topics, by name"
                 )
@@ -175,22 +159,26 @@ class ClusterMetadata:
     def _encode_topic(self, name: str) -> Iterator[Buffer]:
         topic = self._topics.get(name)
         if topic is None:
-            yield encode_cluster_topic_header(name, UnknownTopicError.code, {}, 0)
+            yield responses.encode_cluster_topic_header(name, errors.UnknownTopicError.code, {}, 0)
         elif topic.replicated:
             metadata = self.topic(name)
             assert metadata is not None
             count = len(metadata.partitions)
-            yield encode_cluster_topic_header(name, NO_ERROR, topic.creation_ids, count)
+            yield responses.encode_cluster_topic_header(
+                name, errors.NO_ERROR, topic.creation_ids, count
+            )
             for one in metadata.partitions:
-                yield encode_cluster_partition(one)
+                yield responses.encode_cluster_partition(one)
         else:
             count = sum(topic.counts.values())
-            yield encode_cluster_topic_header(name, NO_ERROR, topic.creation_ids, count)
+            yield responses.encode_cluster_topic_header(
+                name, errors.NO_ERROR, topic.creation_ids, count
+            )
             for home, count in sorted(topic.counts.items()):
                 yield self._home_partitions.of(home, count, is_led=home in self.brokers)
 
 
-_NO_LEADER_ERROR = LeaderNotAvailableError.code
+_NO_LEADER_ERROR = errors.LeaderNotAvailableError.code
 
 
 def _partitions_of(name: str, topic: _Topic) -> list[TopicPartition]:
@@ -205,7 +193,7 @@ def _partitions_of(name: str, topic: _Topic) -> list[TopicPartition]:
 class ClusterView:
     """Gathers the view from the registry, the controller and the broker's own topics."""
 
-    def __init__(self, cluster_id: str, own: BrokerAddress) -> None:
+    def __init__(self, cluster_id: str, own: responses.BrokerAddress) -> None:
         self._cluster_id = cluster_id  # of the registry; empty without one
         self._own = own
         self._lock = threading.Lock()  # guards all fields below
@@ -273,7 +261,7 @@ class ClusterView:
 
     def set_registered(
         self,
-        brokers: Mapping[int, BrokerAddress] | None,
+        brokers: Mapping[int, responses.BrokerAddress] | None,
         counts: Mapping[str, Mapping[int, int]],
         absent_homes: AbsentHomes,
     ) -> None:
@@ -303,7 +291,7 @@ class ClusterView:
         if not self.ready.done():
             self.ready.set_result(None)
 
-    def _set_brokers(self, brokers: Mapping[int, BrokerAddress]) -> None:
+    def _set_brokers(self, brokers: Mapping[int, responses.BrokerAddress]) -> None:
         self._brokers = {**brokers, self._own.id: self._own}
         self._snapshot = None
         for topic, homes in list(self._away.items()):
@@ -362,7 +350,7 @@ class ClusterView:
     def close(self) -> None:
         """Fail the requests that wait for the registry to be read."""
         if not self.ready.done():
-            self.ready.set_exception(ShuttingDownError("the broker is shutting down"))
+            self.ready.set_exception(errors.ShuttingDownError("the broker is shutting down"))
 
 
 class RegistryFeed:
@@ -395,12 +383,13 @@ class RegistryFeed:
         brokers = None
         if change.brokers is not None:
             brokers = {
-                one.id: BrokerAddress(one.id, one.host, one.port) for one in change.brokers.values()
+                one.id: responses.BrokerAddress(one.id, one.host, one.port)
+                for one in change.brokers.values()
             }
         while not self._stopped.is_set():
             try:
                 self._view.set_registered(brokers, change.counts, self._registry.absent_homes)
-            except RegistryUnreachableError as error:
+            except errors.RegistryUnreachableError as error:
                 logger.warning("the view of the cluster may be stale: %s", error)
                 self._stopped.wait(_RETRY_S)
             else:

@@ -9,16 +9,9 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
+from broker import errors
 from broker.cluster_state import Creation, ReplicatedPartition
 from broker.controller.controller import Controller
-from broker.errors import (
-    NO_ERROR,
-    InvalidReplicationFactorError,
-    InvalidRequestError,
-    ServerError,
-    TopicExistsError,
-    UnknownTopicError,
-)
 from broker.protocol.cluster_requests import (
     THROTTLE_STAYS,
     AddPartitionsRequest,
@@ -71,7 +64,7 @@ class ControllerRequests:
         def work(controller: Controller) -> _T:
             try:
                 return job(controller)
-            except (InvalidReplicationFactorError, InvalidRequestError):
+            except (errors.InvalidReplicationFactorError, errors.InvalidRequestError):
                 # ZooKeeper's watch for brokers may fire after a client's request that needs them
                 brokers = self._topics.brokers()
                 if set(brokers) == set(controller.context.brokers.values()):
@@ -105,7 +98,7 @@ class ControllerRequests:
                 context = controller.context
                 moves = (PartitionReassignment(*one) for one in context.reassignments.items())
                 return ListedReassignments(context.throttle_bytes_per_s, tuple(moves))
-        raise InvalidRequestError(f"the controller takes no {type(request).__name__}")
+        raise errors.InvalidRequestError(f"the controller takes no {type(request).__name__}")
 
     def _create(
         self, request: CreateReplicatedTopicRequest, controller: Controller
@@ -113,7 +106,7 @@ class ControllerRequests:
         homes = self._registry.topic_partitions(request.topic)
         known = {*controller.context.topics, *controller.context.unreadable}
         if homes and request.topic not in known:
-            raise TopicExistsError(
+            raise errors.TopicExistsError(
                 f"topic '{request.topic}' exists without replicas on brokers {sorted(homes)}"
             )
         return controller.topics.create(
@@ -131,7 +124,7 @@ class ControllerRequests:
         topic = request.topic
         counts = self._registry.topic_partitions(topic)
         if not counts and topic not in controller.context.topics:
-            raise UnknownTopicError(f"no live broker has topic '{topic}'")
+            raise errors.UnknownTopicError(f"no live broker has topic '{topic}'")
         away = self._registry.absent_homes([topic]).get(topic, [])
         partitions = [
             TopicPartition(topic, home, index)
@@ -155,12 +148,12 @@ class ControllerRequests:
         self, request: RestorePartitionsRequest, controller: Controller
     ) -> list[ReplicatedPartition]:
         if not request.records:
-            raise InvalidRequestError("no partitions to restore are named")
+            raise errors.InvalidRequestError("no partitions to restore are named")
         topic = request.records[0].partition.topic
         homes = self._registry.topic_partitions(topic).keys()
         context = controller.context
         if topic not in context.topics and (others := homes - context.lost.homes(topic)):
-            raise TopicExistsError(
+            raise errors.TopicExistsError(
                 f"a topic '{topic}' exists without replicas on brokers {sorted(others)}"
             )
         return controller.topics.restore(request.records)
@@ -193,18 +186,18 @@ def _reassign(request: ReassignRequest, controller: Controller) -> list[Partitio
     ]
 
 
-def _refusal(job: Callable[[], object]) -> ServerError | None:
+def _refusal(job: Callable[[], object]) -> errors.ServerError | None:
     """Return why a job was refused, None if it was done."""
     try:
         job()
-    except ServerError as error:
+    except errors.ServerError as error:
         return error
     return None
 
 
-def _outcome(partition: TopicPartition, refusal: ServerError | None) -> PartitionOutcome:
+def _outcome(partition: TopicPartition, refusal: errors.ServerError | None) -> PartitionOutcome:
     if refusal is None:
-        return PartitionOutcome(partition, NO_ERROR, "")
+        return PartitionOutcome(partition, errors.NO_ERROR, "")
     return PartitionOutcome(partition, refusal.code, str(refusal))
 
 

@@ -16,23 +16,13 @@ from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from broker import errors
 from broker.clock import Clock
 from broker.cluster_state import NO_CONTROLLER, ReplicatedPartition, UnreadableTopic
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.controller.states import StateChange
-from broker.errors import (
-    ControllerFencedError,
-    CoordinationError,
-    NotControllerError,
-    RequestTimedOutError,
-    ServerError,
-    ShuttingDownError,
-    StaleBrokerEpochError,
-    StaleControllerEpochError,
-    UnknownServerError,
-)
 from broker.server.controller_events import ControllerEvents
 from broker.server.pending_creations import PendingCreations
 from broker.server.push_sender import PushAnswer, PushSenders
@@ -149,7 +139,7 @@ class ControllerThread:
     ) -> Future[_T]:
         with self._lock:
             if self._is_stopped:
-                future.set_exception(ShuttingDownError("the broker is shutting down"))
+                future.set_exception(errors.ShuttingDownError("the broker is shutting down"))
             else:  # before the event of the stop
                 self.events.put(lambda: self._answer(future, job, complete))
         return future
@@ -164,17 +154,17 @@ class ControllerThread:
             if self.controller is None:
                 known = self._controller_id
                 who = "no broker is at present" if known == NO_CONTROLLER else f"broker {known} is"
-                raise NotControllerError(f"broker {self._me} is not the controller: {who}")
+                raise errors.NotControllerError(f"broker {self._me} is not the controller: {who}")
             outcome = job(self.controller)
             self._carry_out()
-        except ServerError as error:
+        except errors.ServerError as error:
             future.set_exception(error)
-        except CoordinationError as error:
+        except errors.CoordinationError as error:
             self._take_failure(error)
             text = f"whether it was done is not known: {error}"
-            future.set_exception(RequestTimedOutError(text))
+            future.set_exception(errors.RequestTimedOutError(text))
         except BaseException as error:
-            future.set_exception(UnknownServerError(f"the controller failed: {error!r}"))
+            future.set_exception(errors.UnknownServerError(f"the controller failed: {error!r}"))
             raise
         else:
             complete(future, outcome)
@@ -201,7 +191,7 @@ class ControllerThread:
             retry_s = None
             try:
                 event()
-            except CoordinationError as error:
+            except errors.CoordinationError as error:
                 if not self._is_stopped:
                     logger.warning("the controller's work waits for ZooKeeper: %s", error)
                 retry_s = _RETRY_S
@@ -314,16 +304,16 @@ class ControllerThread:
         """Run a job that writes to the registry; a failure ends the term or reloads the states."""
         try:
             job()
-        except CoordinationError as error:
+        except errors.CoordinationError as error:
             self._take_failure(error)
             raise
 
-    def _take_failure(self, error: CoordinationError) -> None:
+    def _take_failure(self, error: errors.CoordinationError) -> None:
         """Forget the known states, as the registry may have others; look again."""
         if self.controller is not None:
             logger.warning("the controller reads all states again: %s", error)
         self.controller = None
-        if isinstance(error, ControllerFencedError):
+        if isinstance(error, errors.ControllerFencedError):
             self.fenced_count += 1
             self._end_term()
         self.events.put(self._look)
@@ -393,9 +383,9 @@ class ControllerThread:
         def then(event: Callable[[], None]) -> None:
             self.events.put(partial(self._handle, controller, event))
 
-        if isinstance(answer.error, StaleControllerEpochError):
+        if isinstance(answer.error, errors.StaleControllerEpochError):
             self.events.put(partial(self._look_whether_outdated, controller.epoch))
-        elif isinstance(answer.error, StaleBrokerEpochError):
+        elif isinstance(answer.error, errors.StaleBrokerEpochError):
             self.events.put(self._read_brokers)
         else:
             if answer.unknown:

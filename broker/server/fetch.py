@@ -14,27 +14,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
+from broker import errors
 from broker.clock import Clock
-from broker.errors import (
-    NO_ERROR,
-    InvalidRequestError,
-    LeaderNotAvailableError,
-    NotLeaderError,
-    OffsetNotAvailableError,
-    OutOfDescriptorsError,
-    ProtocolError,
-    RequestTimedOutError,
-    ResponseTooLargeError,
-    ServerError,
-    UnknownServerError,
-    UnknownTopicError,
-    UnreadableError,
-    WrongPartitionError,
-    error_for_code,
-)
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
+from broker.protocol import requests, responses
 from broker.protocol.extension_requests import (
     AnyReplicaReadRequest,
     FilteredReadRequest,
@@ -43,28 +28,6 @@ from broker.protocol.extension_requests import (
     ReadRequest,
 )
 from broker.protocol.primitives import INT32, Buffer
-from broker.protocol.requests import (
-    EARLIEST_TIME,
-    LATEST_TIME,
-    FetchRequest,
-    MultiFetchRequest,
-    OffsetsRequest,
-    RequestHeader,
-)
-from broker.protocol.responses import (
-    ERROR_BYTES,
-    SEGMENT_STARTS,
-    FilteredPart,
-    ReadPart,
-    encode_extension_error,
-    encode_extension_header,
-    encode_extension_response,
-    encode_fetch_header,
-    encode_filtered_part_header,
-    encode_multifetch_header,
-    encode_offsets_response,
-    encode_read_part_header,
-)
 from broker.server.forwarder import MAX_READ_BYTES, Forwarder
 from broker.server.metrics import ProcessorMetrics
 from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
@@ -130,25 +93,25 @@ class FetchHandler:
         """Change the limits, from any thread; reads that wait already keep theirs."""
         self._max_wait_ms, self._max_positions = max_wait_ms, max_positions
 
-    def fetch(self, request: FetchRequest) -> Response:
+    def fetch(self, request: requests.FetchRequest) -> Response:
         """Respond to a fetch with the readable messages; later if the leader has to be asked."""
         started_s = time.perf_counter()
-        found = self._fetch_one(request, _MAX_RESPONSE_BYTES - ERROR_BYTES)
+        found = self._fetch_one(request, _MAX_RESPONSE_BYTES - responses.ERROR_BYTES)
         if isinstance(found, PartitionPosition):
             return _ForwardedFetch(self, [found], is_multifetch=False)
         response = Response(*(one for one in found if one))
         self.metrics.fetch.record(time.perf_counter() - started_s)
         return response
 
-    def multifetch(self, request: MultiFetchRequest) -> Response:
+    def multifetch(self, request: requests.MultiFetchRequest) -> Response:
         """Respond to several fetches together; an error of one does not affect the others."""
         started_s = time.perf_counter()
         fetched: list[_Fetched | PartitionPosition] = []
         parts: list[Part] = []
-        part_bytes = len(request.fetches) * len(encode_fetch_header(NO_ERROR, 0))
+        part_bytes = len(request.fetches) * len(responses.encode_fetch_header(errors.NO_ERROR, 0))
         is_forwarded = False
         for one in request.fetches:
-            room_bytes = _MAX_RESPONSE_BYTES - ERROR_BYTES - part_bytes
+            room_bytes = _MAX_RESPONSE_BYTES - responses.ERROR_BYTES - part_bytes
             found = self._fetch_one(one, room_bytes, is_multifetch=True)
             fetched.append(found)
             if isinstance(found, PartitionPosition):
@@ -160,27 +123,29 @@ class FetchHandler:
         if is_forwarded:
             return _ForwardedFetch(self, fetched, is_multifetch=True)
         self.metrics.fetch.record(time.perf_counter() - started_s)
-        return Response(*join_bytes([encode_multifetch_header(part_bytes), *parts]))
+        return Response(*join_bytes([responses.encode_multifetch_header(part_bytes), *parts]))
 
     def _fetch_one(
-        self, request: FetchRequest, room_bytes: int, *, is_multifetch: bool = False
+        self, request: requests.FetchRequest, room_bytes: int, *, is_multifetch: bool = False
     ) -> _Fetched | PartitionPosition:
         """Return header and messages, or the position that is to be read at the leader."""
         try:
             found = self._slice(request, room_bytes)
-        except ServerError as error:
+        except errors.ServerError as error:
             if self._logs.table.get(request.topic, request.index):
                 self.metrics.topics[request.topic].failed_fetch += 1
-            return encode_fetch_header(_code_for_07(error, is_multifetch=is_multifetch), 0), None
+            return responses.encode_fetch_header(
+                _code_for_07(error, is_multifetch=is_multifetch), 0
+            ), None
         if isinstance(found, PartitionPosition):
             return found
         if found is None:
-            return encode_fetch_header(NO_ERROR, 0), None
+            return responses.encode_fetch_header(errors.NO_ERROR, 0), None
         self.metrics.topics[request.topic].bytes_out += found.length
-        return encode_fetch_header(NO_ERROR, found.length), found
+        return responses.encode_fetch_header(errors.NO_ERROR, found.length), found
 
     def _slice(
-        self, request: FetchRequest, room_bytes: int
+        self, request: requests.FetchRequest, room_bytes: int
     ) -> FileSlice | PartitionPosition | None:
         max_bytes = max(0, min(request.max_bytes, room_bytes))
         log = self._logs.table.get(request.topic, request.index)
@@ -202,44 +167,48 @@ class FetchHandler:
         self._logs.table.validate_not_offline(topic, index)
         count = self._logs.topics.partition_count(topic)
         if not 0 <= index < count:
-            raise WrongPartitionError(
+            raise errors.WrongPartitionError(
                 f"topic '{topic}' has no partition {self._broker_id}-{index}: "
                 f"it has {count} on this broker"
             )
 
-    def offsets(self, request: OffsetsRequest) -> Response | Future[Response | None]:
+    def offsets(self, request: requests.OffsetsRequest) -> Response | Future[Response | None]:
         """Respond to an offsets request; with a future if the leader has to be asked."""
         if request.max_offsets < 0:
-            raise ProtocolError(f"{request.max_offsets} offsets were asked for")
+            raise errors.ProtocolError(f"{request.max_offsets} offsets were asked for")
         log = self._logs.table.get(request.topic, request.index)
         if log is not None:
             return Response(
-                encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets))
+                responses.encode_offsets_response(
+                    log.offsets_before(request.time_ms, request.max_offsets)
+                )
             )
         # an error closes the connection, as in 0.7
         self._check_partition(request.topic, request.index)
         if self._replicas.is_replicated(request.topic):
             partition = TopicPartition(request.topic, self._broker_id, request.index)
             return self.forwarder.offsets(partition, request.time_ms, request.max_offsets)
-        return Response(encode_offsets_response(_offsets_without_log(request.time_ms)))
+        return Response(responses.encode_offsets_response(_offsets_without_log(request.time_ms)))
 
-    def list_segments(self, request: ListSegmentsRequest, header: RequestHeader) -> Response:
+    def list_segments(
+        self, request: ListSegmentsRequest, header: requests.RequestHeader
+    ) -> Response:
         """Respond as to an offsets request, for a partition of any home that this broker leads."""
         partition, time_ms, max_offsets = request.partition, request.time_ms, request.max_offsets
         if max_offsets < 0:
-            raise InvalidRequestError(f"{max_offsets} offsets were asked for")
+            raise errors.InvalidRequestError(f"{max_offsets} offsets were asked for")
         log = self._replicas.find_served(partition)
         if log is None:
             self._check_partition(partition.topic, partition.index)
             offsets = _offsets_without_log(time_ms)
         else:
-            if log.is_replicated and time_ms != EARLIEST_TIME:
+            if log.is_replicated and time_ms != requests.EARLIEST_TIME:
                 self._replicas.leader_of(log.partition).check_latest()
             offsets = log.offsets_before(time_ms, max_offsets)
-        body = SEGMENT_STARTS.encode(offsets)
-        return Response(encode_extension_response(header.correlation_id, body))
+        body = responses.SEGMENT_STARTS.encode(offsets)
+        return Response(responses.encode_extension_response(header.correlation_id, body))
 
-    def read(self, request: ReadRequest, header: RequestHeader) -> Response:
+    def read(self, request: ReadRequest, header: requests.RequestHeader) -> Response:
         """Respond to a read now, or when enough is readable or its wait is over."""
 
         def attempt(is_last: bool) -> list[Part] | None:
@@ -264,7 +233,7 @@ class FetchHandler:
     def check_position_count(self, count: int) -> None:
         """Raise if a read names too many positions, before they are decoded."""
         if count > self._max_positions:
-            raise ResponseTooLargeError(
+            raise errors.ResponseTooLargeError(
                 f"a read of {count} positions is above "
                 f"max.fetch.positions={self._max_positions}; ask for fewer at a time"
             )
@@ -281,7 +250,7 @@ class FetchHandler:
         for position in request.positions:
             try:
                 log, is_follower = self._log_for(request, position)
-            except ServerError:
+            except errors.ServerError:
                 return True
             if position.offset < log.log_start_offset:
                 return True
@@ -310,17 +279,19 @@ class FetchHandler:
             return log
         validate_topic_name(topic, self._max_topic_name_length)
         if topic not in self._logs.topics:
-            raise UnknownTopicError(f"there is no topic '{topic}' on broker {self._broker_id}")
+            raise errors.UnknownTopicError(
+                f"there is no topic '{topic}' on broker {self._broker_id}"
+            )
         return self._logs.creation.get_or_create(topic, index)
 
     def read_log(self, log: Log, offset: int, max_bytes: int) -> FileSlice | None:
         """Read from a log; `NotLeaderError` if it cannot be read and another replica is to lead."""
         try:
             return log.read(offset, max_bytes)
-        except UnreadableError as error:
+        except errors.UnreadableError as error:
             raise self._replicas.unreadable(log.partition, error) from error
 
-    def _read_parts(self, request: ReadRequest, header: RequestHeader) -> list[Part]:
+    def _read_parts(self, request: ReadRequest, header: requests.RequestHeader) -> list[Part]:
         started_s = time.perf_counter()
         count = INT32.pack(len(request.positions))
         parts: list[Part] = []
@@ -331,13 +302,13 @@ class FetchHandler:
             part, found = self._read_one(request, position, room_bytes, has_found=has_found)
             has_found |= found is not None
             set_bytes = found.length if found else 0
-            head = encode_read_part_header(part, set_bytes)
+            head = responses.encode_read_part_header(part, set_bytes)
             body_bytes += len(head) + set_bytes
             room_bytes -= set_bytes
             parts.append(head)
             if found:
                 parts.append(found)
-        head = encode_extension_header(header.correlation_id, body_bytes) + count
+        head = responses.encode_extension_header(header.correlation_id, body_bytes) + count
         self.metrics.fetch.record(time.perf_counter() - started_s)
         return join_bytes([head, *parts])
 
@@ -348,37 +319,41 @@ class FetchHandler:
         room_bytes: int,
         *,
         has_found: bool,
-    ) -> tuple[ReadPart, FileSlice | None]:
+    ) -> tuple[responses.ReadPart, FileSlice | None]:
         """Return the part of one position, and the messages to send with it."""
         partition = position.partition
         try:
             log, is_follower = self._log_for(request, position)
-        except ServerError as problem:
-            leader = problem.leader if isinstance(problem, NotLeaderError) else 0
-            return ReadPart(partition, problem.code, leader, 0, b""), None
+        except errors.ServerError as problem:
+            leader = problem.leader if isinstance(problem, errors.NotLeaderError) else 0
+            return responses.ReadPart(partition, problem.code, leader, 0, b""), None
         if is_follower and position.offset > log.high_watermark:
-            code = OffsetNotAvailableError.code
-            return ReadPart(partition, code, log.high_watermark, log.log_start_offset, b""), None
-        error = NO_ERROR
+            code = errors.OffsetNotAvailableError.code
+            return responses.ReadPart(
+                partition, code, log.high_watermark, log.log_start_offset, b""
+            ), None
+        error = errors.NO_ERROR
         found = None
         try:
             max_bytes = min(position.max_bytes, room_bytes)
             if max_bytes > 0:
                 found = self.read_log(log, position.offset, max_bytes)
-        except NotLeaderError as problem:
-            return ReadPart(partition, problem.code, problem.leader, 0, b""), None
-        except ServerError as problem:
+        except errors.NotLeaderError as problem:
+            return responses.ReadPart(partition, problem.code, problem.leader, 0, b""), None
+        except errors.ServerError as problem:
             # else skip it: the response holds all descriptors it may; the next read gets it
-            if not (has_found and isinstance(problem, OutOfDescriptorsError)):
+            if not (has_found and isinstance(problem, errors.OutOfDescriptorsError)):
                 error = problem.code
                 self.metrics.topics[partition.topic].failed_fetch += 1
         if found:
             self.metrics.topics[partition.topic].bytes_out += found.length
         # After the read: the high watermark in the response must not be below what was read.
-        part = ReadPart(partition, error, log.high_watermark, log.log_start_offset, b"")
+        part = responses.ReadPart(partition, error, log.high_watermark, log.log_start_offset, b"")
         return part, found
 
-    def filtered_read(self, request: FilteredReadRequest, header: RequestHeader) -> Response:
+    def filtered_read(
+        self, request: FilteredReadRequest, header: requests.RequestHeader
+    ) -> Response:
         """Respond to a read with a filter, when its wait is over and the search is done."""
         # quick for any pattern: an invalid one is refused at once, not only when messages come
         request.payload_filter.compile()
@@ -386,7 +361,7 @@ class FetchHandler:
         if request.read.max_wait_ms > 0:
             try:
                 logs = [self.log_of(position.partition) for position in request.read.positions]
-            except ServerError:
+            except errors.ServerError:
                 logs = []  # `is_enough` ends the wait at once
         return _FilteredRead(self, request, header, logs)
 
@@ -399,10 +374,10 @@ def _offset_to_reach(request: ReadRequest) -> int:
 
 
 def _offsets_without_log(time_ms: int) -> list[int]:
-    return [0] if time_ms in (LATEST_TIME, EARLIEST_TIME) else []
+    return [0] if time_ms in (requests.LATEST_TIME, requests.EARLIEST_TIME) else []
 
 
-def _code_for_07(error: ServerError, *, is_multifetch: bool) -> int:
+def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
     """Return the error code for a client of 0.7.
 
     Our own codes mean nothing to its clients, and "unknown", by which 0.7 also reports an illegal
@@ -411,8 +386,8 @@ def _code_for_07(error: ServerError, *, is_multifetch: bool) -> int:
     messages: the member waits there until it can be read, and continues with the others.
     """
     if is_multifetch and error.is_retriable:
-        return NO_ERROR
-    return error.code if error.code in (1, 3) else UnknownServerError.code
+        return errors.NO_ERROR
+    return error.code if error.code in (1, 3) else errors.UnknownServerError.code
 
 
 class _ForwardedFetch(DelayedResponse):
@@ -439,7 +414,7 @@ class _ForwardedFetch(DelayedResponse):
         self._handler = handler
         self._fetched = fetched
         self._is_multifetch = is_multifetch
-        self._result: Future[list[ReadPart]] | None = handler.forwarder.read(positions)
+        self._result: Future[list[responses.ReadPart]] | None = handler.forwarder.read(positions)
         self._result.add_done_callback(lambda _: handler.wake(self))
 
     def forget(self) -> None:
@@ -456,11 +431,13 @@ class _ForwardedFetch(DelayedResponse):
             return self._parts(self._result.result())
         if not is_last:
             return None
-        code = LeaderNotAvailableError.code  # late, or this broker stops
+        code = errors.LeaderNotAvailableError.code  # late, or this broker stops
         positions = [one for one in self._fetched if isinstance(one, PartitionPosition)]
-        return self._parts([ReadPart(one.partition, code, 0, 0, b"") for one in positions])
+        return self._parts(
+            [responses.ReadPart(one.partition, code, 0, 0, b"") for one in positions]
+        )
 
-    def _parts(self, read: Sequence[ReadPart]) -> list[Part]:
+    def _parts(self, read: Sequence[responses.ReadPart]) -> list[Part]:
         parts: list[Part] = []
         forwarded = iter(read)
         for one in self._fetched:
@@ -472,18 +449,27 @@ class _ForwardedFetch(DelayedResponse):
             part_bytes = sum(
                 part.length if isinstance(part, FileSlice) else len(part) for part in parts
             )
-            parts.insert(0, encode_multifetch_header(part_bytes))
+            parts.insert(0, responses.encode_multifetch_header(part_bytes))
         self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
         return join_bytes(parts)
 
-    def _encode(self, part: ReadPart) -> list[Part]:
+    def _encode(self, part: responses.ReadPart) -> list[Part]:
         counters = self._handler.metrics.topics[part.partition.topic]
-        if part.error != NO_ERROR:
-            error = error_for_code(part.error, f"{part.partition} cannot be read at its leader")
+        if part.error != errors.NO_ERROR:
+            error = errors.error_for_code(
+                part.error, f"{part.partition} cannot be read at its leader"
+            )
             counters.failed_fetch += 1
-            return [encode_fetch_header(_code_for_07(error, is_multifetch=self._is_multifetch), 0)]
+            return [
+                responses.encode_fetch_header(
+                    _code_for_07(error, is_multifetch=self._is_multifetch), 0
+                )
+            ]
         counters.bytes_out += len(part.message_set)
-        return [encode_fetch_header(NO_ERROR, len(part.message_set)), part.message_set]
+        return [
+            responses.encode_fetch_header(errors.NO_ERROR, len(part.message_set)),
+            part.message_set,
+        ]
 
 
 class _SearchedPosition(NamedTuple):
@@ -492,7 +478,7 @@ class _SearchedPosition(NamedTuple):
     position: PartitionPosition
     log: Log | None
     search: Search | None
-    error: ServerError | None
+    error: errors.ServerError | None
 
 
 class _FilteredRead(DelayedResponse):
@@ -504,7 +490,7 @@ class _FilteredRead(DelayedResponse):
         self,
         handler: FetchHandler,
         request: FilteredReadRequest,
-        header: RequestHeader,
+        header: requests.RequestHeader,
         logs: list[Log],
     ) -> None:
         read = request.read
@@ -544,10 +530,10 @@ class _FilteredRead(DelayedResponse):
             return self._parts()
         if not is_last or handler.clock.monotonic_s() < self.deadline_s:
             return None  # or the broker stops: the client asks again when it is back
-        late = RequestTimedOutError(
+        late = errors.RequestTimedOutError(
             f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
         )
-        return [encode_extension_error(self._header.correlation_id, late.code, str(late))]
+        return [responses.encode_extension_error(self._header.correlation_id, late.code, str(late))]
 
     def _start(self) -> list[Part] | None:
         """Start the search of the readable messages; return the response if there are none."""
@@ -569,9 +555,9 @@ class _FilteredRead(DelayedResponse):
         try:
             log = self._handler.log_of(position.partition)
             found = self._handler.read_log(log, position.offset, _WHOLE_SEGMENT)
-        except NotLeaderError as error:
+        except errors.NotLeaderError as error:
             return _SearchedPosition(position, None, None, error)
-        except ServerError as error:
+        except errors.ServerError as error:
             return _SearchedPosition(position, log, None, error)
         if not found or position.max_bytes <= 0:
             return _SearchedPosition(position, log, None, None)
@@ -583,7 +569,7 @@ class _FilteredRead(DelayedResponse):
         for one in self._searched:
             body += self._encode(one)
         self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
-        return [encode_extension_response(self._header.correlation_id, b"".join(body))]
+        return [responses.encode_extension_response(self._header.correlation_id, b"".join(body))]
 
     def _encode(self, searched: _SearchedPosition) -> list[bytes]:
         position, log, search, error = searched
@@ -595,9 +581,9 @@ class _FilteredRead(DelayedResponse):
             counters.messages_filtered_out += search.left_out_count
         if log is not None and error is not None:
             topics[position.partition.topic].failed_fetch += 1
-        part = FilteredPart(
+        part = responses.FilteredPart(
             partition=position.partition,
-            error=NO_ERROR if error is None else error.code,
+            error=errors.NO_ERROR if error is None else error.code,
             # After the search: the high watermark must not be below what was searched.
             high_watermark=0 if log is None else log.high_watermark,
             log_start_offset=0 if log is None else log.log_start_offset,
@@ -606,5 +592,5 @@ class _FilteredRead(DelayedResponse):
             runs=(),
         )
         if search is None:
-            return [encode_filtered_part_header(part, 0)]
-        return [encode_filtered_part_header(part, search.run_count), *search.runs]
+            return [responses.encode_filtered_part_header(part, 0)]
+        return [responses.encode_filtered_part_header(part, search.run_count), *search.runs]

@@ -18,17 +18,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from broker import errors
 from broker.client.connection import Connection
 from broker.clock import Clock
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    LeaderNotAvailableError,
-    NotLeaderError,
-    OffsetNotAvailableError,
-    ServerError,
-    error_for_code,
-)
+from broker.protocol import responses
 from broker.protocol.extension_requests import (
     Acks,
     ExtensionRequest,
@@ -40,13 +33,6 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.primitives import Reader
-from broker.protocol.responses import (
-    SEGMENT_STARTS,
-    ReadPart,
-    decode_publish_response,
-    decode_read_response,
-    encode_offsets_response,
-)
 from broker.server.purgatory import Response
 from broker.server.replica_manager import ReplicaManager
 from broker.server.topic_creations import TopicCreations
@@ -105,7 +91,7 @@ class Forwarder:
         """
         return self._workers.submit(self._produce, sets)
 
-    def read(self, positions: Sequence[PartitionPosition]) -> Future[list[ReadPart]]:
+    def read(self, positions: Sequence[PartitionPosition]) -> Future[list[responses.ReadPart]]:
         """Read the messages that are readable now: a part for each position, in their order.
 
         A part's error is `LeaderNotAvailableError` if the leader is away. Done within the time that
@@ -128,14 +114,17 @@ class Forwarder:
         self._retried(lambda: self._attempt(one), lambda error: error.is_retriable, _DEADLINE_S)
 
     def _retried(
-        self, attempt: Callable[[], _T], may_help: Callable[[BrokerError], bool], wait_s: float
+        self,
+        attempt: Callable[[], _T],
+        may_help: Callable[[errors.BrokerError], bool],
+        wait_s: float,
     ) -> _T:
         """Return the outcome of an attempt, retried for `wait_s` after errors that `may_help`."""
         give_up_s = self._clock.monotonic_s() + wait_s
         while True:
             try:
                 return attempt()
-            except BrokerError as error:
+            except errors.BrokerError as error:
                 is_late = self._clock.monotonic_s() > give_up_s
                 if is_late or not may_help(error) or self._is_stopping.wait(_RETRY_S):
                     raise
@@ -145,10 +134,10 @@ class Forwarder:
             self._creations.validate(one.partition.topic)
         connection = self._connect(self._leader_of(one.partition))
         request = PublishRequest(Acks.WRITTEN, int(_TIMEOUT_S * 1000), (one,))
-        (published,) = decode_publish_response(_call(connection, request))
-        if published.error != NO_ERROR:
+        (published,) = responses.decode_publish_response(_call(connection, request))
+        if published.error != errors.NO_ERROR:
             connection.close()  # on this one the leader may refuse all later sets
-            raise error_for_code(published.error, published.text, published.base_offset)
+            raise errors.error_for_code(published.error, published.text, published.base_offset)
 
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> Response:
         request = ListSegmentsRequest(partition, time_ms, max_offsets)
@@ -157,26 +146,26 @@ class Forwarder:
             _has_new_leader,
             _NEW_LEADER_WAIT_S,
         )
-        return Response(encode_offsets_response(SEGMENT_STARTS.decode(body)))
+        return Response(responses.encode_offsets_response(responses.SEGMENT_STARTS.decode(body)))
 
-    def _read(self, positions: Sequence[PartitionPosition]) -> list[ReadPart]:
+    def _read(self, positions: Sequence[PartitionPosition]) -> list[responses.ReadPart]:
         if len(positions) > 1:
             return self._read_once(positions)  # the client's next request reads the missing ones
         try:
             return self._retried(
                 lambda: self._read_one(positions[0]), _has_new_leader, _NEW_LEADER_WAIT_S
             )
-        except NotLeaderError as error:
-            return [ReadPart(positions[0].partition, error.code, 0, 0, b"")]
+        except errors.NotLeaderError as error:
+            return [responses.ReadPart(positions[0].partition, error.code, 0, 0, b"")]
 
-    def _read_one(self, position: PartitionPosition) -> list[ReadPart]:
+    def _read_one(self, position: PartitionPosition) -> list[responses.ReadPart]:
         (part,) = self._read_once([position])
-        if part.error == NotLeaderError.code:
-            raise NotLeaderError(f"another broker leads {part.partition} by now")
+        if part.error == errors.NotLeaderError.code:
+            raise errors.NotLeaderError(f"another broker leads {part.partition} by now")
         return [part]
 
-    def _read_once(self, positions: Sequence[PartitionPosition]) -> list[ReadPart]:
-        parts = [ReadPart(one.partition, NO_ERROR, 0, 0, b"") for one in positions]
+    def _read_once(self, positions: Sequence[PartitionPosition]) -> list[responses.ReadPart]:
+        parts = [responses.ReadPart(one.partition, errors.NO_ERROR, 0, 0, b"") for one in positions]
         # in random order, so that no position is always the last to get a share
         numbers = random.sample(range(len(positions)), min(len(positions), _MAX_POSITIONS))
         by_leader: dict[int, list[int]] = {}
@@ -184,8 +173,8 @@ class Forwarder:
             partition = positions[number].partition
             try:
                 by_leader.setdefault(self._leader_of(partition), []).append(number)
-            except LeaderNotAvailableError as error:
-                parts[number] = ReadPart(partition, error.code, 0, 0, b"")
+            except errors.LeaderNotAvailableError as error:
+                parts[number] = responses.ReadPart(partition, error.code, 0, 0, b"")
         share_bytes = max(MAX_READ_BYTES // max(1, len(numbers)), _LEAST_SHARE_BYTES)
         room_bytes = MAX_READ_BYTES
         for leader_id, led in by_leader.items():
@@ -203,17 +192,21 @@ class Forwarder:
 
     def _read_at(
         self, leader_id: int, positions: Sequence[PartitionPosition], room_bytes: int
-    ) -> list[ReadPart]:
+    ) -> list[responses.ReadPart]:
         request = ReadRequest(0, 0, room_bytes, tuple(positions))
         try:
-            return decode_read_response(self._repeated(leader_id, request))
-        except BrokerError as error:
-            code = error.code if isinstance(error, ServerError) else LeaderNotAvailableError.code
-            return [ReadPart(one.partition, code, 0, 0, b"") for one in positions]
+            return responses.decode_read_response(self._repeated(leader_id, request))
+        except errors.BrokerError as error:
+            code = (
+                error.code
+                if isinstance(error, errors.ServerError)
+                else errors.LeaderNotAvailableError.code
+            )
+            return [responses.ReadPart(one.partition, code, 0, 0, b"") for one in positions]
 
     def _with_whole_message(
-        self, leader_id: int, position: PartitionPosition, part: ReadPart, room_bytes: int
-    ) -> ReadPart:
+        self, leader_id: int, position: PartitionPosition, part: responses.ReadPart, room_bytes: int
+    ) -> responses.ReadPart:
         """Return a part with its first message whole, if the client asked for as much."""
         found = part.message_set
         if has_length(found) and entry_bytes(found) <= len(found):
@@ -232,7 +225,7 @@ class Forwarder:
         """Return the id of a partition's leader, or raise `LeaderNotAvailableError`."""
         leader_id = self._replicas.leader_id(partition)
         if self._replicas.address_of(leader_id) is None:
-            raise LeaderNotAvailableError(f"no broker that is live leads {partition}")
+            raise errors.LeaderNotAvailableError(f"no broker that is live leads {partition}")
         return leader_id
 
     def _repeated(self, leader_id: int, request: ExtensionRequest) -> Reader:
@@ -244,7 +237,7 @@ class Forwarder:
         """Return this thread's connection to a broker, or raise `LeaderNotAvailableError`."""
         address = self._replicas.address_of(broker_id)
         if address is None:
-            raise LeaderNotAvailableError(f"broker {broker_id} is not live any more")
+            raise errors.LeaderNotAvailableError(f"broker {broker_id} is not live any more")
         key = threading.get_ident(), broker_id
         connection = self._connections.get(key)
         if connection is None or connection.address != address:
@@ -260,15 +253,15 @@ class Forwarder:
         return connection
 
 
-def _has_new_leader(error: BrokerError) -> bool:
+def _has_new_leader(error: errors.BrokerError) -> bool:
     """Return whether there is a new leader, or the leader soon knows what is committed."""
-    return isinstance(error, NotLeaderError | OffsetNotAvailableError)
+    return isinstance(error, errors.NotLeaderError | errors.OffsetNotAvailableError)
 
 
 def _call(connection: Connection, request: ExtensionRequest) -> Reader:
     """Return the body of the response; a connection that failed is closed."""
     try:
         return connection.call(request)
-    except BrokerError:
+    except errors.BrokerError:
         connection.close()
         raise

@@ -12,14 +12,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from broker import errors
 from broker.config import BrokerConfig
-from broker.errors import (
-    BrokerError,
-    InvalidRequestError,
-    ProtocolError,
-    ServerError,
-    UnsupportedVersionError,
-)
+from broker.protocol import requests
 from broker.protocol.append_request import PRODUCE_TYPE, PUBLISH_TYPE, append_request
 from broker.protocol.cluster_requests import (
     ListUnknownReplicasRequest,
@@ -52,17 +47,6 @@ from broker.protocol.replica_requests import (
     PushStatesRequest,
     ReplicaFetchRequest,
 )
-from broker.protocol.requests import (
-    BASE_REQUESTS,
-    FIRST_EXTENSION_TYPE,
-    FetchRequest,
-    MultiFetchRequest,
-    MultiProduceRequest,
-    OffsetsRequest,
-    ProduceRequest,
-    RequestHeader,
-    decode_request,
-)
 from broker.protocol.responses import encode_extension_error
 from broker.server.admin import AdminHandler, request_name
 from broker.server.control import ControlHandler
@@ -77,7 +61,7 @@ from broker.server.validation import ValidationBudgetExceededError, Validator
 class CloseConnection:
     """The connection must be closed."""
 
-    reason: BrokerError
+    reason: errors.BrokerError
     is_bad_frame: bool  # for bytes that are no request, not for a refused one
 
 
@@ -160,36 +144,36 @@ class RequestHandlers:
                     yield position, single
         except ValidationBudgetExceededError:
             yield position + 1, Offload(frames[position : position + 1])
-        except ProtocolError as error:
+        except errors.ProtocolError as error:
             yield len(frames), CloseConnection(error, is_bad_frame=True)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             yield len(frames), CloseConnection(error, is_bad_frame=False)
 
     def _handle_one(self, frame: memoryview, refused: RefusedPartitions) -> _Outcome | None:
         reader = Reader(frame)
         request_type = reader.int16()
-        if request_type >= FIRST_EXTENSION_TYPE:
+        if request_type >= requests.FIRST_EXTENSION_TYPE:
             return self._handle_extension(request_type, reader, refused)
-        if request_type not in BASE_REQUESTS:
-            raise ProtocolError(f"request {request_name(request_type)} is unknown")
-        match decode_request(frame):
-            case FetchRequest() as request:
+        if request_type not in requests.BASE_REQUESTS:
+            raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
+        match requests.decode_request(frame):
+            case requests.FetchRequest() as request:
                 return self._fetch.fetch(request)
-            case MultiFetchRequest() as request:
+            case requests.MultiFetchRequest() as request:
                 return self._fetch.multifetch(request)
-            case OffsetsRequest() as request:
+            case requests.OffsetsRequest() as request:
                 return _when_done(self._fetch.offsets(request))
-            case ProduceRequest() | MultiProduceRequest() as request:
+            case requests.ProduceRequest() | requests.MultiProduceRequest() as request:
                 return _when_done(self._produce.append(append_request(request, 0), refused))
 
     def _handle_extension(
         self, request_type: int, reader: Reader, refused: RefusedPartitions
     ) -> _Outcome | None:
-        header = RequestHeader.decode(reader)
+        header = requests.RequestHeader.decode(reader)
         try:
             kind = EXTENSION_REQUESTS.get((request_type, header.version))
             if kind is None:
-                raise UnsupportedVersionError(
+                raise errors.UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
             if kind is PushStatesRequest:
@@ -199,11 +183,11 @@ class RequestHandlers:
             if kind in (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest):
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
-        except ServerError as error:
+        except errors.ServerError as error:
             return Response(encode_extension_error(header.correlation_id, error.code, str(error)))
 
     def _dispatch(
-        self, request: ExtensionRequest, header: RequestHeader, refused: RefusedPartitions
+        self, request: ExtensionRequest, header: requests.RequestHeader, refused: RefusedPartitions
     ) -> _Outcome | None:
         assert not isinstance(request, PushStatesRequest)  # decoded by the control handler
         match request:
@@ -247,7 +231,7 @@ class RequestHandlers:
 def _check_length(size: int) -> None:
     """Refuse a request to the controller that is too long to be decoded on a network thread."""
     if size > MAX_CONTROLLER_REQUEST_BYTES:
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"a request of {size} bytes to the controller is too long: "
             f"{MAX_CONTROLLER_REQUEST_BYTES} are possible; name fewer partitions at a time"
         )
@@ -263,7 +247,7 @@ def _when_done(outcome: Response | Future[Response | None] | None) -> _Outcome |
         if not outcomes.set_running_or_notify_cancel():
             return  # the client has left
         error = None if done.cancelled() else done.exception()
-        if isinstance(error, BrokerError):
+        if isinstance(error, errors.BrokerError):
             outcomes.set_result([CloseConnection(error, is_bad_frame=False)])
         elif error is not None:
             outcomes.set_exception(error)

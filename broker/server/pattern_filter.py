@@ -17,16 +17,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from broker import errors
 from broker.clock import Clock
-from broker.errors import (
-    NO_ERROR,
-    PatternTooSlowError,
-    RequestTimedOutError,
-    ServerError,
-    ShuttingDownError,
-    UnknownServerError,
-    error_for_code,
-)
 from broker.log.segment import FileSlice
 from broker.protocol.framing import encode_frame
 from broker.protocol.payload_filter import PayloadFilter
@@ -59,7 +51,7 @@ class Search:
         self.kept_bytes = 0
         self.run_count = 0
         self.runs: list[bytes] = []  # the wanted entries, encoded for the response
-        self.error: ServerError | None = None  # why the search ended at `next_offset`
+        self.error: errors.ServerError | None = None  # why the search ended at `next_offset`
         self._slice = file_slice
         self._base_offset = offset  # the log offset of the slice's start
         self._room_bytes = room_bytes  # the entry that reaches it is the last one kept
@@ -155,7 +147,7 @@ class PatternFilter:
                 )
                 try:
                     result = self._do_job(search, job)
-                except ServerError as error:
+                except errors.ServerError as error:
                     search.error = error
                 else:
                     search.take(result)
@@ -171,8 +163,8 @@ class PatternFilter:
         except _ChildEndedError as ended:
             logger.warning("%s; starting it again", ended)
             result = self._attempt(search, job, where)
-        if result.error != NO_ERROR:
-            raise error_for_code(result.error, f"cannot read {where}: {result.text}")
+        if result.error != errors.NO_ERROR:
+            raise errors.error_for_code(result.error, f"cannot read {where}: {result.text}")
         return result
 
     def _attempt(self, search: Search, job: ScanJob, where: str) -> ScanResult:
@@ -188,19 +180,19 @@ class PatternFilter:
             ) from error
         except TimeoutError as error:
             self._drop_child(child)
-            raise RequestTimedOutError(
+            raise errors.RequestTimedOutError(
                 f"{where} could not be filtered in {_RESULT_TIMEOUT_S:g} s; is the disk stuck?"
             ) from error
 
     def _running_child(self) -> _Child:
         with self._lock:
             if self._is_stopped:
-                raise ShuttingDownError("the broker is shutting down")
+                raise errors.ShuttingDownError("the broker is shutting down")
             if self._child is None:
                 try:
                     self._child = _Child()
                 except OSError as error:
-                    raise UnknownServerError(
+                    raise errors.UnknownServerError(
                         f"cannot start the process that matches patterns: {error.strerror}"
                     ) from error
             return self._child
@@ -212,7 +204,7 @@ class PatternFilter:
         return child.end()
 
 
-class _ChildEndedError(UnknownServerError):
+class _ChildEndedError(errors.UnknownServerError):
     """The process that matches patterns was killed, or failed by a bug."""
 
 
@@ -270,8 +262,8 @@ class _Child:
         return self._process.wait()
 
 
-def _too_slow(where: str, job: ScanJob) -> PatternTooSlowError:
-    error = PatternTooSlowError(
+def _too_slow(where: str, job: ScanJob) -> errors.PatternTooSlowError:
+    error = errors.PatternTooSlowError(
         f"pattern '{job.payload_filter.text}' is too slow: {where} it took {LIMIT_S:g} s without "
         "coming to an end; repetitions inside repetitions are the usual reason"
     )

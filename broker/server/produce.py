@@ -20,31 +20,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
+from broker import errors
 from broker.clock import Clock
-from broker.errors import (
-    NO_ERROR,
-    LeaderNotAvailableError,
-    MessageSizeTooLargeError,
-    NotEnoughReplicasError,
-    NotLeaderError,
-    RequestTimedOutError,
-    ServerError,
-    ShuttingDownError,
-    StorageError,
-    error_for_code,
-)
 from broker.log.log import Log
 from broker.log.manager import LogManager
+from broker.protocol import responses
 from broker.protocol.append_request import AppendRequest, decode_single_appends
 from broker.protocol.extension_requests import Acks, PartitionSet, single_publish_response
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import ANY_PARTITION
-from broker.protocol.responses import (
-    NO_TERM,
-    Published,
-    encode_extension_response,
-    encode_publish_response,
-)
 from broker.replication.leader import Leader
 from broker.server.admin import Host
 from broker.server.forwarder import Forwarder
@@ -68,10 +52,10 @@ class Refusal(NamedTuple):
     text: str
     leader: int
 
-    def again(self) -> ServerError:
+    def again(self) -> errors.ServerError:
         """Return the error for a later set."""
         text = f"an earlier set of this connection was refused: {self.text}"
-        return error_for_code(self.code, text, self.leader)
+        return errors.error_for_code(self.code, text, self.leader)
 
 
 RefusedPartitions = dict[TopicPartition, Refusal]
@@ -82,10 +66,10 @@ would be in the log without those before them. A client that knows connects agai
 """
 
 _BREAKS_ORDER = (
-    StorageError,
-    NotLeaderError,
-    LeaderNotAvailableError,
-    NotEnoughReplicasError,
+    errors.StorageError,
+    errors.NotLeaderError,
+    errors.LeaderNotAvailableError,
+    errors.NotEnoughReplicasError,
 )
 """After these errors a later set may be accepted: the disk has room, the broker leads, or replicas
 are in sync again.
@@ -116,11 +100,11 @@ class _LogAppend:
         self.received_bytes = 0
         self.valid: ValidMessages | None = None
         self.base_offset = self.end_offset = -1
-        self.term = NO_TERM
+        self.term = responses.NO_TERM
         self.needs_commit = False
         self.leader: Leader | None = None
         """The term in which a replicated log was appended to."""
-        self.error: ServerError | None = None
+        self.error: errors.ServerError | None = None
 
     def _check_commit(self) -> bool:
         """Return whether the messages are as safe as the log's settings ask; may set `error`."""
@@ -128,7 +112,7 @@ class _LogAppend:
             return self.log is not None and self.log.flushed_offset >= self.end_offset
         try:
             return self.leader.is_committed(self.end_offset)
-        except ServerError as error:
+        except errors.ServerError as error:
             self.error = error
             return False
 
@@ -145,19 +129,19 @@ class _LogAppend:
             return
         if self.error is None:
             missing = "flushed" if self.leader is None else "on all in-sync replicas"
-            self.error = self.log.failure or RequestTimedOutError(
+            self.error = self.log.failure or errors.RequestTimedOutError(
                 f"{self.log.partition} is written up to {self.end_offset}, but not {missing} in "
                 "time"
             )
 
-    def result(self, partition: TopicPartition) -> Published:
+    def result(self, partition: TopicPartition) -> responses.Published:
         """Return the result of the first set; it names the log's partition once written."""
         if self.log is not None and self.base_offset >= 0:
             partition = self.log.partition
         if self.error is not None:
-            leader = self.error.leader if isinstance(self.error, NotLeaderError) else -1
-            return Published(partition, self.error.code, leader, str(self.error))
-        return Published(partition, NO_ERROR, self.base_offset, "", self.term)
+            leader = self.error.leader if isinstance(self.error, errors.NotLeaderError) else -1
+            return responses.Published(partition, self.error.code, leader, str(self.error))
+        return responses.Published(partition, errors.NO_ERROR, self.base_offset, "", self.term)
 
 
 class ProduceHandler:
@@ -258,7 +242,7 @@ class ProduceHandler:
         correlation_ids, acks, timeout_ms, parts = request
         is_publish = correlation_ids is not None
         if self._host.refuses_appends and not is_publish:
-            raise ShuttingDownError("the broker is shutting down")
+            raise errors.ShuttingDownError("the broker is shutting down")
         self._validator.begin_request()
         appends: list[_LogAppend] = []
         forwarded: list[PartitionSet] = []
@@ -266,7 +250,7 @@ class ProduceHandler:
             if not is_publish and self._has_replicas(partition.topic):
                 partition = self._at_home(partition)
             log_append = self._validate(partition, message_set, refused)
-            if isinstance(log_append.error, MessageSizeTooLargeError) and not is_publish:
+            if isinstance(log_append.error, errors.MessageSizeTooLargeError) and not is_publish:
                 logger.warning("dropped a message set: %s", log_append.error)
                 continue
             if log_append.error is None and not is_publish and self._is_led_elsewhere(partition):
@@ -318,7 +302,7 @@ class ProduceHandler:
         try:
             validate_topic_name(partition.topic, self._max_topic_name_length)
             log_append.valid = self._validator.validate(partition.topic, message_set)
-        except ServerError as error:
+        except errors.ServerError as error:
             self._fail(log_append, error)
         return log_append
 
@@ -331,7 +315,7 @@ class ProduceHandler:
             log = log_append.log
             if log is None:
                 if self._host.refuses_appends:
-                    log_append.error = ShuttingDownError(
+                    log_append.error = errors.ShuttingDownError(
                         f"broker {self._broker_id} is shutting down"
                     )
                     return
@@ -349,7 +333,7 @@ class ProduceHandler:
             else:
                 log_append.term = log.incarnations.term
             log_append.base_offset = log.append(messages, message_count, flush_now=needs_commit)
-        except ServerError as error:
+        except errors.ServerError as error:
             home = self._broker_id if partition.home == -1 else partition.home
             _note_refused(TopicPartition(topic, home, index), error, refused)
             self._fail(log_append, error)
@@ -370,7 +354,7 @@ class ProduceHandler:
             log = self._logs.creation.get_or_create(topic, index)
         return log
 
-    def _fail(self, log_append: _LogAppend, error: ServerError) -> None:
+    def _fail(self, log_append: _LogAppend, error: errors.ServerError) -> None:
         log_append.error = error
         topic, index = log_append.partition.topic, log_append.partition.index
         # A name without a log is not counted: every mistyped name would add counters.
@@ -412,10 +396,10 @@ class ProduceHandler:
 
 
 def _note_refused(
-    partition: TopicPartition, error: ServerError, refused: RefusedPartitions
+    partition: TopicPartition, error: errors.ServerError, refused: RefusedPartitions
 ) -> None:
     if isinstance(error, _BREAKS_ORDER) and partition not in refused:
-        leader = error.leader if isinstance(error, NotLeaderError) else -1
+        leader = error.leader if isinstance(error, errors.NotLeaderError) else -1
         refused[partition] = Refusal(error.code, str(error), leader)
 
 
@@ -435,13 +419,13 @@ def _encode_single(correlation_ids: Sequence[int], parts: list[_WrittenSet]) -> 
                 frames.append(encode(next(ids), position, term))
                 position += size
         else:
-            body = encode_publish_response([log_append.result(partition)])
-            frames += [encode_extension_response(next(ids), body) for _ in sizes]
+            body = responses.encode_publish_response([log_append.result(partition)])
+            frames += [responses.encode_extension_response(next(ids), body) for _ in sizes]
     return b"".join(frames)
 
 
 def _encode(correlation_ids: Sequence[int], appends: list[_LogAppend]) -> bytes:
-    body = encode_publish_response(
+    body = responses.encode_publish_response(
         [log_append.result(log_append.partition) for log_append in appends]
     )
-    return encode_extension_response(correlation_ids[0], body)
+    return responses.encode_extension_response(correlation_ids[0], body)

@@ -7,17 +7,12 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import LiveBroker, ReplicatedPartition
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
-from broker.errors import (
-    BrokerError,
-    ServerError,
-    StaleBrokerEpochError,
-    StaleControllerEpochError,
-)
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.protocol.responses import BrokerAddress
 from broker.replica_records import UnknownReplica
@@ -39,7 +34,7 @@ class PushTimes(NamedTuple):
 class PushAnswer(NamedTuple):
     """A broker's response to a push."""
 
-    error: ServerError | None  # why it refused; None if it carried the push out
+    error: errors.ServerError | None  # why it refused; None if it carried the push out
     unknown: list[UnknownReplica]  # replicas with logs there that a full push does not name
 
 
@@ -116,12 +111,12 @@ class PushSender:
             try:
                 body = self._connection.call(self._request(push))
                 answer = PushAnswer(None, UNKNOWN_REPLICAS.decode(body))
-            except (StaleControllerEpochError, StaleBrokerEpochError) as error:
+            except (errors.StaleControllerEpochError, errors.StaleBrokerEpochError) as error:
                 # Sent again while this controller is in office: the broker may be about to learn of
                 # its own registration.
                 self._on_answer(self.controller, self.broker.id, push, PushAnswer(error, []))
                 self._wait_to_retry(push, error)
-            except BrokerError as error:
+            except errors.BrokerError as error:
                 self._connection.close()
                 self._wait_to_retry(push, error)
             else:
@@ -142,7 +137,7 @@ class PushSender:
             self._sent_since_s, self._waiting_since_s = self._waiting_since_s, None
             return None if self._is_stopped else push
 
-    def _wait_to_retry(self, push: Push, error: BrokerError) -> None:
+    def _wait_to_retry(self, push: Push, error: errors.BrokerError) -> None:
         with self._changed:
             if not self._is_stopped and str(error) != self._reported_error:
                 self._reported_error = str(error)

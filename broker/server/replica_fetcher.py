@@ -14,17 +14,10 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import NamedTuple, Protocol, TypeVar
 
+from broker import errors
 from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    InvalidMessageError,
-    OffsetOutOfRangeError,
-    ServerError,
-    error_for_code,
-)
 from broker.log.log import Log, whole_entries
 from broker.protocol.extension_requests import DigestLogRequest
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
@@ -189,7 +182,7 @@ class ReplicaFetcher:
                 return
         try:
             parts = decode_replica_fetch_response(connection.call(self._request(asked)))
-        except BrokerError as error:
+        except errors.BrokerError as error:
             connection.close()
             self._settle([])
             self._note_failure(str(error))
@@ -287,7 +280,7 @@ class ReplicaFetcher:
             taken = [self._take_or_refuse(pair) for pair in pairs]
         self._replicas.flush([log for log in taken if log is not None])
         while self._damaged and self._connection is not None:
-            with suppress(BrokerError):  # sent again if the data is received damaged again
+            with suppress(errors.BrokerError):  # sent again if the data is received damaged again
                 self._connection.call(self._damaged.pop())
 
     def _take_or_refuse(self, pair: tuple[ReplicaPart, _Asked]) -> Log | None:
@@ -295,8 +288,8 @@ class ReplicaFetcher:
         part, one = pair
         try:
             has_unflushed = self._take_one(part, one)
-        except ServerError as error:
-            if isinstance(error, InvalidMessageError):
+        except errors.ServerError as error:
+            if isinstance(error, errors.InvalidMessageError):
                 size = len(part.data)
                 damaged = DigestLogRequest(part.partition, one.position.offset, size)
                 self._damaged.append(damaged)
@@ -321,13 +314,15 @@ class ReplicaFetcher:
             if hosted.replica.role is not role:
                 return False
             now_s = self._clock.monotonic_s()
-            if part.error == OffsetOutOfRangeError.code:
+            if part.error == errors.OffsetOutOfRangeError.code:
                 result = role.out_of_range(position, part.log_start_offset, now_s)
                 if result is FetchResult.RESTARTED:
                     self._replicas.note_truncated(hosted, position.offset)
                 return False
-            if part.error != NO_ERROR:
-                error = error_for_code(part.error, f"broker {self._leader_id} has refused it")
+            if part.error != errors.NO_ERROR:
+                error = errors.error_for_code(
+                    part.error, f"broker {self._leader_id} has refused it"
+                )
                 logger.info("%s cannot be copied now: %s", part.partition, type(error).__name__)
                 role.refused(position, error, now_s)
                 return False

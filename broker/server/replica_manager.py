@@ -17,6 +17,7 @@ from functools import partial
 from threading import Event, Lock, Thread
 from typing import NamedTuple, TypeVar
 
+from broker import errors
 from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import (
@@ -30,23 +31,6 @@ from broker.cluster_state import (
     StoppedReplica,
 )
 from broker.config import BrokerConfig
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    CoordinationError,
-    LeaderNotAvailableError,
-    NotControllerError,
-    NotLeaderError,
-    ServerError,
-    ShuttingDownError,
-    StaleBrokerEpochError,
-    StaleControllerEpochError,
-    StorageError,
-    TopicExistsError,
-    UnknownEpochError,
-    UnknownTopicError,
-    WrongPartitionError,
-)
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.extension_requests import ExtensionRequest
@@ -304,7 +288,7 @@ class ReplicaManager:
         # until then a partition that is not known here may have replicas, as topics may be new
         return bool(self._topics) and self._ordered_epoch != self.broker_epoch
 
-    def not_led(self, partition: TopicPartition) -> ServerError:
+    def not_led(self, partition: TopicPartition) -> errors.ServerError:
         """Return the error for a partition of which this broker has no log that it may use."""
         known = self._replicas.known.get(partition)
         if known is None:
@@ -312,23 +296,25 @@ class ReplicaManager:
             has_replicas = is_lost or partition.topic in self._topics
             is_unread = has_replicas and not self._has_full_orders
             if is_unread or self._awaits_orders:
-                return LeaderNotAvailableError(
+                return errors.LeaderNotAvailableError(
                     f"the controller has not yet told this broker who leads {partition}; try again"
                 )
             if is_lost:
-                return LeaderNotAvailableError(
+                return errors.LeaderNotAvailableError(
                     f"ZooKeeper has lost topic '{partition.topic}', of which broker {self._me} has "
                     "logs: `pylogctl cluster recover` restores it"
                 )
-            return WrongPartitionError(f"broker {self._me} does not lead {partition}")
+            return errors.WrongPartitionError(f"broker {self._me} does not lead {partition}")
         leader = known.state.leader
-        return NotLeaderError(
+        return errors.NotLeaderError(
             f"broker {self._me} does not lead {partition}; "
             + ("no broker does" if leader < 0 else f"broker {leader} does"),
             leader,
         )
 
-    def unreadable(self, partition: TopicPartition, error: ServerError) -> ServerError:
+    def unreadable(
+        self, partition: TopicPartition, error: errors.ServerError
+    ) -> errors.ServerError:
         """Return the error for a failed read of a disk; `NotLeaderError` if another can lead."""
         hosted = self._hosted.get(partition)
         if hosted is None:
@@ -338,7 +324,7 @@ class ReplicaManager:
             if isinstance(role, Leader) and role.resignation() is None:
                 return error
         self.request_tick()
-        return NotLeaderError(f"another broker is to lead {partition}: {error}")
+        return errors.NotLeaderError(f"another broker is to lead {partition}: {error}")
 
     def following(self, leader_id: int, share: int) -> list[HostedReplica]:
         """Return the replicas that one of the fetchers copies from a broker."""
@@ -412,19 +398,19 @@ class ReplicaManager:
         self._replicas.registered(self.broker_epoch, self.registry_id())
         try:
             self._replicas.check_orders(*epochs)
-        except ServerError:
+        except errors.ServerError:
             self.fenced_order_count += 1
             raise
         if epochs.controller_epoch <= self._replicas.controller_epoch:
             return
         try:
             stored_epoch = self.stored_controller_epoch()
-        except CoordinationError as error:
-            raise UnknownEpochError(
+        except errors.CoordinationError as error:
+            raise errors.UnknownEpochError(
                 f"broker {self._me} cannot look for that controller in ZooKeeper: {error}"
             ) from error
         if stored_epoch is not None and epochs.controller_epoch > stored_epoch:
-            raise UnknownEpochError(
+            raise errors.UnknownEpochError(
                 f"broker {self._me} finds no controller of that epoch in ZooKeeper"
             )
 
@@ -442,7 +428,7 @@ class ReplicaManager:
         started_s = self._clock.monotonic_s()
         try:
             self._apply(request)
-        except (StaleControllerEpochError, StaleBrokerEpochError):
+        except (errors.StaleControllerEpochError, errors.StaleBrokerEpochError):
             self.fenced_order_count += 1
             raise
         self.order_stats.record(self._clock.monotonic_s() - started_s)
@@ -455,7 +441,7 @@ class ReplicaManager:
     def unknown_replicas(self) -> list[UnknownReplica]:
         """Return the replicas that have logs here and that the controller does not know."""
         if not self._has_full_orders and self._logs.table.has_replicas:
-            raise LeaderNotAvailableError(
+            raise errors.LeaderNotAvailableError(
                 f"the controller has not yet told broker {self._me} of all partitions; try again"
             )
         return self.records.find_unknown(self._replicas.known, self._replicas.unnamed)
@@ -550,7 +536,7 @@ class ReplicaManager:
             self._creation_ids.pop(topic, None)
         with_logs = {one.partition.topic for one in self._logs.table.all()}
         for topic in topics - with_logs:
-            with suppress(UnknownTopicError):
+            with suppress(errors.UnknownTopicError):
                 self._logs.deletions.delete_topic(topic)
 
     def _apply_all(self, request: PushStatesRequest) -> None:
@@ -596,7 +582,7 @@ class ReplicaManager:
         for partition, error in applied.failures:
             if partition not in self._refused:
                 logger.error("the order about %s is not carried out: %s", partition, error)
-            if isinstance(error, StorageError):
+            if isinstance(error, errors.StorageError):
                 self._refused[partition] = request
         return applied
 
@@ -611,14 +597,14 @@ class ReplicaManager:
             if topic not in self._logs.topics:
                 try:
                     self._logs.creation.create_topic(topic, count, has_replicas=True)
-                except TopicExistsError:
+                except errors.TopicExistsError:
                     continue  # a client's message created it before this push
-                except ServerError as error:
+                except errors.ServerError as error:
                     logger.error("cannot create topic '%s' here: %s", topic, error)
 
     def _raise_if_stopping(self) -> None:
         if self._is_stopping.is_set():
-            raise ShuttingDownError("the broker is shutting down")
+            raise errors.ShuttingDownError("the broker is shutting down")
 
     def _apply_one(self, request: PushStatesRequest, info: ReplicatedPartition) -> None:
         self._raise_if_stopping()
@@ -798,7 +784,11 @@ class ReplicaManager:
                 try:
                     if info is not None:
                         self._apply_one(request, info)
-                except (StaleControllerEpochError, StaleBrokerEpochError, ShuttingDownError):
+                except (
+                    errors.StaleControllerEpochError,
+                    errors.StaleBrokerEpochError,
+                    errors.ShuttingDownError,
+                ):
                     info = None  # a later push has the next orders
                 if info is None:
                     del self._refused[partition]
@@ -806,7 +796,7 @@ class ReplicaManager:
                     changes.append(resignation(info, self._me))
             self._direct_fetchers()
         if any(changes):
-            with suppress(BrokerError):  # tried again
+            with suppress(errors.BrokerError):  # tried again
                 named = tuple(one for one in changes if one is not None)
                 self._ask_controller(ChangeIsrRequest(self._me, self.broker_epoch, named))
 
@@ -817,9 +807,9 @@ class ReplicaManager:
         try:
             body = self._ask_controller(ChangeIsrRequest(self._me, self.broker_epoch, changes))
             decided = {one.partition: one for one in ISR_DECISIONS.decode(body)}
-        except ServerError as error:
+        except errors.ServerError as error:
             logger.warning("the in-sync replicas stay as they are: %s", error)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             logger.warning("whether in-sync replicas have changed is not known: %s", error)
         now_s = self._clock.monotonic_s()
         for hosted, role, proposal, isr in proposals:
@@ -842,7 +832,7 @@ class ReplicaManager:
     def _count(self, isr: Iterable[int], decision: IsrDecision | None) -> None:
         """Count the outcome of a proposal; `isr` are the in-sync replicas that it was to change."""
         counts = self.isr_counts
-        if decision is None or decision.error != NO_ERROR or decision.decided is None:
+        if decision is None or decision.error != errors.NO_ERROR or decision.decided is None:
             counts.failed += 1
             return
         before, after = set(isr), set(decision.decided.state.isr)
@@ -878,7 +868,7 @@ class ReplicaManager:
         with self._controller_lock:
             address = self.address_of(self.controller_id)
             if address is None:
-                raise NotControllerError("no controller is known at present")
+                raise errors.NotControllerError("no controller is known at present")
             connection = self._controller_connection
             if connection is None or connection.address != address:
                 if connection is not None:
@@ -886,9 +876,9 @@ class ReplicaManager:
                 connection = self._controller_connection = self._connect(address)
             try:
                 return connection.call(request)
-            except ServerError:
+            except errors.ServerError:
                 raise
-            except BrokerError:
+            except errors.BrokerError:
                 connection.close()
                 raise
 
@@ -896,5 +886,5 @@ class ReplicaManager:
 def _flush(log: Log) -> None:
     try:
         log.flush()
-    except StorageError as error:
+    except errors.StorageError as error:
         logger.error("%s", error)

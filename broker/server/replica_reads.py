@@ -10,16 +10,9 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from broker import errors
 from broker.clock import Clock
 from broker.cluster_state import EpochStart
-from broker.errors import (
-    NO_ERROR,
-    FencedEpochError,
-    NotLeaderError,
-    OffsetOutOfRangeError,
-    ServerError,
-    UnknownEpochError,
-)
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import (
@@ -41,7 +34,7 @@ from broker.server.replica_manager import ReplicaManager
 
 _POSITION_BYTES = 300
 """Memory of one position of a delayed read."""
-_FENCES = (FencedEpochError, UnknownEpochError)
+_FENCES = (errors.FencedEpochError, errors.UnknownEpochError)
 
 
 class _Asked(NamedTuple):
@@ -51,7 +44,7 @@ class _Asked(NamedTuple):
     hosted: HostedReplica | None  # the replica here
     leader: Leader | None  # its term
     diverging: FetchAnswer | None  # the response if the follower's log diverges from this one
-    error: ServerError | None  # why no messages can be sent
+    error: errors.ServerError | None  # why no messages can be sent
 
     @property
     def fetch_position(self) -> FetchPosition:
@@ -77,10 +70,10 @@ class ReplicaReadHandler:
         """Note a follower's progress, and respond when there are messages or news for it."""
         started_s = time.perf_counter()
         now_s = self._clock.monotonic_s()
-        error: ServerError | None = None
+        error: errors.ServerError | None = None
         try:
             self._replicas.check_follower(request.replica_id, request.broker_epoch)
-        except ServerError as refusal:
+        except errors.ServerError as refusal:
             error = refusal
         asked = [self._note_progress(request, one, now_s, error) for one in request.positions]
         noted_s = time.perf_counter() - started_s
@@ -112,7 +105,7 @@ class ReplicaReadHandler:
         request: ReplicaFetchRequest,
         position: ReplicaPosition,
         now_s: float,
-        error: ServerError | None,
+        error: errors.ServerError | None,
     ) -> _Asked:
         """Note a follower's progress in one partition, unless the request has an `error`."""
         hosted = leader = diverging = None
@@ -130,7 +123,7 @@ class ReplicaReadHandler:
                 )
             if answer.diverging != NO_DIVERGENCE:
                 diverging = answer
-        except ServerError as error:
+        except errors.ServerError as error:
             self._metrics.fenced_fetch_count += isinstance(error, _FENCES)
             return _Asked(position, hosted, leader, None, error)
         return _Asked(position, hosted, leader, diverging, None)
@@ -164,7 +157,7 @@ class ReplicaReadHandler:
                     if answer.diverging == NO_DIVERGENCE:
                         return _read(hosted, position, answer, room_bytes)
                     diverging = answer
-            except ServerError as refusal:
+            except errors.ServerError as refusal:
                 error = refusal
         return self._refused(position, hosted, diverging, error), None
 
@@ -173,15 +166,15 @@ class ReplicaReadHandler:
         position: ReplicaPosition,
         hosted: HostedReplica | None,
         diverging: FetchAnswer | None,
-        error: ServerError | None,
+        error: errors.ServerError | None,
     ) -> ReplicaPart:
         """Return the part of a position for which there are no bytes."""
         partition = position.partition
         if diverging is not None:
             high_watermark, start, where = diverging
-            return ReplicaPart(partition, NO_ERROR, high_watermark, start, where, (), b"")
+            return ReplicaPart(partition, errors.NO_ERROR, high_watermark, start, where, (), b"")
         assert error is not None
-        if isinstance(error, OffsetOutOfRangeError) and hosted is not None:
+        if isinstance(error, errors.OffsetOutOfRangeError) and hosted is not None:
             log = hosted.log
             return ReplicaPart(
                 partition,
@@ -192,7 +185,7 @@ class ReplicaReadHandler:
                 (),
                 b"",
             )
-        leader_id = error.leader if isinstance(error, NotLeaderError) else -1
+        leader_id = error.leader if isinstance(error, errors.NotLeaderError) else -1
         return refused_replica_part(partition, error.code, leader_id)
 
 
@@ -210,7 +203,7 @@ def _read(
         starts = log.epochs.covering(position.offset, position.offset + found.length)
     part = ReplicaPart(
         position.partition,
-        NO_ERROR,
+        errors.NO_ERROR,
         answer.high_watermark,
         answer.log_start_offset,
         NOTHING_DIVERGES,

@@ -12,30 +12,17 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from threading import Event
 
+from broker import errors
 from broker.client.cluster import Connect
 from broker.clock import Clock
 from broker.cluster_state import IsrChange
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    OffsetNotAvailableError,
-    OffsetOutOfRangeError,
-    ShuttingDownError,
-    error_for_code,
-)
 from broker.log.damage import find_damage, mend, uncommitted_loss
 from broker.log.log import Log
 from broker.log.log_segments import segment_of
 from broker.log.segment import Segment
+from broker.protocol import responses
 from broker.protocol.extension_requests import DigestLogRequest, PartitionPosition, ReadRequest
 from broker.protocol.primitives import Buffer
-from broker.protocol.responses import (
-    LOG_DIGEST,
-    BrokerAddress,
-    DamageState,
-    LogDamage,
-    decode_read_response,
-)
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader
 from broker.server.hosted_replica import HostedReplica
@@ -53,7 +40,7 @@ class StorageFaults:
         self,
         me: int,
         workers: Executor,
-        address_of: Callable[[int], BrokerAddress | None],
+        address_of: Callable[[int], responses.BrokerAddress | None],
         connect: Connect,
         clock: Clock,
         is_stopping: Event,
@@ -86,12 +73,12 @@ class StorageFaults:
 
     def damage_in(
         self, log: Log, hosted: HostedReplica | None, offset: int, length: int
-    ) -> LogDamage:
+    ) -> responses.LogDamage:
         """Look for damaged messages in a range of a log, and note the first one."""
         damaged = find_damage(log, offset, length)
         if damaged is None:
-            return LogDamage()
-        lasting = LogDamage(DamageState.LASTING, damaged)
+            return responses.LogDamage()
+        lasting = responses.LogDamage(responses.DamageState.LASTING, damaged)
         if hosted is None:
             return lasting
         log.segments.note_damage(damaged)
@@ -101,7 +88,7 @@ class StorageFaults:
                 return lasting
             if isinstance(role, Leader) and role.resignation() is None:
                 return lasting
-        return LogDamage(DamageState.MENDABLE, damaged)
+        return responses.LogDamage(responses.DamageState.MENDABLE, damaged)
 
     def retry(self, replicas: Iterable[HostedReplica]) -> None:
         """Begin to retry the operations that disks have refused, and to mend logs."""
@@ -122,7 +109,7 @@ class StorageFaults:
                 self._mend_due_s[partition] = now_s + _MEND_RETRY_S
                 for segment in log.segments.bad():
                     self._mend(hosted, role, segment)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             logger.info("%s cannot be mended yet: %s", partition, error)
         finally:
             self._retried.discard(partition)
@@ -144,25 +131,25 @@ class StorageFaults:
 
         def read(offset: int, max_bytes: int) -> Buffer:
             if self._is_stopping.is_set():
-                raise ShuttingDownError("the broker is shutting down")
+                raise errors.ShuttingDownError("the broker is shutting down")
             position = PartitionPosition(log.partition, offset, max_bytes)
             request = ReadRequest(0, 1, max_bytes, (position,))
-            (part,) = decode_read_response(connection.call(request))
+            (part,) = responses.decode_read_response(connection.call(request))
             text = f"broker {role.leader} does not give {log.partition} at offset {offset}"
-            if part.error != NO_ERROR:
-                raise error_for_code(part.error, text, part.high_watermark)
+            if part.error != errors.NO_ERROR:
+                raise errors.error_for_code(part.error, text, part.high_watermark)
             if not part.message_set:
-                raise OffsetNotAvailableError(text)
+                raise errors.OffsetNotAvailableError(text)
             return part.message_set
 
         try:
             damaged = mend(log, segment, read)
             if damaged is not None:
                 request = DigestLogRequest(log.partition, damaged, 1)
-                found = LOG_DIGEST.decode(connection.call(request))
-                if found.damage.state is DamageState.LASTING:
+                found = responses.LOG_DIGEST.decode(connection.call(request))
+                if found.damage.state is responses.DamageState.LASTING:
                     self._give_up(log, segment, f"broker {role.leader} has it damaged, too")
-        except OffsetOutOfRangeError as error:
+        except errors.OffsetOutOfRangeError as error:
             self._give_up(log, segment, str(error))
         finally:
             connection.close()

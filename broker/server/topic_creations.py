@@ -7,16 +7,10 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from broker import errors
 from broker.client.connection import Connection
 from broker.client.controller_client import ask_controller
 from broker.config import BrokerConfig
-from broker.errors import (
-    BrokerError,
-    LeaderNotAvailableError,
-    ServerError,
-    TopicExistsError,
-    UnknownTopicError,
-)
 from broker.log.manager import LogManager
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
 from broker.protocol.responses import BrokerAddress
@@ -53,7 +47,7 @@ class TopicCreations:
         self._settings_of = settings_of  # in ZooKeeper, for a topic to be created
         self._lock = threading.Lock()  # guards the next two
         self._under_way: set[str] = set()
-        self._refusals: dict[str, ServerError] = {}  # of the controller, each raised once
+        self._refusals: dict[str, errors.ServerError] = {}  # of the controller, each raised once
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="topic-creations")
 
     def stop(self) -> None:
@@ -74,7 +68,7 @@ class TopicCreations:
         if topic in self._logs.topics:
             return
         if not self._is_allowed:
-            raise UnknownTopicError(
+            raise errors.UnknownTopicError(
                 f"there is no topic '{topic}' on broker {self._me}, and its "
                 "auto.create.topics.enable is false: create the topic first (pylogctl topic create)"
             )
@@ -86,12 +80,12 @@ class TopicCreations:
             if topic not in self._under_way:
                 self._under_way.add(topic)
                 self._worker.submit(self._create, topic)
-        raise LeaderNotAvailableError(
+        raise errors.LeaderNotAvailableError(
             f"topic '{topic}' is being created with {self._factor} replicas; try again"
         )
 
     def _create(self, topic: str) -> None:
-        refusal: ServerError | None = None
+        refusal: errors.ServerError | None = None
         try:
             brokers = list(self._snapshot().brokers.values())
             # as many partitions at each home as a topic without replicas gets
@@ -100,15 +94,15 @@ class TopicCreations:
             request = CreateReplicatedTopicRequest(topic, count, self._factor, settings)
             ask_controller(brokers, self._connect, request, timeout_s=0.0)
             logger.info("topic '%s' was created by its first message", topic)
-        except TopicExistsError as error:  # this broker hears of it soon
+        except errors.TopicExistsError as error:  # this broker hears of it soon
             logger.info("topic '%s' was not created by its first message: %s", topic, error)
-        except ServerError as error:
+        except errors.ServerError as error:
             if error.is_retriable:  # by the next message
                 logger.warning("topic '%s' is not created yet: %s", topic, error)
             else:
                 logger.error("topic '%s' is not created by its first message: %s", topic, error)
                 refusal = error
-        except BrokerError as error:
+        except errors.BrokerError as error:
             logger.warning("whether topic '%s' was created is not known: %s", topic, error)
         with self._lock:
             self._under_way.discard(topic)

@@ -18,18 +18,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect, with_assigned
 from broker.clock import Clock, SystemClock
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.stream import ConsumerStream
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    ConfigError,
-    ConsumerTimeoutError,
-    InvalidMessageError,
-    RequestTimeoutError,
-)
 from broker.producer.producer import Producer
 from broker.protocol.codec import Fault, scan
 from broker.protocol.message_set import count_messages, describe_fault, find_damage
@@ -181,7 +174,7 @@ class Route:
         """
         renamed = self._rename(topic)
         if self._is_read(renamed):
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"topic '{topic}' would go to '{renamed}' of the same cluster, which is mirrored "
                 "as well"
             )
@@ -210,7 +203,7 @@ class Route:
         if not targets:
             broker_ids = [broker.id for broker in self._target.brokers()]
             if not broker_ids:
-                raise BrokerUnreachableError("the target cluster has no live broker")
+                raise errors.BrokerUnreachableError("the target cluster has no live broker")
             counts = counts_like(sources, broker_ids)
             targets = create_topic(self._target, self._connect, topic, counts)
         return place_by_order(sources, targets)
@@ -331,7 +324,7 @@ class Mirror:
         thread.join(max(0.0, self._give_up_s + _GRACE_S - time.monotonic()))
         if thread.is_alive():
             self._fail(
-                RequestTimeoutError(
+                errors.RequestTimeoutError(
                     f"{thread.name} had no answer {self._drain_s:g}s after the mirror was to stop; "
                     "what is not acknowledged comes again"
                 )
@@ -351,9 +344,9 @@ class Mirror:
                         if self._stopping.is_set():
                             return
                     return
-                except ConsumerTimeoutError:
+                except errors.ConsumerTimeoutError:
                     continue
-        except BrokerError as error:
+        except errors.BrokerError as error:
             self._fail(error)
         except Exception as error:  # after a bug, too, the mirror commits, and leaves the group
             logger.exception("failure in stream %s", stream.name)
@@ -367,7 +360,7 @@ class Mirror:
         try:
             if good.size_bytes:
                 self._pass_on(assigned, message_set, good.message_count)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             self.log.failed([assigned.partition], str(error))
             raise
         if good.problem:
@@ -404,14 +397,14 @@ class Mirror:
         problem = f"{source}: {problem}"
         try:
             if not self._skips_corrupt:
-                raise InvalidMessageError(problem)
+                raise errors.InvalidMessageError(problem)
             # a skip also finishes all messages before it, so none of them may be in flight
             if not self._await_acknowledgement(source) or not assigned.finish(offset):
                 return
             next_offset = self._insist(
                 source, "no way past the damage", lambda: stream.skip_corrupt(source)
             )
-        except BrokerError as error:
+        except errors.BrokerError as error:
             self.log.stuck(source, offset, str(error))
             raise
         if next_offset > offset:  # else the message is read again, or the partition was revoked
@@ -433,7 +426,7 @@ class Mirror:
         while True:
             try:
                 return action()
-            except BrokerError as error:
+            except errors.BrokerError as error:
                 if not error.is_retriable:
                     raise
                 self.log.failed([source], str(error))
@@ -459,7 +452,7 @@ class Mirror:
     def _send(self, waiting: queue.Queue[MirroredSet | None]) -> None:
         told = ""
 
-        def on_wait(error: BrokerError) -> bool:
+        def on_wait(error: errors.BrokerError) -> bool:
             nonlocal told
             if str(error) != told:
                 told = str(error)
@@ -471,7 +464,7 @@ class Mirror:
             while (mirrored := _next(waiting, producer)) is not None:
                 producer.send(mirrored)
             producer.flush()
-        except BrokerError as error:
+        except errors.BrokerError as error:
             self.log.failed(producer.pending_sources, str(error))
             self._fail(error)
         except Exception as error:  # as in streams
@@ -505,7 +498,7 @@ def _good_part(reader: AssignedPartition) -> _GoodPart:
     found = scan(reader.data)
     try:
         count = count_messages(reader.data, found, reader.offset).message_count
-    except InvalidMessageError:
+    except errors.InvalidMessageError:
         damage = find_damage(reader.data, reader.offset)
         if damage is None:
             raise

@@ -12,14 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect
-from broker.errors import (
-    BrokerUnreachableError,
-    ConfigError,
-    RequestTimeoutError,
-    TopicExistsError,
-    WrongPartitionError,
-)
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
@@ -46,7 +40,7 @@ def place_by_name(
     named = {one.name: one for one in targets}
     for source in sources:
         if source.name not in named:
-            raise WrongPartitionError(
+            raise errors.WrongPartitionError(
                 f"topic '{targets[0].topic}' has no partition {source.name} for {source}; "
                 f"its partitions: {', '.join(named)}"
             )
@@ -86,7 +80,7 @@ def create_topic(
     created: set[int] = set()
     for broker_id, count in counts.items():
         if broker_id not in live:
-            raise BrokerUnreachableError(
+            raise errors.BrokerUnreachableError(
                 f"there is no live broker {broker_id} to create topic '{topic}' on"
             )
         if _create_on(connect, live[broker_id], CreateTopicRequest(topic, count)):
@@ -103,7 +97,7 @@ def _create_on(connect: Connect, broker: BrokerAddress, request: CreateTopicRequ
         if connection.hello() is None:
             return False
         connection.call(request)
-    except TopicExistsError:
+    except errors.TopicExistsError:
         return True
     finally:
         connection.close()
@@ -119,7 +113,7 @@ def _await_topic(
         if homes <= {one.home for one in found}:
             return found
         if time.monotonic() >= give_up_s:
-            raise RequestTimeoutError(
+            raise errors.RequestTimeoutError(
                 f"topic '{topic}' is created but cannot be found after {timeout_s:g}s"
             )
         time.sleep(_POLL_S)
@@ -164,14 +158,14 @@ class TopicMap:
 def _parse(text: str) -> _Substitution:
     parts = _split(text)
     if len(parts) != 4 or parts[0] != "s" or set(parts[3]) - set("gi"):
-        raise ConfigError(f"not a substitution: '{text}'; valid: s/^/a./, s/old/new/g")
+        raise errors.ConfigError(f"not a substitution: '{text}'; valid: s/^/a./, s/old/new/g")
     _, pattern_text, replacement, flags = parts
     replacement = _UNESCAPED_AMPERSAND.sub(_python_form, replacement)
     try:
         pattern = re.compile(pattern_text, re.IGNORECASE if "i" in flags else 0)
         pattern.sub(replacement, "")  # fails for a reference to a missing group
     except (re.error, IndexError) as error:
-        raise ConfigError(f"illegal substitution '{text}': {error}") from error
+        raise errors.ConfigError(f"illegal substitution '{text}': {error}") from error
     return _Substitution(pattern, replacement, 0 if "g" in flags else 1)
 
 

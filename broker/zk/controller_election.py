@@ -14,11 +14,7 @@ import json
 from contextlib import suppress
 from typing import NamedTuple
 
-from broker.errors import (
-    CoordinationError,
-    RegistryConflictError,
-    RegistryNodeNotFoundError,
-)
+from broker import errors
 from broker.zk import paths
 from broker.zk.session import CreateNode, DeleteNode, Session, SetNode, Watch
 from broker.zk.values import decode_number, encode_number
@@ -61,7 +57,7 @@ class ControllerElection:
     def holder(self, watch: Watch | None = None) -> Holder | None:
         """Return the controller, None if there is none; the watch is called when it changes."""
         while True:
-            with suppress(RegistryNodeNotFoundError):
+            with suppress(errors.RegistryNodeNotFoundError):
                 value, stat = self._session.get(paths.CONTROLLER, watch=watch)
                 return Holder(_decode_controller(value), stat.ephemeral_owner, stat.version)
             if watch is None or self._session.exists(paths.CONTROLLER, watch=watch) is None:
@@ -103,7 +99,7 @@ class ControllerElection:
 
     def _delete(self, holder: Holder) -> None:
         """Delete the node, unless another one has taken its place meanwhile."""
-        with suppress(RegistryConflictError):
+        with suppress(errors.RegistryConflictError):
             self._session.transact([DeleteNode(paths.CONTROLLER, holder.version)])
 
     def _create(self, now_ms: int) -> None:
@@ -118,25 +114,27 @@ class ControllerElection:
     def _term(self) -> Term:
         """Return the last epoch, and the version of its node."""
         while True:
-            with suppress(RegistryNodeNotFoundError):
+            with suppress(errors.RegistryNodeNotFoundError):
                 value, stat = self._session.get(paths.CONTROLLER_EPOCH)
                 return Term(_decode_epoch(value), stat.version)
-            with suppress(RegistryConflictError):
+            with suppress(errors.RegistryConflictError):
                 self._session.create(paths.CONTROLLER_EPOCH, encode_number(0))
 
 
 def _decode_epoch(value: bytes) -> int:
     try:
         return decode_number(value, f"node {paths.CONTROLLER_EPOCH}")
-    except CoordinationError as error:
-        raise CoordinationError(f"{error}; delete it, and a broker takes the office") from error
+    except errors.CoordinationError as error:
+        raise errors.CoordinationError(
+            f"{error}; delete it, and a broker takes the office"
+        ) from error
 
 
 def _decode_controller(value: bytes) -> int:
     try:
         return int(json.loads(value)["brokerid"])
     except (ValueError, KeyError, TypeError) as error:
-        raise CoordinationError(
+        raise errors.CoordinationError(
             f"node {paths.CONTROLLER} is malformed: {value[:80]!r}; delete it, and a broker takes "
             "the office"
         ) from error

@@ -14,26 +14,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from broker.errors import (
-    CoordinationError,
-    RegistryConflictError,
-    RegistryNodeNotFoundError,
-    RegistryUnreachableError,
-)
-from broker.zk import paths
+from broker import errors
+from broker.zk import paths, values
 from broker.zk.session import NodeStat, Session, SessionState
-from broker.zk.values import (
-    DELETED_CREATION,
-    BrokerInfo,
-    decode_broker,
-    decode_cluster_id,
-    decode_creation_id,
-    encode_broker,
-    encode_cluster_id,
-    encode_creation_id,
-    encode_number,
-    encode_replicated_broker,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +56,7 @@ class Registration:
         self._start_limit_s = self._wait_limit_s
         self._work = threading.Lock()  # one writer of nodes at a time
         self._changed = threading.Condition()  # guards the fields below
-        self._broker: BrokerInfo | None = None
+        self._broker: values.BrokerInfo | None = None
         self._rack = ""
         self._is_clean = False
         self._was_registered_clean = False
@@ -91,17 +74,17 @@ class Registration:
         self._topics_session: int | None = None  # of the nodes in _registered_topics
         self._changed_nodes: set[str] = set()  # whose watches have fired
         self._on_change = on_change
-        self._error: CoordinationError | None = None
+        self._error: errors.CoordinationError | None = None
         self._wakeup = threading.Event()
         self._is_closed = False
 
     @property
-    def broker(self) -> BrokerInfo | None:
+    def broker(self) -> values.BrokerInfo | None:
         """Return the broker that is, or should be, registered."""
         return self._broker
 
     @property
-    def error(self) -> CoordinationError | None:
+    def error(self) -> errors.CoordinationError | None:
         """Return the error of the last attempt, None if it succeeded."""
         return self._error
 
@@ -122,7 +105,7 @@ class Registration:
         """Retry the first registration of a broker for `limit_s` after lost connections."""
         self._start_limit_s = max(self._wait_limit_s, limit_s)
 
-    def register_broker(self, info: BrokerInfo, *, rack: str, is_clean: bool) -> None:
+    def register_broker(self, info: values.BrokerInfo, *, rack: str, is_clean: bool) -> None:
         """Register a broker; see `Registry.register_broker`."""
         with self._work:
             self._rack, self._is_clean = rack, is_clean
@@ -143,12 +126,12 @@ class Registration:
     def _registered_cluster_id(self, proposed_id: str) -> str:
         try:
             value, stat = self._session.get(paths.CLUSTER_ID)
-        except RegistryNodeNotFoundError:
-            with contextlib.suppress(RegistryConflictError):
-                self._session.create(paths.CLUSTER_ID, encode_cluster_id(proposed_id))
+        except errors.RegistryNodeNotFoundError:
+            with contextlib.suppress(errors.RegistryConflictError):
+                self._session.create(paths.CLUSTER_ID, values.encode_cluster_id(proposed_id))
             value, stat = self._session.get(paths.CLUSTER_ID)
         self.registry_id = stat.ctime_ms
-        return decode_cluster_id(value)
+        return values.decode_cluster_id(value)
 
     def _validate_cluster(self) -> None:
         known, session_id = self._cluster_id, self._session.session_id
@@ -156,7 +139,7 @@ class Registration:
             return
         found = self._registered_cluster_id(known)
         if found != known:
-            raise RegistryConflictError(
+            raise errors.RegistryConflictError(
                 f"ZooKeeper is now of cluster {found}, and this broker of cluster {known}"
             )
         self._cluster_session = session_id
@@ -185,7 +168,7 @@ class Registration:
         with self._work:
             try:
                 self._synchronize()
-            except CoordinationError as error:
+            except errors.CoordinationError as error:
                 with self._changed:
                     self._error = error
                 raise
@@ -214,7 +197,7 @@ class Registration:
         if surplus:
             self._session.delete_many(paths.topic_broker(topic, broker.id) for topic in surplus)
             nodes = [paths.creation_id(topic, broker.id) for topic in surplus]
-            self._session.set_many(dict.fromkeys(nodes, (DELETED_CREATION, -1)))
+            self._session.set_many(dict.fromkeys(nodes, (values.DELETED_CREATION, -1)))
             with self._changed:
                 for topic in surplus:
                     self._registered_topics.pop(topic, None)
@@ -239,7 +222,7 @@ class Registration:
         suspects = fired & {*own, *nodes}
         try:
             found = self._watch_nodes(suspects)
-        except CoordinationError:
+        except errors.CoordinationError:
             with self._changed:
                 self._changed_nodes |= suspects
             raise
@@ -271,7 +254,7 @@ class Registration:
         """Watch nodes that were created; some may be gone again."""
         try:
             watched = self._watch_nodes(node_paths).keys()
-        except CoordinationError:
+        except errors.CoordinationError:
             with self._changed:
                 self._changed_nodes.update(node_paths)  # the next attempt watches them
             raise
@@ -305,7 +288,7 @@ class Registration:
             return
         # Without a connection the session expires soon, and the nodes with it.
         if self._session.state is not SessionState.CONNECTED:
-            raise RegistryUnreachableError(
+            raise errors.RegistryUnreachableError(
                 f"no connection to ZooKeeper at {self._session.connect}: the registration of "
                 f"broker {broker.id} vanishes with its session, up to "
                 f"{self._session.session_timeout_s:g}s after ZooKeeper is back"
@@ -321,11 +304,11 @@ class Registration:
         self._is_closed = True
         self._wakeup.set()
 
-    def _register_broker(self, info: BrokerInfo, limit_s: float) -> None:
+    def _register_broker(self, info: values.BrokerInfo, limit_s: float) -> None:
         """Create the id node; caller holds `_work`."""
         self._repeated(partial(self._register_in_session, info), limit_s)
 
-    def _register_in_session(self, info: BrokerInfo) -> None:
+    def _register_in_session(self, info: values.BrokerInfo) -> None:
         """Create the id node, and that for replication, in the present session."""
         deadline_s = time.monotonic() + self._wait_limit_s
         session_id = self._session.session_id
@@ -345,11 +328,11 @@ class Registration:
         while True:
             try:
                 return action()
-            except RegistryUnreachableError:
+            except errors.RegistryUnreachableError:
                 if self._is_closed or time.monotonic() >= deadline_s:
                     raise
 
-    def _register_for_replication(self, info: BrokerInfo) -> None:
+    def _register_for_replication(self, info: values.BrokerInfo) -> None:
         """Create the node by which controllers know the broker; caller holds `_work`."""
         self._was_registered_clean = self._is_clean
         path, value = self._replication_node(info)
@@ -358,8 +341,8 @@ class Registration:
         if self._session.create_many({path: value}):
             self._take_over(path, value)
 
-    def _replication_node(self, info: BrokerInfo) -> tuple[str, bytes]:
-        value = encode_replicated_broker(
+    def _replication_node(self, info: values.BrokerInfo) -> tuple[str, bytes]:
+        value = values.encode_replicated_broker(
             info.host,
             info.port,
             self._rack,
@@ -368,33 +351,33 @@ class Registration:
         )
         return paths.replicated_broker(info.id), value
 
-    def _try_register_broker(self, info: BrokerInfo, deadline_s: float) -> bool:
+    def _try_register_broker(self, info: values.BrokerInfo, deadline_s: float) -> bool:
         """Create the id node, or find that it is ours; return False to try again."""
         if self._is_closed:
-            raise RegistryUnreachableError("the registry was stopped")
+            raise errors.RegistryUnreachableError("the registry was stopped")
         self._validate_cluster()
         path = paths.broker(info.id)
         try:
-            self._session.create(path, encode_broker(info), ephemeral=True)
-        except RegistryConflictError:
+            self._session.create(path, values.encode_broker(info), ephemeral=True)
+        except errors.RegistryConflictError:
             # after a lost connection, the node may be our own from the first attempt
-            with contextlib.suppress(RegistryNodeNotFoundError):
+            with contextlib.suppress(errors.RegistryNodeNotFoundError):
                 return self._resolve_conflict(info, *self._session.get(path), deadline_s)
             return False
         return True
 
     def _resolve_conflict(
-        self, info: BrokerInfo, value: bytes, stat: NodeStat, deadline_s: float
+        self, info: values.BrokerInfo, value: bytes, stat: NodeStat, deadline_s: float
     ) -> bool:
         """Handle an existing id node; return whether it is ours now."""
         path = paths.broker(info.id)
         if stat.ephemeral_owner == self._session.session_id:
-            if value != encode_broker(info):
-                self._session.set(path, encode_broker(info))
+            if value != values.encode_broker(info):
+                self._session.set(path, values.encode_broker(info))
             return True
-        holder = decode_broker(info.id, value)
+        holder = values.decode_broker(info.id, value)
         if holder == info:  # an earlier run of this broker
-            with contextlib.suppress(RegistryConflictError):
+            with contextlib.suppress(errors.RegistryConflictError):
                 self._session.replace_ephemeral(path, value, version=stat.version)
                 return True
             return False
@@ -405,12 +388,12 @@ class Registration:
             if remaining_s > 0:
                 self._await_end_of(path, holder, remaining_s)
                 return False
-        raise RegistryConflictError(
+        raise errors.RegistryConflictError(
             f"broker id {info.id} is already registered by {holder.address}"
             f" (creator {holder.creator})"
         )
 
-    def _await_end_of(self, path: str, holder: BrokerInfo, timeout_s: float) -> None:
+    def _await_end_of(self, path: str, holder: values.BrokerInfo, timeout_s: float) -> None:
         logger.info(
             "waiting up to %.0f s for the former registration of broker %d (%s) to expire",
             timeout_s,
@@ -428,7 +411,7 @@ class Registration:
         # before the counts: a client that sees the topic then knows its creation
         self._record_creations(broker_id, topics, new)
         nodes = {
-            paths.topic_broker(name, broker_id): encode_number(topic.partition_count)
+            paths.topic_broker(name, broker_id): values.encode_number(topic.partition_count)
             for name, topic in topics.items()
         }
         # The id node is ours, so a node of another session is from an earlier run. It is replaced
@@ -464,18 +447,20 @@ class Registration:
         }
         replaced: dict[str, str | None] = {}
         for path, (value, _) in found.items():
-            creation_id, known = topics[nodes[path]].creation_id, decode_creation_id(value)
+            creation_id, known = topics[nodes[path]].creation_id, values.decode_creation_id(value)
             is_surely_another = known is not None or nodes[path] in new
             if creation_id not in (None, known) and is_surely_another:
                 replaced[path] = creation_id
         self._session.delete_many(replaced)
-        wanted = {path: encode_creation_id(one) for path, one in (missing | replaced).items()}
+        wanted = {
+            path: values.encode_creation_id(one) for path, one in (missing | replaced).items()
+        }
         self._session.create_many(wanted, ephemeral=False)
 
     def _take_over(self, path: str, value: bytes) -> None:
         try:
             stat = self._session.get(path)[1]
-        except RegistryNodeNotFoundError:
+        except errors.RegistryNodeNotFoundError:
             self._session.create(path, value, ephemeral=True)
             return
         if stat.ephemeral_owner == self._session.session_id:
@@ -484,6 +469,6 @@ class Registration:
             self._session.replace_ephemeral(path, value, version=stat.version)
 
     def _delete_own(self, path: str) -> None:
-        with contextlib.suppress(RegistryNodeNotFoundError):
+        with contextlib.suppress(errors.RegistryNodeNotFoundError):
             if self._session.get(path)[1].ephemeral_owner == self._session.session_id:
                 self._session.delete(path)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
+from broker import errors
 from broker.cluster_state import (
     NO_LEADER,
     ClusterSnapshot,
@@ -28,14 +29,6 @@ from broker.cluster_state import (
     StoredState,
     TopicAssignment,
     UnreadableTopic,
-)
-from broker.errors import (
-    ConfigError,
-    ControllerFencedError,
-    CoordinationError,
-    RegistryConflictError,
-    RegistryNodeNotFoundError,
-    RegistryUnreachableError,
 )
 from broker.topic import TopicPartition
 from broker.topic_settings import normalize
@@ -203,7 +196,7 @@ def _parsed(path: str, value: bytes, parse: Callable[[Any], _T]) -> _T:
     try:
         return parse(json.loads(value))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CoordinationError(f"node {path} is malformed: {value[:80]!r}") from error
+        raise errors.CoordinationError(f"node {path} is malformed: {value[:80]!r}") from error
 
 
 def _ids(found: Any) -> tuple[int, ...]:
@@ -269,10 +262,10 @@ class ReplicatedTopics:
         while True:
             try:
                 return self._session.children(path, watch=watch)
-            except RegistryNodeNotFoundError:
+            except errors.RegistryNodeNotFoundError:
                 if watch is None:
                     return []
-                with suppress(RegistryConflictError):
+                with suppress(errors.RegistryConflictError):
                     self._session.create(path)
 
     def snapshot(self, *, on_brokers: Watch, on_topics: Watch) -> ClusterSnapshot:
@@ -383,7 +376,7 @@ class ReplicatedTopics:
         for path, (value, stat) in self._session.get_many(nodes).items():
             try:
                 topics.append(decode_assignment(nodes[path], value, stat.version))
-            except CoordinationError as error:
+            except errors.CoordinationError as error:
                 unreadable[nodes[path]] = UnreadableTopic(str(error), None)
         return topics, unreadable
 
@@ -401,7 +394,7 @@ class ReplicatedTopics:
             try:
                 found = decode_state(nodes[path], value)
                 states[nodes[path]] = StoredState(found, stat.version)
-            except CoordinationError as error:
+            except errors.CoordinationError as error:
                 states[nodes[path]] = _Malformed(str(error), stat.version)
         return states
 
@@ -465,7 +458,7 @@ class ReplicatedTopics:
             topic = nodes[path]
             try:
                 settings[topic] = normalize(decode_settings(path, value))
-            except (CoordinationError, ConfigError):  # every broker logs it
+            except (errors.CoordinationError, errors.ConfigError):  # every broker logs it
                 settings[topic] = dict(self._last_good_settings(topic))
         return settings
 
@@ -478,7 +471,7 @@ class ReplicatedTopics:
         return tuple(found)
 
     def _reassignments(self) -> tuple[dict[TopicPartition, Reassignment], int]:
-        with suppress(RegistryNodeNotFoundError), _malformed_is_logged():
+        with suppress(errors.RegistryNodeNotFoundError), _malformed_is_logged():
             return _decode_reassignments(self._session.get(paths.REASSIGNMENTS)[0])
         return {}, 0
 
@@ -488,8 +481,8 @@ def _malformed_is_logged() -> Iterator[None]:
     """Log the error of a malformed node instead of raising it; other errors pass."""
     try:
         yield
-    except CoordinationError as error:
-        if type(error) is not CoordinationError:
+    except errors.CoordinationError as error:
+        if type(error) is not errors.CoordinationError:
             raise
         logger.error("%s; it is left alone until it is mended", error)
 
@@ -527,7 +520,7 @@ class ReplicatedTopicsStore:
             if not unsure:
                 return [results[i] for i in range(len(writes))]
             unsure = self._write_each(writes, unsure, results)
-        raise RegistryUnreachableError("ZooKeeper's answers to writes of states were lost")
+        raise errors.RegistryUnreachableError("ZooKeeper's answers to writes of states were lost")
 
     def _mend_parents(self, topics: Collection[str]) -> None:
         """Create the `partitions` nodes of topics from which they were deleted by hand."""
@@ -569,7 +562,9 @@ class ReplicatedTopicsStore:
     def _transact_many(self, changes: Iterable[Sequence[NodeChange]]) -> list[TransactionOutcome]:
         outcomes = self._session.transact_many([self._fence, *one] for one in changes)
         if any(outcome.failed == 0 for outcome in outcomes):
-            raise ControllerFencedError("another broker has become the controller of the cluster")
+            raise errors.ControllerFencedError(
+                "another broker has become the controller of the cluster"
+            )
         return outcomes
 
     def _change(self, plan: Callable[[], Sequence[NodeChange]], what: str) -> None:
@@ -585,7 +580,7 @@ class ReplicatedTopicsStore:
             (outcome,) = self._transact_many([changes])
             if outcome.is_done:
                 return
-        raise RegistryConflictError(f"{what} is changed by other clients all the time")
+        raise errors.RegistryConflictError(f"{what} is changed by other clients all the time")
 
     def create_topic(self, assignment: TopicAssignment, settings: Mapping[str, str]) -> None:
         """Record a new topic; see `Store.create_topic`."""
@@ -596,7 +591,9 @@ class ReplicatedTopicsStore:
             if (found := self._value(path)) is not None:
                 if found[0] == encode_assignment(assignment):
                     return []
-                raise RegistryConflictError(f"there is a replicated topic '{assignment.topic}'")
+                raise errors.RegistryConflictError(
+                    f"there is a replicated topic '{assignment.topic}'"
+                )
             return [
                 CreateNode(path, encode_assignment(assignment)),
                 CreateNode(paths.replicated_partitions(assignment.topic), b""),
@@ -615,7 +612,7 @@ class ReplicatedTopicsStore:
             if found == (value, written.version):
                 return []
             if found is None or found[1] != assignment.version:
-                raise RegistryConflictError(f"node {path} was changed by another client")
+                raise errors.RegistryConflictError(f"node {path} was changed by another client")
             return [SetNode(path, value, assignment.version)]
 
         self._change(plan, f"node {path}")
@@ -642,7 +639,7 @@ class ReplicatedTopicsStore:
             if found == (value, written.version):
                 return []
             if (-1 if found is None else found[1]) != assignment.version:
-                raise RegistryConflictError(f"node {path} was changed by another client")
+                raise errors.RegistryConflictError(f"node {path} was changed by another client")
             if found is not None:
                 return [SetNode(path, value, assignment.version), *new]
             return [
@@ -704,7 +701,7 @@ class ReplicatedTopicsStore:
 
     def _value(self, path: str) -> tuple[bytes, int] | None:
         """Return value and version of a node, None if there is none."""
-        with suppress(RegistryNodeNotFoundError):
+        with suppress(errors.RegistryNodeNotFoundError):
             value, stat = self._session.get(path)
             return value, stat.version
         return None

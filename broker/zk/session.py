@@ -22,12 +22,7 @@ from kazoo.protocol.connection import ConnectionDropped
 from kazoo.protocol.states import KazooState
 from kazoo.retry import ForceRetryError, KazooRetry
 
-from broker.errors import (
-    CoordinationError,
-    RegistryConflictError,
-    RegistryNodeNotFoundError,
-    RegistryUnreachableError,
-)
+from broker import errors
 from broker.zk.paths import ConnectString, parse_connect_string, resolve
 
 _FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
@@ -67,21 +62,21 @@ def translated(servers: str, path: str) -> Iterator[None]:
         raise _translate(error, servers, path) from error
 
 
-def _translate(error: Exception, servers: str, path: str) -> CoordinationError:
+def _translate(error: Exception, servers: str, path: str) -> errors.CoordinationError:
     cause = next((text for kind, text in _UNREACHABLE.items() if isinstance(error, kind)), None)
     if cause is not None:
-        return RegistryUnreachableError(f"no answer from ZooKeeper at {servers}: {cause}")
+        return errors.RegistryUnreachableError(f"no answer from ZooKeeper at {servers}: {cause}")
     if isinstance(error, kazoo_errors.NoNodeError):
-        return RegistryNodeNotFoundError(f"no node {path} in ZooKeeper")
+        return errors.RegistryNodeNotFoundError(f"no node {path} in ZooKeeper")
     if isinstance(error, kazoo_errors.NodeExistsError):
-        return RegistryConflictError(f"node {path} exists already")
+        return errors.RegistryConflictError(f"node {path} exists already")
     if isinstance(error, _CHANGED):
-        return RegistryConflictError(f"node {path} was changed by another client")
+        return errors.RegistryConflictError(f"node {path} was changed by another client")
     if isinstance(error, kazoo_errors.NotEmptyError):
-        return CoordinationError(f"node {path} has children")
+        return errors.CoordinationError(f"node {path} has children")
     if isinstance(error, kazoo_errors.NoChildrenForEphemeralsError):
-        return CoordinationError(f"the parent of node {path} is ephemeral")
-    return CoordinationError(f"ZooKeeper refused a request for {path}: {error!r}")
+        return errors.CoordinationError(f"the parent of node {path} is ephemeral")
+    return errors.CoordinationError(f"ZooKeeper refused a request for {path}: {error!r}")
 
 
 class NodeStat(NamedTuple):
@@ -346,7 +341,7 @@ class Session:
             connected.wait(max(0.0, timeout_s - _REFUSED_AFTER_S))
         if not self._client.connected:
             self.stop()
-            raise RegistryUnreachableError(
+            raise errors.RegistryUnreachableError(
                 f"cannot reach ZooKeeper at {self._address.servers}{reason}"
             )
 
@@ -385,7 +380,7 @@ class Session:
         try:
             self._client.stop()
         except kazoo_errors.WriterNotClosedException as error:
-            raise CoordinationError("the ZooKeeper session did not close in time") from error
+            raise errors.CoordinationError("the ZooKeeper session did not close in time") from error
         finally:
             has_ended.set()
             breaker.join()
@@ -475,7 +470,7 @@ class Session:
             child = f"{path.rstrip('/')}/{name}"
             try:
                 below = self.children(child)
-            except RegistryNodeNotFoundError:
+            except errors.RegistryNodeNotFoundError:
                 continue
             yield depth, child
             yield from self._walk_below(child, below, depth + 1, max_depth)
@@ -483,7 +478,7 @@ class Session:
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
         """Create a node, and its parents (persistent and empty) where they are missing."""
         if self.create_many({path: value}, ephemeral=ephemeral):
-            raise RegistryConflictError(f"node {path} exists already")
+            raise errors.RegistryConflictError(f"node {path} exists already")
 
     def create_many(self, nodes: Mapping[str, bytes], *, ephemeral: bool = True) -> list[str]:
         """Create nodes and missing parents; return the paths of those that exist already."""
@@ -504,7 +499,7 @@ class Session:
                     for parent in parents:
                         with suppress(kazoo_errors.NodeExistsError):
                             _result_of(parent, deadline_s)
-                raise RegistryNodeNotFoundError(f"no parent of node {path} in ZooKeeper")
+                raise errors.RegistryNodeNotFoundError(f"no parent of node {path} in ZooKeeper")
         return existing
 
     def _try_to_create(
@@ -520,9 +515,9 @@ class Session:
             try:
                 with self._translated(path):
                     _result_of(result, deadline_s)
-            except RegistryConflictError:
+            except errors.RegistryConflictError:
                 existing.append(path)
-            except RegistryNodeNotFoundError:
+            except errors.RegistryNodeNotFoundError:
                 orphans.append(path)
         return existing, orphans
 
@@ -556,7 +551,7 @@ class Session:
         versions = {}
         for path, result in pending:
             with (
-                suppress(RegistryNodeNotFoundError, RegistryConflictError),
+                suppress(errors.RegistryNodeNotFoundError, errors.RegistryConflictError),
                 self._translated(path),
             ):
                 versions[path] = _result_of(result, deadline_s).version
@@ -575,7 +570,7 @@ class Session:
         full_paths = [resolve(self._address.chroot, path) for path in node_paths]
         pending = [(path, self._client.delete_async(path)) for path in full_paths]
         for path, result in pending:
-            with suppress(RegistryNodeNotFoundError), self._translated(path):
+            with suppress(errors.RegistryNodeNotFoundError), self._translated(path):
                 _result_of(result, deadline_s)
 
     def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
@@ -589,7 +584,7 @@ class Session:
         """
         path = changes[0].path
         if _failed_at(self._write(lambda: self._start_transaction(changes), path)) >= 0:
-            raise RegistryConflictError(f"node {path} was changed by another client")
+            raise errors.RegistryConflictError(f"node {path} was changed by another client")
 
     def transact_many(
         self, transactions: Iterable[Sequence[NodeChange | CheckNode]]

@@ -11,20 +11,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from broker.errors import (
-    RegistryConflictError,
-    RegistryNodeNotFoundError,
-    RegistryUnreachableError,
-)
+from broker import errors
 from broker.topic import validate_topic_name
-from broker.zk import paths
+from broker.zk import paths, values
 from broker.zk.session import CreateNode, DeleteNode, NodeChange, Session, SetNode, WatchOf
-from broker.zk.values import (
-    decode_settings,
-    encode_broker_change,
-    encode_settings,
-    encode_topic_change,
-)
 
 _ATTEMPTS = 10
 _CHANGES_KEPT_MS = 15 * 60_000
@@ -42,12 +32,12 @@ class SettingsNode(NamedTuple):
 def node_of_topic(topic: str) -> SettingsNode:
     """Return the node with the settings of a topic; `InvalidTopicError` for an invalid name."""
     validate_topic_name(topic)
-    return SettingsNode(paths.topic_settings(topic), encode_topic_change(topic))
+    return SettingsNode(paths.topic_settings(topic), values.encode_topic_change(topic))
 
 
 def node_of_broker(broker_id: int) -> SettingsNode:
     """Return the node with the settings of a broker."""
-    return SettingsNode(paths.broker_settings(broker_id), encode_broker_change(broker_id))
+    return SettingsNode(paths.broker_settings(broker_id), values.encode_broker_change(broker_id))
 
 
 class SettingsChange(NamedTuple):
@@ -75,9 +65,9 @@ class SettingsRegistry:
         """Return overrides and version of a node; None for the version of a missing one."""
         try:
             value, stat = self._session.get(node.path)
-        except RegistryNodeNotFoundError:
+        except errors.RegistryNodeNotFoundError:
             return {}, None
-        return decode_settings(node.path, value), stat.version
+        return values.decode_settings(node.path, value), stat.version
 
     def change(
         self, node: SettingsNode, edit: Callable[[Mapping[str, str]], Mapping[str, str]]
@@ -96,17 +86,19 @@ class SettingsRegistry:
                 return SettingsChange(before, before)
             try:
                 self._write(node, after, version)
-            except RegistryConflictError:
+            except errors.RegistryConflictError:
                 continue
             return SettingsChange(before, after)
-        raise RegistryConflictError(f"node {node.path} is changed by other clients all the time")
+        raise errors.RegistryConflictError(
+            f"node {node.path} is changed by other clients all the time"
+        )
 
     def delete(self, node: SettingsNode) -> bool:
         """Delete the node of a topic or broker, malformed or not; return whether there was one."""
         if self._session.exists(node.path) is None:
             return False
         self._create_roots()
-        with suppress(RegistryConflictError):  # another client has deleted it
+        with suppress(errors.RegistryConflictError):  # another client has deleted it
             self._session.transact([DeleteNode(node.path, -1), _announce(node)])
         self._forget_old_changes()
         return True
@@ -114,16 +106,16 @@ class SettingsRegistry:
     def _write(self, node: SettingsNode, texts: Mapping[str, str], version: int | None) -> None:
         change: NodeChange
         if version is None:
-            change = CreateNode(node.path, encode_settings(texts))
+            change = CreateNode(node.path, values.encode_settings(texts))
         elif texts:
-            change = SetNode(node.path, encode_settings(texts), version)
+            change = SetNode(node.path, values.encode_settings(texts), version)
         else:
             change = DeleteNode(node.path, version)
         self._create_roots()
         try:
             self._session.transact([change, _announce(node)])
-        except RegistryUnreachableError as error:
-            raise RegistryUnreachableError(
+        except errors.RegistryUnreachableError as error:
+            raise errors.RegistryUnreachableError(
                 f"{error}; whether the settings were changed is not known"
             ) from error
         self._forget_old_changes()
@@ -139,7 +131,7 @@ class SettingsRegistry:
             (paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS), watch=watch
         )
         if len(children) < 2:
-            raise RegistryNodeNotFoundError("the settings in ZooKeeper are being deleted")
+            raise errors.RegistryNodeNotFoundError("the settings in ZooKeeper are being deleted")
         nodes = [paths.topic_settings(name) for name in children[paths.TOPIC_SETTINGS]]
         if str(broker_id) in children[paths.BROKER_SETTINGS]:
             nodes.append(paths.broker_settings(broker_id))
@@ -158,7 +150,7 @@ class SettingsRegistry:
     def _children(self, path: str) -> list[str]:
         try:
             return self._session.children(path)
-        except RegistryNodeNotFoundError:
+        except errors.RegistryNodeNotFoundError:
             return []
 
     def _create_roots(self) -> None:

@@ -12,14 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection, parse_broker_list
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    RegistryNodeNotFoundError,
-    RequestTimeoutError,
-)
 from broker.protocol.extension_requests import ShutdownRequest, StatusRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.responses import BrokerAddress
@@ -34,7 +29,7 @@ class StatusResponse(NamedTuple):
 
     address: BrokerAddress
     document: dict[str, Any] | None
-    error: BrokerError | None = None
+    error: errors.BrokerError | None = None
 
 
 def find_broker(
@@ -79,7 +74,7 @@ def request_status(connect: Connect, address: BrokerAddress) -> StatusResponse:
             return StatusResponse(address, None)
         document = json.loads(DATA.decode(connection.call(StatusRequest())))
         return StatusResponse(address, document)
-    except BrokerError as error:
+    except errors.BrokerError as error:
         return StatusResponse(address, None, error)
     finally:
         connection.close()
@@ -109,9 +104,9 @@ def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
     steps = json.loads(DATA.decode(connection.call(ShutdownRequest(force))))
     try:
         connection.receive()
-    except RequestTimeoutError:
+    except errors.RequestTimeoutError:
         raise
-    except BrokerUnreachableError:
+    except errors.BrokerUnreachableError:
         pass  # the broker has closed the connection, as expected
     return [
         ShutdownStep(one["step"], one["seconds"], one.get("done", True), one.get("note"))
@@ -125,7 +120,7 @@ def registered_brokers(session: Any) -> Iterator[BrokerRow]:
     for name in sorted(_children(session, paths.BROKER_IDS), key=int):
         try:
             value, stat = session.get(paths.broker(int(name)))
-        except RegistryNodeNotFoundError:
+        except errors.RegistryNodeNotFoundError:
             continue  # deregistered meanwhile
         info = decode_broker(int(name), value)
         yield BrokerRow(
@@ -151,7 +146,7 @@ def registered_members(session: Any) -> dict[str, int]:
 def _children(session: Any, path: str) -> list[str]:
     try:
         return sorted(session.children(path))
-    except RegistryNodeNotFoundError:
+    except errors.RegistryNodeNotFoundError:
         return []
 
 

@@ -6,17 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Collection, Set
 
+from broker import errors
 from broker.client.cluster import Cluster
 from broker.client.controller_client import cluster_metadata
 from broker.cluster_state import NO_LEADER
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    InvalidReplicationFactorError,
-    NotControllerError,
-    RequestTimedOutError,
-    ServerError,
-)
 from broker.protocol.cluster_requests import THROTTLE_STAYS
 from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
 from broker.tools.reassignment import Plan
@@ -115,7 +108,7 @@ def _plan(
     topics = sorted({one.topic for one in known})
     try:
         plan = reassign.make_plan(env, cluster, topics, without=[broker_id])
-    except InvalidReplicationFactorError as error:
+    except errors.InvalidReplicationFactorError as error:
         raise CliError(
             ExitStatus.CONFLICT,
             f"broker {broker_id} cannot be taken away: {error}",
@@ -148,7 +141,7 @@ def _name_plain(env: Environment, broker_id: int, plain: Counter[str]) -> None:
 
 def _begin(env: Environment, cluster: Cluster, plan: Plan, throttle: int) -> None:
     outcomes = reassign.request(env, cluster, plan, throttle=throttle)
-    refused = [one for one in outcomes if one.error != NO_ERROR]
+    refused = [one for one in outcomes if one.error != errors.NO_ERROR]
     if refused:
         raise CliError(ExitStatus.CONFLICT, f"{refused[0].partition}: {refused[0].text}")
 
@@ -174,9 +167,9 @@ def _wait(
                 under_way = {one.partition for one in changes}
                 left = _left(env, cluster, broker_id, moving)
                 answered_s = now_s
-            except BrokerError as error:
-                is_refusal = isinstance(error, ServerError) and not isinstance(
-                    error, (NotControllerError, RequestTimedOutError)
+            except errors.BrokerError as error:
+                is_refusal = isinstance(error, errors.ServerError) and not isinstance(
+                    error, (errors.NotControllerError, errors.RequestTimedOutError)
                 )
                 if is_refusal or now_s - answered_s > _PATIENCE_S:
                     raise

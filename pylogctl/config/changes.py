@@ -6,13 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from broker import errors
 from broker.config import BrokerConfig
-from broker.errors import (
-    ConfigError,
-    CoordinationError,
-    RegistryNodeNotFoundError,
-    RegistryUnreachableError,
-)
 from broker.protocol.responses import BrokerAddress
 from broker.topic_settings import MIN_ISR, PARTITION_COUNT, setting_of
 from broker.zk import paths
@@ -75,7 +70,7 @@ def set_settings(
     def edit(before: Mapping[str, str]) -> dict[str, str]:
         try:
             valid = target.normalize(before)
-        except ConfigError as error:
+        except errors.ConfigError as error:
             raise CliError(
                 ExitStatus.CONFLICT,
                 f"node {target.node.path} has settings that are not valid: {error}",
@@ -119,9 +114,9 @@ def unset_all(env: Environment, registry: Registry, target: Target) -> None:
     settings = SettingsRegistry(registry.session)
     try:
         before = settings.read(target.node)
-    except RegistryUnreachableError:
+    except errors.RegistryUnreachableError:
         raise
-    except CoordinationError as error:
+    except errors.CoordinationError as error:
         env.warn(str(error))
         if env.settings.dry_run:
             env.note(f"node {target.node.path} would be deleted; this was a dry run")
@@ -138,7 +133,7 @@ def unset_all(env: Environment, registry: Registry, target: Target) -> None:
 def _normalize(target: Target, texts: Mapping[str, str]) -> dict[str, str]:
     try:
         return target.normalize(texts)
-    except ConfigError as error:
+    except errors.ConfigError as error:
         raise UsageError(
             str(error), hints=[f"try: pylogctl config list {target.options}"]
         ) from error
@@ -150,7 +145,7 @@ def _stored_name(target: Target, name: str) -> str:
         if target.topic is None:
             return BrokerConfig.dynamic_property(name).name
         return setting_of(name).property.name
-    except ConfigError as error:
+    except errors.ConfigError as error:
         raise UsageError(str(error)) from error
 
 
@@ -171,7 +166,7 @@ def _validate_for_replicas(registry: Registry, topic: str, texts: Mapping[str, s
     """Validate settings of a topic against its replicas, if it has any."""
     try:
         value, stat = registry.session.get(paths.replicated_topic(topic))
-    except RegistryNodeNotFoundError:
+    except errors.RegistryNodeNotFoundError:
         return
     if PARTITION_COUNT in texts:  # a replicated topic has the partitions of its assignment
         raise UsageError(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from broker import errors
 from broker.client.cluster import Connect
 from broker.client.list_offsets import OffsetLister
 from broker.client.registry_cluster import RegistryCluster
@@ -22,15 +23,6 @@ from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    ConsumerTimeoutError,
-    OffsetOutOfRangeError,
-    RegistryNodeNotFoundError,
-    RegistryUnreachableError,
-    StorageError,
-)
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
@@ -88,8 +80,8 @@ class StartElsewhere:
                 start = self._start_of(partition)
             except CliError as error:
                 self.failure = error
-                raise BrokerError(str(error)) from error
-            except StorageError as error:
+                raise errors.BrokerError(str(error)) from error
+            except errors.StorageError as error:
                 # the fetcher retries this partition; the others can be read meanwhile
                 self._warn(f"{error}; once it is readable, it is read from the group's own offset")
                 continue
@@ -164,7 +156,7 @@ class GroupReader:
             self._check_progress()
             try:
                 assigned = next(chunks)
-            except ConsumerTimeoutError:
+            except errors.ConsumerTimeoutError:
                 chunks = self._stream.chunks()
                 yield ()
                 continue
@@ -180,7 +172,7 @@ class GroupReader:
         if self._connector.is_certain or self._ends is None:
             self._certain_at_s = now_s
         elif now_s - self._certain_at_s > self._patience_s:
-            raise RegistryUnreachableError(
+            raise errors.RegistryUnreachableError(
                 f"the registry is away for {self._patience_s:g}s longer than the session lasts, "
                 "and what this member owned may be read by others"
             )
@@ -214,7 +206,7 @@ class GroupReader:
         """
         try:
             unowned = self._unowned(partitions)
-        except RegistryUnreachableError:
+        except errors.RegistryUnreachableError:
             return False  # `_check_progress` ends the wait
         if not unowned:
             return True
@@ -223,7 +215,7 @@ class GroupReader:
             self._unowned_since_s = now_s
         elif now_s - self._unowned_since_s > self._unowned_limit_s:
             names = ", ".join(map(str, sorted(unowned)))
-            raise BrokerUnreachableError(
+            raise errors.BrokerUnreachableError(
                 f"no member of the group can read {names} to the end: the broker is not in the "
                 "registry; start it, and run this again"
             )
@@ -289,7 +281,7 @@ def run_in_group(
         )
         try:
             return consumption.run(reader)
-        except OffsetOutOfRangeError as error:
+        except errors.OffsetOutOfRangeError as error:
             raise CliError(
                 ExitStatus.NOT_FOUND,
                 str(error),
@@ -351,7 +343,7 @@ def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
 def _members(registry: Registry, group: str) -> list[str]:
     try:
         return registry.session.children(paths.consumer_ids(group))
-    except RegistryNodeNotFoundError:
+    except errors.RegistryNodeNotFoundError:
         return []
 
 

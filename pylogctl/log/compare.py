@@ -15,27 +15,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from broker import errors
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    InvalidMessageError,
-    StorageError,
-    UnsupportedVersionError,
-)
 from broker.log.checkpoint_files import read_high_watermarks
 from broker.log.data_directory import DataDirectory, read_broker_id
 from broker.log.segment import SegmentFile, reason_of
 from broker.log.segment_paths import base_offset_of, segments_of
+from broker.protocol import responses
 from broker.protocol.extension_requests import DigestLogRequest
-from broker.protocol.responses import (
-    LOG_DIGEST,
-    BrokerAddress,
-    DamageState,
-    LogDigest,
-    PartitionMetadata,
-)
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Absence, connector, open_cluster
 from pylogctl.cli.context import Environment
@@ -90,19 +78,19 @@ class Comparison(NamedTuple):
     end: int  # the end of what at least two of them have; the start if all are empty
     compared_bytes: int  # up to a difference
     difference: Difference | None  # the first one
-    failures: tuple[BrokerError, ...]  # of copies that could not be read
+    failures: tuple[errors.BrokerError, ...]  # of copies that could not be read
 
 
 def compare(copies: Sequence[Copy], advance: Callable[[int], None] = lambda _: None) -> Comparison:
     """Compare copies of a log up to the first difference; one that cannot be read is left out."""
-    failures: list[BrokerError] = []
+    failures: list[errors.BrokerError] = []
     ends: dict[str, Ends] = {}
     readable = {}
     for copy in copies:
         try:
             ends[copy.name] = copy.ends()
             readable[copy.name] = copy
-        except BrokerError as error:
+        except errors.BrokerError as error:
             failures.append(error)
     ranges = _common_ranges(ends)
     compared_bytes = 0
@@ -155,14 +143,14 @@ def _digests(
     offset: int,
     length: int,
     readable: dict[str, Copy],
-    failures: list[BrokerError],
+    failures: list[errors.BrokerError],
 ) -> dict[str, bytes]:
     """Return the digests of a range by copy; one that cannot be read is left out from now on."""
     found = {}
     for copy in copies:
         try:
             digest = copy.digest(offset, length)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             failures.append(error)
             del readable[copy.name]
             continue
@@ -176,7 +164,7 @@ def _first_difference(
     offset: int,
     length: int,
     readable: dict[str, Copy],
-    failures: list[BrokerError],
+    failures: list[errors.BrokerError],
 ) -> Difference | None:
     """Find the first byte of a range that differs; None if a copy is lost meanwhile."""
     while length > 1:
@@ -193,7 +181,7 @@ def _first_difference(
     for copy in copies:
         try:
             found = copy.digest(offset, 1)
-        except BrokerError as error:
+        except errors.BrokerError as error:
             failures.append(error)
             return None
         if found is None:
@@ -219,13 +207,13 @@ class _BrokerCopy:
 
     def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
         found = self._ask(offset, length)
-        if found.damage.state is not DamageState.NONE:
+        if found.damage.state is not responses.DamageState.NONE:
             end = (
                 "the broker fetches the segment anew from its leader"
-                if found.damage.state is DamageState.MENDABLE
+                if found.damage.state is responses.DamageState.MENDABLE
                 else "no other replica in sync is known to have it in good order"
             )
-            raise InvalidMessageError(
+            raise errors.InvalidMessageError(
                 f"{self._partition} on broker {self.name}: the message at offset "
                 f"{found.damage.offset} is damaged; {end}"
             )
@@ -233,16 +221,18 @@ class _BrokerCopy:
             return None
         return found.digest, f"{found.segment:020}.pylog"
 
-    def _ask(self, offset: int, length: int) -> LogDigest:
+    def _ask(self, offset: int, length: int) -> responses.LogDigest:
         connection = self._connection
         if not connection.understands(DigestLogRequest):
-            raise UnsupportedVersionError(f"{connection.name} cannot tell digests of its logs")
+            raise errors.UnsupportedVersionError(
+                f"{connection.name} cannot tell digests of its logs"
+            )
         request = DigestLogRequest(self._partition, offset, length)
         try:
-            return LOG_DIGEST.decode(connection.call(request))
-        except BrokerUnreachableError:
+            return responses.LOG_DIGEST.decode(connection.call(request))
+        except errors.BrokerUnreachableError:
             raise
-        except BrokerError as error:
+        except errors.BrokerError as error:
             raise type(error)(f"{self._partition} on broker {self.name}: {error}") from error
 
 
@@ -258,7 +248,7 @@ class _FileCopy:
                 file = SegmentFile(path)
                 size = os.fstat(file.fd).st_size
             except OSError as error:
-                raise StorageError(f"cannot read '{path}': {reason_of(error)}") from error
+                raise errors.StorageError(f"cannot read '{path}': {reason_of(error)}") from error
             self._files.append((base_offset_of(path) or 0, size, file))
         self._files.sort(key=lambda one: one[0])
 
@@ -281,7 +271,7 @@ class _FileCopy:
                     data = os.pread(file.fd, wanted, offset - base)
                 except OSError as error:
                     text = f"cannot read '{file.path}' at {offset - base}: {reason_of(error)}"
-                    raise StorageError(text) from error
+                    raise errors.StorageError(text) from error
                 if not data:
                     return None
                 first = first or file.path.name
@@ -302,14 +292,14 @@ def compare_replicas(env: Environment, topics: Sequence[str], wanted: PartitionL
         live = {broker.id: broker for broker in metadata.brokers}
         connections: dict[int, Connection] = {}
 
-        def connection_to(broker: BrokerAddress) -> Connection:
+        def connection_to(broker: responses.BrokerAddress) -> Connection:
             if broker.id not in connections:
                 connections[broker.id] = connect(broker)
                 closing.callback(connections[broker.id].close)
             return connections[broker.id]
 
         logs: dict[str, list[Copy]] = {}
-        absent: dict[int, BrokerError] = {}
+        absent: dict[int, errors.BrokerError] = {}
         for one in sorted(partitions):
             if len(one.replicas) < 2 or (wanted is not None and not wanted.matches(one.partition)):
                 continue
@@ -318,7 +308,7 @@ def compare_replicas(env: Environment, topics: Sequence[str], wanted: PartitionL
                 if id in live:
                     copies.append(_BrokerCopy(id, connection_to(live[id]), one.partition))
                 else:
-                    absent[id] = BrokerUnreachableError(
+                    absent[id] = errors.BrokerUnreachableError(
                         f"broker {id} is not there: its replicas are not compared"
                     )
             logs[str(one.partition)] = copies
@@ -329,7 +319,7 @@ def compare_replicas(env: Environment, topics: Sequence[str], wanted: PartitionL
 
 def _validate_replicated(
     topics: Iterable[str],
-    partitions: Iterable[PartitionMetadata],
+    partitions: Iterable[responses.PartitionMetadata],
     known_topics: Callable[[], list[str]],
 ) -> None:
     factors: dict[str, int] = {}
@@ -405,19 +395,21 @@ def _compare_all(
     env: Environment,
     logs: Mapping[str, Sequence[Copy]],
     kind: str,
-    absent: Sequence[BrokerError],
+    absent: Sequence[errors.BrokerError],
 ) -> None:
     """Compare the copies of each log, render, and raise if some differ or could not be read."""
     failures = list(absent)
     rows: list[CompareRow] = []
     differing: list[str] = []
-    damaged: list[BrokerError] = []
+    damaged: list[errors.BrokerError] = []
     with progress(env, "compare", None) as meter:
         for name, copies in logs.items():
             found = compare(copies, meter.advance)
             failures += found.failures
             rows.append(_row(name, found))
-            damaged += [one for one in found.failures if isinstance(one, InvalidMessageError)]
+            damaged += [
+                one for one in found.failures if isinstance(one, errors.InvalidMessageError)
+            ]
             if found.difference is not None:
                 differing.append(_describe(name, kind, found.difference))
     render(env, COMPARE, rows)
@@ -452,7 +444,9 @@ def _describe(name: str, kind: str, found: Difference) -> str:
 def _row(name: str, found: Comparison) -> CompareRow:
     difference = found.difference
     result = "same" if difference is None else "differ"
-    if difference is None and any(isinstance(one, InvalidMessageError) for one in found.failures):
+    if difference is None and any(
+        isinstance(one, errors.InvalidMessageError) for one in found.failures
+    ):
         result = "damaged"
     return CompareRow(
         log=name or None,

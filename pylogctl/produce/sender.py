@@ -11,12 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from broker.errors import (
-    AcknowledgedLossError,
-    BrokerError,
-    InvalidMessageError,
-    MessageSizeTooLargeError,
-)
+from broker import errors
 from broker.producer.dispatcher import Moved
 from broker.producer.producer import Delivery
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
@@ -131,7 +126,7 @@ class Sender:
         sync: bool = False,
         pacer: Pacer | None = None,
         observers: Sequence[Callable[[Confirmed], None]] = (),
-        refused: Callable[[Batch, BrokerError], None],
+        refused: Callable[[Batch, errors.BrokerError], None],
         can_move: bool = False,
     ) -> None:
         self._sink = sink
@@ -142,8 +137,8 @@ class Sender:
         self._can_move = can_move
         self._replaced: dict[TopicPartition, TopicPartition] = {}
         self._unconfirmed: dict[int, Batch] = {}  # by first message number
-        self._refused_batches: list[tuple[Batch, BrokerError]] = []
-        self._error: BrokerError | None = None
+        self._refused_batches: list[tuple[Batch, errors.BrokerError]] = []
+        self._error: errors.BrokerError | None = None
         self.partitions: dict[TopicPartition, int] = {}  # acknowledged messages
         self.payload_bytes = 0  # acknowledged
         self.has_failed = False  # a broker is lost, or refused a batch not for its content
@@ -175,10 +170,10 @@ class Sender:
         """Wait until consumers can read everything that was sent."""
         try:
             self._sink.wait_until_readable()
-        except BrokerError as error:
+        except errors.BrokerError as error:
             failure = failure_of(error)
             assert failure is not None
-            is_lost = isinstance(error, AcknowledgedLossError)
+            is_lost = isinstance(error, errors.AcknowledgedLossError)
             known = "not all readable" if is_lost else "not known to be readable yet"
             raise CliError(
                 failure.status,
@@ -204,7 +199,7 @@ class Sender:
     def _take_step(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except BrokerError as error:
+        except errors.BrokerError as error:
             raise self._failure(error) from error
         self._raise_failures()
 
@@ -214,7 +209,7 @@ class Sender:
         if error is None:
             del self._unconfirmed[batch.numbers[0]]
             self._confirm(batch._replace(partition=delivery.partition), delivery)
-        elif isinstance(error, InvalidMessageError | MessageSizeTooLargeError):
+        elif isinstance(error, errors.InvalidMessageError | errors.MessageSizeTooLargeError):
             self._refused_batches.append((batch, error))
         else:
             self._error = self._error or error
@@ -236,10 +231,10 @@ class Sender:
         if self._error is not None:
             raise self._failure(self._error) from self._error
 
-    def _failure(self, error: BrokerError) -> BrokerError | CliError:
+    def _failure(self, error: errors.BrokerError) -> errors.BrokerError | CliError:
         """Return an error that says how much is confirmed."""
         self.has_failed = True
-        with suppress(BrokerError):  # other brokers may still acknowledge their sets
+        with suppress(errors.BrokerError):  # other brokers may still acknowledge their sets
             self._sink.flush()
         lost, self._unconfirmed = list(self._unconfirmed.values()), {}
         failure = failure_of(error)

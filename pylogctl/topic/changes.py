@@ -11,16 +11,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
-from broker.errors import (
-    BrokerUnreachableError,
-    CoordinationError,
-    RegistryNodeNotFoundError,
-    TopicExistsError,
-    UnknownTopicError,
-    UnsupportedVersionError,
-)
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
@@ -173,7 +166,7 @@ def _create_on(connect: Connect, topic: str, creation: TopicCreation) -> bool:
     connection = connect(creation.broker)
     try:
         connection.call(CreateTopicRequest(topic, creation.partition_count))
-    except TopicExistsError:
+    except errors.TopicExistsError:
         return False
     finally:
         connection.close()
@@ -357,7 +350,7 @@ def _plan_replicated(
     try:
         metadata = cluster_metadata(brokers, connect, (topic,))
         partitions = [one for found in metadata.topics for one in found.partitions]
-    except (UnsupportedVersionError, BrokerUnreachableError):
+    except (errors.UnsupportedVersionError, errors.BrokerUnreachableError):
         partitions = []
     count = sum(one.is_replicated for one in partitions)
     if not count and session is not None and not session.exists(paths.replicated_topic(topic)):
@@ -372,7 +365,7 @@ def _delete_replicated(
 ) -> None:
     """Have the controller delete a topic, and wait until it is gone."""
     give_up_s = time.monotonic() + timeout_s
-    with suppress(UnknownTopicError):  # it is being deleted
+    with suppress(errors.UnknownTopicError):  # it is being deleted
         request = DeleteReplicatedTopicRequest(topic)
         ask_controller(cluster.brokers(), connect, request, timeout_s=timeout_s)
     while _is_there(cluster, connect, session, topic):
@@ -413,7 +406,7 @@ def _delete(
         connection = connect(step.broker)
         try:
             connection.call(DeleteTopicRequest(step.topic))
-        except UnknownTopicError:
+        except errors.UnknownTopicError:
             return
         finally:
             connection.close()
@@ -427,7 +420,7 @@ def _groups_with_offsets(session: Session, topic: str) -> dict[str, int]:
     """Return the groups that have stored offsets of a topic, with the number of partitions."""
     try:
         groups = session.children(paths.CONSUMERS)
-    except RegistryNodeNotFoundError:
+    except errors.RegistryNodeNotFoundError:
         return {}
     nodes = {paths.offsets(group, topic): group for group in groups}
     return {nodes[path]: len(names) for path, names in session.children_many(nodes).items()}
@@ -436,7 +429,7 @@ def _groups_with_offsets(session: Session, topic: str) -> dict[str, int]:
 def _delete_offsets(session: Session, group: str, topic: str) -> None:
     """Delete the offsets of a topic that a group has stored."""
     root = paths.offsets(group, topic)
-    with suppress(RegistryNodeNotFoundError):
+    with suppress(errors.RegistryNodeNotFoundError):
         session.delete_many(f"{root}/{name}" for name in session.children(root))
         session.delete(root)  # fails if a member has stored an offset meanwhile
 
@@ -455,9 +448,9 @@ def _delete_node(session: Session, topic: str, timeout_s: float) -> None:
                 # Its settings are not meant for a later topic of the name.
                 SettingsRegistry(session).delete(node_of_topic(topic))
                 return
-        except RegistryNodeNotFoundError:
+        except errors.RegistryNodeNotFoundError:
             return
-        except CoordinationError:
+        except errors.CoordinationError:
             holders = session.children(path)  # a broker registered between the read and the delete
             if not holders:
                 raise

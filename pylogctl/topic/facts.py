@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeVar
 
+from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.client.list_offsets import Watermarks
@@ -19,16 +20,6 @@ from broker.cluster_state import NO_LEADER
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    LeaderNotAvailableError,
-    NotLeaderError,
-    OffsetNotAvailableError,
-    RequestTimeoutError,
-    StorageError,
-    UnsupportedVersionError,
-)
 from broker.protocol.codec import scan
 from broker.protocol.extension_requests import StatusRequest
 from broker.protocol.layouts import DATA
@@ -37,8 +28,8 @@ from broker.protocol.responses import BrokerAddress, PartitionMetadata
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _T = TypeVar("_T")
-_SILENCE = (BrokerUnreachableError, RequestTimeoutError)
-_NO_FACTS = (*_SILENCE, StorageError, OffsetNotAvailableError)
+_SILENCE = (errors.BrokerUnreachableError, errors.RequestTimeoutError)
+_NO_FACTS = (*_SILENCE, errors.StorageError, errors.OffsetNotAvailableError)
 _NEXT_TERM_S = 2.0
 """How long a broker is asked again that does not lead, though METADATA says so: orders come."""
 _ASK_AGAIN_S = 0.05
@@ -96,9 +87,9 @@ class TopicFacts:
         self._connect = connect
         self._closing = ExitStack()
         self.positions = self._closing.enter_context(BoundaryFinder(cluster, connect))
-        self._silent: dict[int, BrokerError] = {}  # brokers that did not respond
-        self._failures: dict[int, BrokerError] = {}  # those of them whose facts are missing
-        self._unreadable: dict[TopicPartition, BrokerError] = {}
+        self._silent: dict[int, errors.BrokerError] = {}  # brokers that did not respond
+        self._failures: dict[int, errors.BrokerError] = {}  # those of them whose facts are missing
+        self._unreadable: dict[TopicPartition, errors.BrokerError] = {}
         self._statuses: dict[int, dict[str, Any] | None] = {}
 
     def __enter__(self) -> TopicFacts:
@@ -108,12 +99,12 @@ class TopicFacts:
         self._closing.close()
 
     @property
-    def failures(self) -> list[BrokerError]:
+    def failures(self) -> list[errors.BrokerError]:
         """Return an error for each broker that did not respond."""
         return list(self._failures.values())
 
     @property
-    def unreadable(self) -> list[BrokerError]:
+    def unreadable(self) -> list[errors.BrokerError]:
         """Return an error for each partition without a leader, or whose log cannot be read."""
         return list(self._unreadable.values())
 
@@ -134,7 +125,7 @@ class TopicFacts:
                 metadata = cluster_metadata([broker], self._connect, tuple(topics))
             except _SILENCE as error:
                 self._silent[broker.id] = error
-            except UnsupportedVersionError:
+            except errors.UnsupportedVersionError:
                 break
             else:
                 return {
@@ -160,10 +151,10 @@ class TopicFacts:
             except _NO_FACTS as error:
                 self._failures[known.leader] = error
                 break
-            except LeaderNotAvailableError as error:
+            except errors.LeaderNotAvailableError as error:
                 self._unreadable[partition] = error
                 break
-            except NotLeaderError as error:
+            except errors.NotLeaderError as error:
                 if time.monotonic() >= deadline_s:
                     self._unreadable[partition] = error
                     break
@@ -194,7 +185,7 @@ class TopicFacts:
         """Return the address of the leader; raise if there is none, or it is not live."""
         if known.leader == NO_LEADER:
             which = " or ".join(map(str, known.isr))
-            raise LeaderNotAvailableError(
+            raise errors.LeaderNotAvailableError(
                 f"{known.partition} has no leader; it gets one when broker {which} is back"
             )
         return self._cluster.address(known.leader)
@@ -206,7 +197,7 @@ class TopicFacts:
                 if record["role"] == "leader":
                     return dict(record)
                 break
-        raise NotLeaderError(
+        raise errors.NotLeaderError(
             f"broker {leader.id} does not lead {partition} any more, or not yet; try again", -1
         )
 
@@ -305,7 +296,7 @@ class TopicFacts:
         except _SILENCE as error:
             self._silent[broker_id] = self._failures[broker_id] = error
             raise
-        except (StorageError, OffsetNotAvailableError) as error:
+        except (errors.StorageError, errors.OffsetNotAvailableError) as error:
             self._unreadable[partition] = error
             raise
 

@@ -7,14 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import CoordinationError
-from broker.zk.values import (
-    FilterKind,
-    FilterSubscription,
-    decode_broker,
-    decode_number,
-    decode_owner,
-    decode_subscription,
-)
+from broker.zk import values
 from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.format.framing import escape
 
@@ -109,27 +102,27 @@ def full_record(path: str, stat: NodeStat) -> dict[str, Any]:
 
 
 def _broker(path: str, value: bytes) -> str:
-    info = decode_broker(int(path.rpartition("/")[2]), value)
+    info = values.decode_broker(int(path.rpartition("/")[2]), value)
     return f"{info.address} (creator {info.creator})"
 
 
 def _partition_count(path: str, value: bytes) -> str:
-    count = decode_number(value, path)
+    count = values.decode_number(value, path)
     return f"{count} partition{'' if count == 1 else 's'}"
 
 
 def _offset(path: str, value: bytes) -> str:
-    return f"offset {decode_number(value, path)}"
+    return f"offset {values.decode_number(value, path)}"
 
 
 def _owner(path: str, value: bytes) -> str:
-    return f"owned by {decode_owner(value)}"
+    return f"owned by {values.decode_owner(value)}"
 
 
 def _subscription(path: str, value: bytes) -> str:
-    subscription = decode_subscription(value)
-    if isinstance(subscription, FilterSubscription):
-        verb = "all but" if subscription.kind is FilterKind.BLACKLIST else "topics"
+    subscription = values.decode_subscription(value)
+    if isinstance(subscription, values.FilterSubscription):
+        verb = "all but" if subscription.kind is values.FilterKind.BLACKLIST else "topics"
         return f"{verb} /{subscription.regex}/, {subscription.stream_count} streams"
     counts = subscription.stream_counts.items()
     return ", ".join(f"{topic}: {count} streams" for topic, count in counts)

@@ -6,22 +6,13 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 
+from broker import errors
 from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
 from broker.client.static_cluster import StaticCluster
 from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import ClusterReader
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    DataLossError,
-    LeaderNotAvailableError,
-    NotLeaderError,
-    OffsetOutOfRangeError,
-    RequestTimeoutError,
-    ShuttingDownError,
-)
 from broker.protocol.responses import BrokerAddress
 from broker.spark.reading.ranges import ByteRange, LeaderAddress
 from broker.topic import MessagePosition, ReadRange, TopicPartition
@@ -29,11 +20,11 @@ from broker.topic import MessagePosition, ReadRange, TopicPartition
 _MAX_WAIT_MS = 500
 _RETRY_WAIT_S = 0.2
 _LOSSES = (
-    BrokerUnreachableError,
-    LeaderNotAvailableError,
-    NotLeaderError,
-    RequestTimeoutError,
-    ShuttingDownError,
+    errors.BrokerUnreachableError,
+    errors.LeaderNotAvailableError,
+    errors.NotLeaderError,
+    errors.RequestTimeoutError,
+    errors.ShuttingDownError,
 )
 """Errors of a read whose leader is lost, or has resigned."""
 
@@ -68,10 +59,10 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
                             progress_s = time.monotonic()
                         if not ready and time.monotonic() - progress_s >= timeout_s:
                             raise _without_progress(cluster, whole)
-            except DataLossError:
+            except errors.DataLossError:
                 raise
-            except OffsetOutOfRangeError as error:
-                raise DataLossError(
+            except errors.OffsetOutOfRangeError as error:
+                raise errors.DataLossError(
                     f"{partition}: offset {offset} is gone since the read was planned: "
                     f"the log starts at {_first_offset(cluster, partition)}"
                 ) from error
@@ -94,7 +85,7 @@ def _first_offset(cluster: _PlannedCluster, partition: TopicPartition) -> int:
         return offsets.earliest(partition)
 
 
-def _without_progress(cluster: _PlannedCluster, whole: ByteRange) -> BrokerError:
+def _without_progress(cluster: _PlannedCluster, whole: ByteRange) -> errors.BrokerError:
     """Return the error for a range whose leader returned no data in time for a response.
 
     A new leader learns from its followers how much is committed, which takes a while.
@@ -102,13 +93,13 @@ def _without_progress(cluster: _PlannedCluster, whole: ByteRange) -> BrokerError
     with OffsetLister(cluster, cluster.connect) as offsets:
         end = offsets.latest(whole.partition)
     if end >= whole.end:
-        return RequestTimeoutError(f"{whole}: its leader gives nothing")
-    return DataLossError(
+        return errors.RequestTimeoutError(f"{whole}: its leader gives nothing")
+    return errors.DataLossError(
         f"{whole.partition} ends at {end} now, before the planned end of the range, {whole.end}"
     )
 
 
-def _stopped(whole: ByteRange, offset: int, error: BrokerError) -> BrokerError:
+def _stopped(whole: ByteRange, offset: int, error: errors.BrokerError) -> errors.BrokerError:
     return type(error)(f"{whole}: stopped at offset {offset}: {error}")
 
 

@@ -13,17 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker import errors
 from broker.client.list_offsets import Watermarks
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.static_cluster import log_absent
 from broker.consumer.boundaries import BoundaryFinder
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    ConfigError,
-    StorageError,
-    TopicNotFoundError,
-)
 from broker.spark.offsets import EARLIEST, LATEST, Offsets
 from broker.spark.options import Bound, ReadOptions, Selection
 from broker.spark.reading import loss
@@ -114,7 +108,7 @@ def open_planner(options: ReadOptions) -> Iterator[Planner]:
         return
     absent: list[str] = []
 
-    def on_absent(error: BrokerError) -> None:
+    def on_absent(error: errors.BrokerError) -> None:
         if options.fail_on_data_loss:
             raise _absent_error(str(error)) from error
         log_absent(error)
@@ -129,11 +123,13 @@ def _storage_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"cannot read {error.filename}: {error.strerror}") from error
+        raise errors.StorageError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
-def _absent_error(text: str) -> BrokerUnreachableError:
-    return BrokerUnreachableError(f"{text}; failOnDataLoss=false reads what the other brokers have")
+def _absent_error(text: str) -> errors.BrokerUnreachableError:
+    return errors.BrokerUnreachableError(
+        f"{text}; failOnDataLoss=false reads what the other brokers have"
+    )
 
 
 class Planner(ABC):
@@ -152,7 +148,7 @@ class Planner(ABC):
         absent = self._absent(options.selection)
         for bound in (options.starting, options.ending):
             if unknown := sorted(bound.by_partition.keys() - set(partitions)):
-                raise ConfigError(
+                raise errors.ConfigError(
                     f"{bound.option} names {unknown[0]}, which is not among those read"
                 )
         ranges: list[ByteRange] = []
@@ -209,7 +205,7 @@ class _BrokerPlanner(Planner):
     def _existing(self, selection: Selection) -> list[TopicPartition]:
         try:
             return existing_partitions(self._opened.cluster, selection)
-        except TopicNotFoundError as error:
+        except errors.TopicNotFoundError as error:
             if absent := self._absent(selection):
                 raise _absent_error(f"{error}: {'; '.join(absent)}") from error
             raise
@@ -292,7 +288,9 @@ def resolve(
     start = _offset(starting, partition, positions, first, last, is_end=False)
     end = _offset(ending, partition, positions, first, last, is_end=True)
     if end < start:
-        raise ConfigError(f"{partition}: the range ends at {end}, before it starts at {start}")
+        raise errors.ConfigError(
+            f"{partition}: the range ends at {end}, before it starts at {start}"
+        )
     return loss.clip(ByteRange(partition, start, end), found)
 
 
@@ -323,7 +321,7 @@ def _offset(
         before = positions.boundary_before(partition, value)
         if before != value:
             after = positions.boundary_after(partition, value)
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"{bound.option}: offset {value} of {partition} is inside a message; "
                 f"messages start at {before} and {after}"
             )

@@ -22,14 +22,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from broker import errors
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
-from broker.errors import (
-    DataLossError,
-    InvalidMessageError,
-    LogCorruptError,
-    StorageError,
-)
 from broker.log.scan import find_entry, looks_like_entry, read_header
 from broker.log.segment import SegmentFile
 from broker.protocol import codec
@@ -101,7 +96,7 @@ class _TaskReader:
         if not fault:
             return
         if self._settings.crc in (Crc.FAIL, Crc.OFF):
-            raise InvalidMessageError(
+            raise errors.InvalidMessageError(
                 f"{self._range.partition}: {describe_fault(fault, self._position)}; "
                 "crc=skip leaves it out, crc=mark shows it"
             )
@@ -125,7 +120,7 @@ class _TaskReader:
         while True:
             try:
                 return (yield from self._good_batches(self._location))
-            except DataLossError:
+            except errors.DataLossError:
                 if self._settings.fail_on_data_loss or not self._skip_lost():
                     raise
 
@@ -242,13 +237,13 @@ class _Files:
             size = min(size, one.end_offset - offset)
             data = os.pread(self._open.fd, size, offset - one.base_offset)
         except FileNotFoundError as error:
-            raise DataLossError(
+            raise errors.DataLossError(
                 f"{self._whole.partition}: {one.path} is gone since the read was planned"
             ) from error
         except OSError as error:
-            raise StorageError(f"cannot read {one.path}: {error.strerror}") from error
+            raise errors.StorageError(f"cannot read {one.path}: {error.strerror}") from error
         if not data:
-            raise LogCorruptError(
+            raise errors.LogCorruptError(
                 f"{one.path} ends at offset {offset} of {self._whole.partition}; "
                 f"it had {one.end_offset} when the read was planned"
             )
