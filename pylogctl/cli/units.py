@@ -37,6 +37,11 @@ class Rate(NamedTuple):
     per_second: float
     in_bytes: bool
 
+    @property
+    def burst(self) -> int:
+        """Return how many messages, or bytes, to send at a time so that the flow stays even."""
+        return max(1, int(self.per_second / _BURSTS_PER_SECOND))
+
 
 def parse_duration_ms(text: str) -> int:
     """Parse `250ms`, `10s`, `5m`, `2h`, `7d`, several in a row (`1h30m`), or bare seconds."""
@@ -141,20 +146,15 @@ class Pacer:
     """
 
     def __init__(self, rate: Rate, clock: Clock, wait: Callable[[float], object]) -> None:
-        self._rate = rate
+        self.rate = rate
         self._clock = clock
         self._wait = wait
         self._next_s = clock.monotonic_s()
-
-    @property
-    def burst(self) -> int:
-        """How many messages, or bytes, to send at a time so that the flow stays even."""
-        return max(1, int(self._rate.per_second / _BURSTS_PER_SECOND))
 
     def wait_for(self, message_count: int, payload_bytes: int) -> None:
         """Wait until this amount may be sent."""
         now_s = self._clock.monotonic_s()
         if self._next_s > now_s:
             self._wait(self._next_s - now_s)
-        amount = payload_bytes if self._rate.in_bytes else message_count
-        self._next_s = max(self._next_s, now_s) + amount / self._rate.per_second
+        amount = payload_bytes if self.rate.in_bytes else message_count
+        self._next_s = max(self._next_s, now_s) + amount / self.rate.per_second

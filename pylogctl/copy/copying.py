@@ -46,7 +46,6 @@ class Limits(NamedTuple):
 
     max_messages: int | None
     pacer: Pacer | None
-    paced_bytes: bool
 
 
 @dataclass(slots=True)
@@ -125,8 +124,8 @@ class Copy:
         ends = boundaries(data)
         first = 0
         for index in range(1, len(ends) - 1):
-            size = ends[index] - ends[first] if self.limits.paced_bytes else index - first
-            if size >= pacer.burst:
+            size = ends[index] - ends[first] if pacer.rate.in_bytes else index - first
+            if size >= pacer.rate.burst:
                 yield ends[index] - ends[first]
                 first = index
         yield len(data) - ends[first]

@@ -176,7 +176,6 @@ def _copy(
     limit_s = env.timeout_s(_TIMEOUT_S)
     waits = BrokerWaits(stop, env.warn)
     pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
-    in_bytes = plan.rate is not None and plan.rate.in_bytes
     target_producer = Producer(
         target.cluster,
         target.connect,
@@ -193,7 +192,7 @@ def _copy(
         copy = Copy(
             producer,
             copied,
-            Limits(plan.max_messages, pacer, in_bytes),
+            Limits(plan.max_messages, pacer),
             lambda: stop.is_set,
             meter.advance,
             CorruptMessages(env, plan.on_corrupt),

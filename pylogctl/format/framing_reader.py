@@ -1,7 +1,7 @@
 """Reads messages from a pipe, incrementally, in every framing of `pylogctl.format.framing`.
 
-Memory is bounded by the largest message allowed. For a plain delimiter `produce` uses `TextBuffer`
-only, and hands whole blocks to the codec.
+Memory is bounded by the largest message allowed. For a plain delimiter `produce` hands whole blocks
+of lines to the codec.
 """
 
 from __future__ import annotations
@@ -93,7 +93,6 @@ class TextBuffer:
         self._overlap = len(delimiter) - 1
         self._chunks: list[bytes] = []
         self._tail = b""
-        self._counted_chunks = self._counted_lines = 0
         self.size = 0
         """Bytes in the buffer."""
         self.has_line = False
@@ -109,19 +108,12 @@ class TextBuffer:
         if self._overlap:
             self._tail = (self._tail + chunk[-self._overlap :])[-self._overlap :]
 
-    def count_lines(self) -> int:
-        """Return the number of complete lines, without delimiters that span two chunks."""
-        for chunk in self._chunks[self._counted_chunks :]:
-            self._counted_lines += chunk.count(self._delimiter)
-        self._counted_chunks = len(self._chunks)
-        return self._counted_lines
-
     def take(self) -> bytes:
         """Return the whole text, and clear the buffer."""
         text = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         self._tail = b""
-        self._counted_chunks = self._counted_lines = self.size = 0
+        self.size = 0
         self.has_line = False
         return text
 
@@ -152,54 +144,77 @@ class TextBuffer:
         return size, False
 
 
-def drop_oversize_line(
-    buffer: TextBuffer,
-    stream: ChunkReader,
-    limit: int,
-    refuse: Callable[[int], None],
-) -> int:
-    """Report a line above the limit, and drop it; return its size without the delimiter.
+class Block(NamedTuple):
+    """Whole lines of an input, or its last line without a delimiter."""
 
-    The buffer has the start of the line and nothing else. `refuse` gets the size, as counted up to
-    `COUNTED_BYTES_MAX` above the limit.
+    position: int  # byte offset in the input
+    text: bytes
+
+
+def read_blocks(
+    stream: ChunkReader, delimiter: bytes, limit: int, refuse: Callable[[int, int], None]
+) -> Iterator[Block]:
+    """Yield the lines of a stream, as many together as arrive together.
+
+    A line above the limit is dropped if it does not end in the chunk in which it starts: `refuse`
+    gets its position and its size, as counted up to `COUNTED_BYTES_MAX` above the limit, and an
+    empty block tells where it ends. Shorter lines above the limit are in the blocks.
     """
-    size, is_complete = buffer.skip_line(stream, limit + COUNTED_BYTES_MAX)
-    refuse(size)
-    if not is_complete:
-        size += buffer.skip_line(stream, None)[0]
-    return size
+    buffer = TextBuffer(delimiter)
+    position = 0
+    while chunk := stream.read1(CHUNK_BYTES):
+        buffer.add(chunk)
+        while buffer.has_line or buffer.size > limit + len(delimiter):
+            if buffer.has_line:
+                text = buffer.take()
+                end = _end_of_lines(text, delimiter)
+                if end < len(text):
+                    buffer.add(text[end:])
+                yield Block(position, text[:end])
+                position += end
+                continue
+            size, is_complete = buffer.skip_line(stream, limit + COUNTED_BYTES_MAX)
+            refuse(position, size)
+            if not is_complete:
+                size += buffer.skip_line(stream, None)[0]
+            position += size + len(delimiter)
+            yield Block(position, b"")
+    if buffer.size:
+        yield Block(position, buffer.take())
+
+
+def _end_of_lines(text: bytes, delimiter: bytes) -> int:
+    """Return the end of the last delimiter in a text, as found from the left."""
+    overlaps = any(delimiter.startswith(delimiter[i:]) for i in range(1, len(delimiter)))
+    if overlaps:  # from the right another delimiter may be found
+        return len(text) - len(text.split(delimiter)[-1])
+    return text.rfind(delimiter) + len(delimiter)
 
 
 def read_delimited(
     stream: ChunkReader, delimiter: bytes, limit: int, refuse: Refuse = refuse_all
 ) -> Iterator[Framed]:
     """Yield the messages between delimiters; a last one without delimiter unless it is empty."""
-    buffer = TextBuffer(delimiter)
-    number = position = 0
-    while chunk := stream.read1(CHUNK_BYTES):
-        buffer.add(chunk)
-        if buffer.has_line:
-            *payloads, rest = buffer.take().split(delimiter)
-            for payload in payloads:
+    number = 0
+
+    def refuse_line(position: int, size: int) -> None:
+        nonlocal number
+        number += 1
+        refuse(number, too_large(number, position, size, limit))
+
+    for start, text in read_blocks(stream, delimiter, limit, refuse_line):
+        lines = text.split(delimiter)
+        if not lines[-1]:
+            del lines[-1]
+        place = 0
+        for line in lines:
+            end = place + len(line) + len(delimiter)
+            if len(line) <= limit:
                 number += 1
-                if len(payload) <= limit:
-                    yield Framed(number, position, payload + delimiter, payload)
-                else:
-                    refuse(number, too_large(number, position, len(payload), limit))
-                position += len(payload) + len(delimiter)
-            buffer.add(rest)
-        if buffer.size > limit + len(delimiter):
-            number += 1
-
-            def refuse_line(size: int, number: int = number, position: int = position) -> None:
-                refuse(number, too_large(number, position, size, limit))
-
-            position += drop_oversize_line(buffer, stream, limit, refuse_line) + len(delimiter)
-    rest = buffer.take()
-    if len(rest) > limit:
-        refuse(number + 1, too_large(number + 1, position, len(rest), limit))
-    elif rest:
-        yield Framed(number + 1, position, rest, rest)
+                yield Framed(number, start + place, text[place:end], line)
+            else:
+                refuse_line(start + place, len(line))
+            place = end
 
 
 def _read_whole(stream: ChunkReader, limit: int, refuse: Refuse) -> Iterator[Framed]:

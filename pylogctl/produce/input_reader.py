@@ -54,7 +54,7 @@ class Idle(Protocol):
 
 
 class Input(Protocol):
-    """An input, as `TextBatches` and `MessageBatches` read it."""
+    """An input, as the batcher reads it."""
 
     @property
     def name(self) -> str:
@@ -224,11 +224,6 @@ class Sources:
         self._stop = stop
         self._wakeup_fd = wakeup_fd
         self._chunk_bytes = PACED_CHUNK_BYTES if is_paced else CHUNK_BYTES
-
-    @property
-    def uses_terminal(self) -> bool:
-        """Return whether messages are typed at a terminal."""
-        return STDIN in self.names and self._env.streams.stdin_is_tty
 
     def total_bytes(self) -> int | None:
         """Return the size of all inputs; None unless all are files."""

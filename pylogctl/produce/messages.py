@@ -10,7 +10,7 @@ import random
 import re
 import string
 from collections.abc import Callable, Iterator
-from functools import cache
+from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.producer.producer import Producer
@@ -18,7 +18,7 @@ from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
 from pylogctl.cli.selection import PartitionPattern
 from pylogctl.cli.units import format_time
-from pylogctl.format.framing import Shape, escape
+from pylogctl.format.framing import Framing, Shape, escape
 from pylogctl.format.framing_reader import (
     ChunkReader,
     Framed,
@@ -26,26 +26,114 @@ from pylogctl.format.framing_reader import (
     read_delimited,
     read_messages,
     refuse_all,
+    too_large,
 )
-from pylogctl.produce.batches import ChoosePartition, Interpret, Outgoing
+from pylogctl.produce.batcher import Message
 from pylogctl.produce.plan import Plan
 
 _MORE_COLUMNS_BYTES = 1 << 20
 _BYTE_ORDER_MARK = "\ufeff"
 _TOKEN = re.compile(rb"\{(?:(i|now|uuid)|rand:(\d{1,9}))\}")
 _LETTERS = (string.ascii_letters + string.digits).encode()
-Step = Callable[[Outgoing, int, int], Outgoing]  # by the number in the input and in the run
 
 
-def read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
-    """Yield the messages of an input, framed as the plan says."""
-    limit = plan.max_message_bytes
-    if plan.input.csv_column is not None:
-        return read_column(stream, plan.input.csv_column, max_message_bytes=limit, refuse=refuse)
-    # a key is cut off a message before its size is validated
-    if plan.key_delimiter is not None:
-        limit += limit
-    return read_messages(stream, plan.framing, max_message_bytes=limit, refuse=refuse)
+class Outgoing(NamedTuple):
+    """A payload to send, and the key or pattern that chooses its partition."""
+
+    payload: bytes
+    key: bytes | None = None
+    partition: PartitionPattern | None = None
+
+
+_Step = Callable[[Outgoing, int, int], Outgoing]  # by the number in the input and in the run
+
+
+class MessageSplitter:
+    """Splits inputs into messages as the plan says; see `Splitter`.
+
+    Args:
+        fixed: the partition of all messages; None if each has its own.
+    """
+
+    def __init__(
+        self, plan: Plan, producer: Producer, fixed: TopicPartition | None, clock: Clock
+    ) -> None:
+        self._plan = plan
+        self._producer = producer
+        self._fixed = fixed
+        self._clock = clock
+        self._partitions: dict[PartitionPattern, TopicPartition] = {}  # that patterns have named
+        self._steps: list[_Step] = []
+        if plan.framing.shape is Shape.JSONL:
+            self._steps.append(self._open_envelope)
+        if plan.key_delimiter is not None:
+            self._steps.append(_split_key(plan.key_delimiter, plan.framing))
+        if plan.input.template:
+            self._steps.append(self._expand_template)
+
+    def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
+        """See `Splitter`."""
+        plan, limit = self._plan, self._plan.limits.message_bytes
+        if plan.input.csv_column is not None:
+            column = plan.input.csv_column
+            return read_column(stream, column, max_message_bytes=limit, refuse=refuse)
+        # a key is cut off a message before its size is validated
+        if plan.key_delimiter is not None:
+            limit += limit
+        return read_messages(stream, plan.framing, max_message_bytes=limit, refuse=refuse)
+
+    def message_of(self, framed: Framed, number: int) -> Message | None:
+        """See `Splitter`."""
+        outgoing = Outgoing(framed.payload)
+        for step in self._steps:
+            outgoing = step(outgoing, framed.number, number)
+        payload, limit = outgoing.payload, self._plan.limits.message_bytes
+        if not payload and self._plan.input.skip_empty:
+            return None
+        if len(payload) > limit:
+            raise too_large(framed.number, framed.position, len(payload), limit)
+        return Message(self._fixed or self._partition_of(outgoing, framed.number), payload)
+
+    def _partition_of(self, outgoing: Outgoing, line_number: int) -> TopicPartition:
+        pattern, topic = outgoing.partition, self._plan.topic
+        if pattern is None or not self._plan.target.keep_partition:
+            return self._producer.choose_partition(topic, outgoing.key)
+        if pattern not in self._partitions:
+            home = "" if pattern.home is None else f"{pattern.home}-"
+            try:
+                found = partition_for(self._producer, topic, f"{home}{pattern.first}", pattern)
+            except CliError as error:
+                message = f"line {line_number}: {error.message}"
+                raise CliError(error.status, message, hints=error.hints, code=error.code) from error
+            self._partitions[pattern] = found
+        return self._partitions[pattern]
+
+    def _open_envelope(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        from pylogctl.format.envelope import read_envelope
+
+        is_strict = self._plan.input.strict
+        payload, partition = read_envelope(outgoing.payload, line_number, strict=is_strict)
+        if self._plan.target.keep_partition and partition is None:
+            raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
+        return Outgoing(payload, None, partition)
+
+    def _expand_template(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        return outgoing._replace(payload=expand(outgoing.payload, number, self._clock))
+
+
+def _split_key(delimiter: bytes, framing: Framing) -> _Step:
+    shown = escape(delimiter)
+    by_line = (Shape.DELIMITED, Shape.HEX, Shape.BASE64, Shape.JSONL)
+    is_by_line = framing.shape in by_line and framing.delimiter == b"\n"
+    what = "line" if is_by_line else "message"
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        key, found, payload = outgoing.payload.partition(delimiter)
+        if not found:
+            raise UsageError(f"{what} {line_number}: no key delimiter '{shown}' in it")
+        return outgoing._replace(payload=payload, key=key)
+
+    return step
 
 
 def read_column(
@@ -118,58 +206,6 @@ def _place_of(column: str, header: list[str]) -> int:
     return names.index(column)
 
 
-def interpreter(plan: Plan, clock: Clock) -> Interpret:
-    """Return the function that turns a framed message into the one to send."""
-    steps: list[Step] = []
-    if plan.framing.shape is Shape.JSONL:
-        steps.append(_open_envelope(plan))
-    if plan.key_delimiter is not None:
-        by_line = (Shape.DELIMITED, Shape.HEX, Shape.BASE64, Shape.JSONL)
-        is_by_line = plan.framing.shape in by_line and plan.framing.delimiter == b"\n"
-        steps.append(_split_key(plan.key_delimiter, "line" if is_by_line else "message"))
-    if plan.input.template:
-        steps.append(_expand_template(clock))
-
-    def interpret(framed: Framed, number: int) -> Outgoing:
-        outgoing = Outgoing(framed.payload)
-        for step in steps:
-            outgoing = step(outgoing, framed.number, number)
-        return outgoing
-
-    return interpret
-
-
-def _open_envelope(plan: Plan) -> Step:
-    from pylogctl.format.envelope import read_envelope
-
-    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
-        payload, partition = read_envelope(outgoing.payload, line_number, strict=plan.input.strict)
-        if plan.keep_partition and partition is None:
-            raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
-        return Outgoing(payload, None, partition)
-
-    return step
-
-
-def _split_key(delimiter: bytes, what: str) -> Step:
-    shown = escape(delimiter)
-
-    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
-        key, found, payload = outgoing.payload.partition(delimiter)
-        if not found:
-            raise UsageError(f"{what} {line_number}: no key delimiter '{shown}' in it")
-        return outgoing._replace(payload=payload, key=key)
-
-    return step
-
-
-def _expand_template(clock: Clock) -> Step:
-    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
-        return outgoing._replace(payload=expand(outgoing.payload, number, clock))
-
-    return step
-
-
 def expand(text: bytes, number: int, clock: Clock) -> bytes:
     """Return a message with its placeholders replaced.
 
@@ -222,28 +258,3 @@ def partition_for(
         hints=[f"partitions: {names}"],
         code="PARTITION_NOT_FOUND",
     )
-
-
-def partition_chooser(
-    plan: Plan, producer: Producer, fixed: TopicPartition | None
-) -> ChoosePartition:
-    """Return the function that chooses partitions; `fixed` is the one of all messages."""
-    if fixed is not None:
-        return lambda outgoing, framed: fixed
-    if not plan.keep_partition:
-        return lambda outgoing, framed: producer.choose_partition(plan.topic, outgoing.key)
-
-    @cache
-    def partition_of(pattern: PartitionPattern) -> TopicPartition:
-        home = "" if pattern.home is None else f"{pattern.home}-"
-        return partition_for(producer, plan.topic, f"{home}{pattern.first}", pattern)
-
-    def keep(outgoing: Outgoing, framed: Framed) -> TopicPartition:
-        assert outgoing.partition is not None  # `_open_envelope` refuses these
-        try:
-            return partition_of(outgoing.partition)
-        except CliError as error:
-            message = f"line {framed.number}: {error.message}"
-            raise CliError(error.status, message, hints=error.hints, code=error.code) from error
-
-    return keep

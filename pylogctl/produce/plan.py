@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.config import ProducerConfig
-from broker.producer.producer import acks_of, codec_of, compressed_topics_of
-from broker.protocol.compression import Codec
+from broker.producer.producer import acks_of
 from broker.protocol.extension_requests import Acks
 from broker.topic import validate_topic_name
 from pylogctl.cli.context import Environment
@@ -22,7 +21,7 @@ from pylogctl.format.framing import (
     choose_framing,
     unescape,
 )
-from pylogctl.produce.batches import ANY_COUNT
+from pylogctl.produce.batcher import ANY_COUNT, Limits
 from pylogctl.produce.broker_loss import LossRule, parse_loss_rule
 from pylogctl.produce.input_reader import STDIN
 from pylogctl.produce.options import (
@@ -31,6 +30,7 @@ from pylogctl.produce.options import (
     InputOptions,
     Options,
     RecordOptions,
+    SendingOptions,
     TargetOptions,
 )
 
@@ -44,38 +44,52 @@ DEFAULT_LINGER_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The options of a run; `config` has the `-X` properties, overridden by options."""
+    """What a run does: its options as given, and what was parsed of them."""
 
     topic: str
     files: tuple[str, ...]
+    uses_terminal: bool  # messages are typed at a terminal
+    options: Options
+    config: ProducerConfig  # the `-X` properties, overridden by options
     framing: Framing
-    input: InputOptions
-    records: RecordOptions
-    config: ProducerConfig
-    codec: Codec
-    acks: Acks
     partition: PartitionPattern | None
-    partition_text: str
-    partitioner: str
-    key: bytes | None
     key_delimiter: bytes | None
-    keep_partition: bool
-    batch_messages: int
-    batch_bytes: int
-    linger_s: float | None  # None if the input decides
-    sync: bool
+    limits: Limits
     rate: Rate | None
-    max_message_bytes: int
-    waits_until_readable: bool
     loss_rule: LossRule
     audit: AuditPlan | None
 
     @property
+    def input(self) -> InputOptions:
+        """Return the options of the input."""
+        return self.options.input
+
+    @property
+    def target(self) -> TargetOptions:
+        """Return the options that choose partitions."""
+        return self.options.target
+
+    @property
+    def records(self) -> RecordOptions:
+        """Return the options of what is recorded."""
+        return self.options.records
+
+    @property
+    def partitioner(self) -> str:
+        """Return the name of the partitioner."""
+        has_key = self.target.key is not None or self.key_delimiter is not None
+        return self.target.partitioner or ("hash" if has_key else "sticky")
+
+    @property
     def has_fixed_partition(self) -> bool:
         """Return whether all messages go to one partition."""
-        if self.keep_partition or self.key_delimiter is not None:
+        if self.target.keep_partition or self.key_delimiter is not None:
             return False
-        return self.partition is not None or self.key is not None or self.partitioner == "sticky"
+        return (
+            self.partition is not None
+            or self.target.key is not None
+            or self.partitioner == "sticky"
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -98,47 +112,48 @@ def make_plan(
     options: Options,
 ) -> Plan:
     """Return the validated options of a run; `-X dump` raises `typer.Exit`."""
-    given, target = options.input, options.target
-    sending, records = options.sending, options.records
+    target, sending = options.target, options.sending
     config = _config(env, options)
     validate_topic_name(topic)
-    choice_of_partition = _check_target(target, given)
+    choice_of_partition = _check_target(target, options.input)
     _check_records(env, options)
-    framing = _framing(given, files)
-    batch_messages = sending.batch_messages or ANY_COUNT
-    batch_bytes = DEFAULT_BATCH_BYTES
-    if sending.batch_bytes is not None:
-        batch_bytes = parse_size(sending.batch_bytes)
-    has_key = target.key is not None or target.key_delimiter is not None
+    framing = _framing(options.input, files)
+    uses_terminal = STDIN in (files or (STDIN,)) and env.streams.stdin_is_tty
+    rate = None if sending.rate is None else parse_rate(sending.rate)
     return Plan(
         topic=topic,
         files=tuple(files) or (STDIN,),
-        framing=framing,
-        input=given,
-        records=records,
+        uses_terminal=uses_terminal,
+        options=options,
         config=config,
-        codec=_codec(config, topic),
-        acks=acks_of(config),
+        framing=framing,
         partition=None if target.partition is None else parse_partition(target.partition),
-        partition_text=target.partition or "",
-        partitioner=target.partitioner or ("hash" if has_key else "sticky"),
-        key=None if target.key is None else target.key.encode("utf-8", "surrogateescape"),
-        key_delimiter=_key_delimiter(target),
-        keep_partition=target.keep_partition,
-        batch_messages=1 if sending.sync else batch_messages,
-        batch_bytes=batch_bytes,
-        linger_s=None if sending.linger is None else parse_duration_s(sending.linger),
-        sync=sending.sync,
-        rate=None if sending.rate is None else parse_rate(sending.rate),
-        max_message_bytes=config.max_message_bytes,
-        waits_until_readable=not sending.no_barrier,
+        key_delimiter=None if target.key_delimiter is None else unescape(target.key_delimiter),
+        limits=_limits(sending, config.max_message_bytes, rate, uses_terminal=uses_terminal),
+        rate=rate,
         loss_rule=parse_loss_rule(
             sending.on_broker_loss,
             choice_of_partition=choice_of_partition,
             wait_s=config.delivery_timeout_ms / 1000,
         ),
-        audit=_audit(records.audit, topic),
+        audit=_audit(options.records.audit, topic),
     )
+
+
+def _limits(
+    sending: SendingOptions, message_bytes: int, rate: Rate | None, *, uses_terminal: bool
+) -> Limits:
+    messages = 1 if sending.sync else sending.batch_messages or ANY_COUNT
+    size, linger_s = DEFAULT_BATCH_BYTES, 0.0 if uses_terminal else DEFAULT_LINGER_S
+    if sending.batch_bytes is not None:
+        size = parse_size(sending.batch_bytes)
+    if sending.linger is not None:
+        linger_s = parse_duration_s(sending.linger)
+    if rate is not None and rate.in_bytes:
+        size = min(size, rate.burst)
+    elif rate is not None:
+        messages = min(messages, rate.burst)
+    return Limits(message_bytes, messages, size, linger_s)
 
 
 def _audit(choice: AuditOptions, topic: str) -> AuditPlan | None:
@@ -147,11 +162,6 @@ def _audit(choice: AuditOptions, topic: str) -> AuditPlan | None:
     from pylogctl.produce.audit import make_audit_plan  # late: few runs are audited
 
     return make_audit_plan(choice, topic)
-
-
-def _codec(config: ProducerConfig, topic: str) -> Codec:
-    topics = compressed_topics_of(config)
-    return codec_of(config) if not topics or topic in topics else Codec.NONE
 
 
 def _check_target(target: TargetOptions, given: InputOptions) -> str:
@@ -213,10 +223,6 @@ def _framing(given: InputOptions, files: Sequence[str]) -> Framing:
             hints=["for a message of each file: --each-file"],
         )
     return framing
-
-
-def _key_delimiter(target: TargetOptions) -> bytes | None:
-    return None if target.key_delimiter is None else unescape(target.key_delimiter)
 
 
 def _config(env: Environment, options: Options) -> ProducerConfig:

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.static_cluster import StaticCluster
-from broker.clock import Clock
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
 from broker.producer.dispatcher import Moved
 from broker.producer.partitioner import PARTITIONERS
-from broker.producer.producer import Producer, reconnect_rule_of
+from broker.producer.producer import (
+    Producer,
+    acks_of,
+    codec_of,
+    compressed_topics_of,
+    reconnect_rule_of,
+)
 from broker.topic import TopicPartition
 from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
@@ -27,7 +32,7 @@ from pylogctl.cli.progress import Progress, announced_wait, progress
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import Pacer, format_count, format_duration, format_size
 from pylogctl.format.framing import Framing, Shape
-from pylogctl.produce.batches import Limits, MessageBatches, Quota, Refusals, TextBatches
+from pylogctl.produce.batcher import Batcher, Lines, Refusals
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.input_reader import (
     STDIN,
@@ -37,8 +42,8 @@ from pylogctl.produce.input_reader import (
     check_files,
     signal_wakeup,
 )
-from pylogctl.produce.messages import interpreter, partition_chooser, partition_for, read_records
-from pylogctl.produce.plan import DEFAULT_LINGER_S, Plan
+from pylogctl.produce.messages import MessageSplitter, partition_for
+from pylogctl.produce.plan import Plan
 from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, count_text, numbers_text
 
 if TYPE_CHECKING:
@@ -118,26 +123,24 @@ class _Run:
         self._sent_sets = _sent_sets(env, plan)
         self._audit = _audited_sink(env, plan, peers)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
-        pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, self._wait)
-        self._sender = self._make_sender(pacer, receipts)
+        self._sender = self._make_sender(receipts)
         self._receipt = receipt
         fixed = _fixed_partition(plan, peers.producer, is_dry=env.settings.dry_run)
         where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
-        env.trace(1, f"sending to {where}, acks {plan.acks.name.lower()}")
-        self._batches = _make_batches(
-            plan,
-            fixed,
-            peers.producer,
+        env.trace(1, f"sending to {where}, acks {acks_of(plan.config).name.lower()}")
+        self._batcher = Batcher(
             self._sender,
-            env.clock,
-            limits=self._limits(pacer),
-            quota=Quota(plan.input.max_messages),
+            Lines(fixed, plan.framing.delimiter)
+            if fixed is not None and plan.is_plain
+            else MessageSplitter(plan, peers.producer, fixed, env.clock),
+            limits=plan.limits,
+            max_messages=plan.input.max_messages,
             refusals=self._refusals,
             accepted=env.write if plan.records.tee else None,
-            receipt=receipt,
+            is_confirmed=None if receipt is None else receipt.is_confirmed,
         )
 
-    def _make_sender(self, pacer: Pacer | None, receipts: BinaryIO | None) -> Sender:
+    def _make_sender(self, receipts: BinaryIO | None) -> Sender:
         plan = self._plan
         observers: list[Callable[[Confirmed], None]] = []
         if receipts is not None:
@@ -150,8 +153,8 @@ class _Run:
             observers.append(self._audit.note)
         sender = Sender(
             Nowhere() if self._env.settings.dry_run else self._audit or self._peers.producer,
-            sync=plan.sync,
-            pacer=pacer,
+            sync=plan.options.sending.sync,
+            pacer=None if plan.rate is None else Pacer(plan.rate, self._env.clock, self._wait),
             observers=observers,
             refused=self._refused,
             can_move=plan.loss_rule.moves,
@@ -173,19 +176,6 @@ class _Run:
                 return
             self._sender.poll()
 
-    def _limits(self, pacer: Pacer | None) -> Limits:
-        plan = self._plan
-        linger_s = plan.linger_s
-        if linger_s is None:
-            linger_s = 0.0 if self._sources.uses_terminal else DEFAULT_LINGER_S
-        messages, size = plan.batch_messages, plan.batch_bytes
-        if pacer is not None and plan.rate is not None:
-            if plan.rate.in_bytes:
-                size = min(size, pacer.burst)
-            else:
-                messages = min(messages, pacer.burst)
-        return Limits(plan.max_message_bytes, messages, size, linger_s)
-
     def _refused(self, batch: Batch, error: BrokerError) -> None:
         failure = failure_of(error)
         assert failure is not None
@@ -194,7 +184,7 @@ class _Run:
 
     def run(self) -> Outcome:
         started_s = time.monotonic()
-        total = None if self._sources.uses_terminal else self._sources.total_bytes()
+        total = None if self._plan.uses_terminal else self._sources.total_bytes()
         with self._audit or nullcontext():
             self._send_all(total)
             is_verified = self._finish()
@@ -229,7 +219,7 @@ class _Run:
         """Wait for batches sent before an error; only the first error is reported."""
         with suppress(CliError, BrokerError):
             self._sender.flush()
-            if self._plan.waits_until_readable:
+            if not self._plan.options.sending.no_barrier:
                 self._sender.wait_until_readable()
 
     def _read_inputs(self, meter: Progress) -> None:
@@ -254,20 +244,20 @@ class _Run:
         ) as reader:
             if reader is None:
                 return 0
-            if name == STDIN and self._sources.uses_terminal:
+            if name == STDIN and self._plan.uses_terminal:
                 self._env.note(_terminal_note(self._plan.framing))
             try:
-                self._batches.read(reader)
+                self._batcher.read(reader)
             except InputStopped:
-                if self._batches.position < reader.read_bytes:
-                    left = reader.read_bytes - self._batches.position
+                if self._batcher.position < reader.read_bytes:
+                    left = reader.read_bytes - self._batcher.position
                     self._env.note(f"{left} bytes of an unfinished message were not sent")
                 raise
             return reader.read_bytes
 
     def _finish(self) -> bool:
         """Wait until all messages can be read, and compare them; return whether that was done."""
-        if self._env.settings.dry_run or not self._plan.waits_until_readable:
+        if self._env.settings.dry_run or self._plan.options.sending.no_barrier:
             return False
         with announced_wait(self._env, "the brokers to make all of it readable"):
             self._sender.wait_until_readable()
@@ -285,52 +275,16 @@ class _Run:
         return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
 
 
-def _make_batches(
-    plan: Plan,
-    fixed: TopicPartition | None,
-    producer: Producer,
-    sender: Sender,
-    clock: Clock,
-    *,
-    limits: Limits,
-    quota: Quota,
-    refusals: Refusals,
-    accepted: Callable[[bytes], None] | None,
-    receipt: Receipt | None,
-) -> TextBatches | MessageBatches:
-    """Return the fastest path from input to batches that the plan allows."""
-    if fixed is not None and plan.is_plain:
-        return TextBatches(
-            sender,
-            fixed,
-            plan.framing.delimiter,
-            limits=limits,
-            quota=quota,
-            refusals=refusals,
-            accepted=accepted,
-        )
-    return MessageBatches(
-        sender,
-        partial(read_records, plan),
-        interpreter(plan, clock),
-        partition_chooser(plan, producer, fixed),
-        limits=limits,
-        quota=quota,
-        refusals=refusals,
-        accepted=accepted,
-        skip_empty=plan.input.skip_empty,
-        is_confirmed=None if receipt is None else receipt.is_confirmed,
-    )
-
-
 def _fixed_partition(plan: Plan, producer: Producer, *, is_dry: bool) -> TopicPartition | None:
     """Return the partition of all messages; None if each message has its own."""
     if plan.partition is not None:
-        return partition_for(producer, plan.topic, plan.partition_text, plan.partition)
-    if (plan.key is not None or not plan.has_fixed_partition) and not is_dry:
+        return partition_for(producer, plan.topic, plan.target.partition or "", plan.partition)
+    key = plan.target.key
+    if (key is not None or not plan.has_fixed_partition) and not is_dry:
         producer.make_topic(plan.topic)  # messages are placed among all of its partitions
     if plan.has_fixed_partition:
-        return producer.choose_partition(plan.topic, plan.key)
+        encoded = None if key is None else key.encode("utf-8", "surrogateescape")
+        return producer.choose_partition(plan.topic, encoded)
     producer.partitions(plan.topic)
     return None
 
@@ -399,10 +353,11 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
         )
         producer = make_producer(
             partitioner=PARTITIONERS[plan.partitioner](),
-            acks=plan.acks,
-            codec=plan.codec,
+            acks=acks_of(config),
+            codec=codec_of(config),
+            compressed_topics=compressed_topics_of(config),
             max_in_flight=config.max_in_flight,
-            max_message_bytes=plan.max_message_bytes,
+            max_message_bytes=config.max_message_bytes,
             reconnect=reconnect_rule_of(config),
             moves=plan.loss_rule.moves,
         )

@@ -140,6 +140,21 @@ def test_reader_given_input_without_any_delimiter_stops_at_the_limit() -> None:
         list(read_messages(Dribble(b"x" * 99, [5]), Framing(Shape.DELIMITED), max_message_bytes=10))
 
 
+def test_delimited_when_lines_follow_one_that_is_too_long_then_each_is_a_message() -> None:
+    told: list[int] = []
+    messages = read_messages(
+        Dribble(b"x" * 20 + b"\na\nb\n", [9, 18]),
+        Framing(Shape.DELIMITED),
+        max_message_bytes=10,
+        refuse=lambda number, error: told.append(number),
+    )
+    assert [(one.number, one.position, one.payload) for one in messages] == [
+        (2, 21, b"a"),
+        (3, 23, b"b"),
+    ]
+    assert told == [1]
+
+
 def test_encode_length_given_each_code_is_written_as_named() -> None:
     assert encode_length(1, LengthCode.U32BE) == b"\0\0\0\1"
     assert encode_length(1, LengthCode.U32LE) == b"\1\0\0\0"

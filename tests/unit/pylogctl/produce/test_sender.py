@@ -353,4 +353,4 @@ def test_pacer_after_a_pause_does_not_catch_up() -> None:
 
 @pytest.mark.parametrize(("rate", "burst"), [(1, 1), (5000, 250)])
 def test_pacer_lets_a_twentieth_of_a_second_go_at_once(rate: int, burst: int) -> None:
-    assert Pacer(Rate(rate, in_bytes=False), FakeClock(), print).burst == burst
+    assert Rate(rate, in_bytes=False).burst == burst

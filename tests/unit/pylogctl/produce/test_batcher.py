@@ -1,4 +1,4 @@
-"""Both ways from chunks of input to sets, without a broker."""
+"""From chunks of input to sets, in blocks of text and message by message, without a broker."""
 
 from __future__ import annotations
 
@@ -14,15 +14,8 @@ from broker.protocol.codec import decode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.format.framing import Framing, Shape
-from pylogctl.format.framing_reader import read_messages
-from pylogctl.produce.batches import (
-    Limits,
-    MessageBatches,
-    Outgoing,
-    Quota,
-    Refusals,
-    TextBatches,
-)
+from pylogctl.format.framing_reader import ChunkReader, Framed, Refuse, read_messages
+from pylogctl.produce.batcher import Batcher, Limits, Lines, Message, Refusals
 from pylogctl.produce.input_reader import Idle, InputStopped
 from pylogctl.produce.sender import Batch, Sender
 
@@ -101,7 +94,20 @@ def make_sender(sink: Collector) -> Sender:
     return Sender(sink, refused=refused)
 
 
-def text_batches(
+class Framings:
+    """A splitter whose messages all go to one partition."""
+
+    def __init__(self, framing: Framing) -> None:
+        self._framing = framing
+
+    def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
+        return read_messages(stream, self._framing, max_message_bytes=1 << 20, refuse=refuse)
+
+    def message_of(self, framed: Framed, number: int) -> Message | None:
+        return Message(T, framed.payload)
+
+
+def text_batcher(
     sink: Collector,
     delimiter: bytes = b"\n",
     *,
@@ -109,30 +115,25 @@ def text_batches(
     quota: int | None = None,
     refusals: Refusals | None = None,
     accepted: Callable[[bytes], None] | None = None,
-) -> TextBatches:
-    return TextBatches(
+) -> Batcher:
+    return Batcher(
         make_sender(sink),
-        T,
-        delimiter,
+        Lines(T, delimiter),
         limits=limits,
-        quota=Quota(quota),
+        max_messages=quota,
         refusals=refusals or Refusals(skips=False, tell=print),
         accepted=accepted,
     )
 
 
-def message_batches(
+def message_batcher(
     sink: Collector, framing: Framing, *, limits: Limits = LIMITS, quota: int | None = None
-) -> MessageBatches:
-    return MessageBatches(
+) -> Batcher:
+    return Batcher(
         make_sender(sink),
-        lambda stream, refuse: read_messages(
-            stream, framing, max_message_bytes=limits.message_bytes, refuse=refuse
-        ),
-        lambda framed, number: Outgoing(framed.payload),
-        lambda outgoing, framed: T,
+        Framings(framing),
         limits=limits,
-        quota=Quota(quota),
+        max_messages=quota,
         refusals=Refusals(skips=False, tell=print),
     )
 
@@ -160,7 +161,7 @@ delimited = st.tuples(
 
 
 @given(delimited, st.integers(1, 4), st.integers(0, 30), st.none() | st.integers(0, 8))
-def test_text_batches_given_any_chunks_sends_the_pieces_in_order(
+def test_text_batcher_given_any_chunks_sends_the_pieces_in_order(
     given_input: tuple[bytes, bytes, list[int], bool],
     batch_messages: int,
     batch_bytes: int,
@@ -169,27 +170,27 @@ def test_text_batches_given_any_chunks_sends_the_pieces_in_order(
     delimiter, data, sizes, is_idle = given_input
     limits = Limits(1 << 20, batch_messages, batch_bytes, 0.0)
     sink = Collector()
-    batches = text_batches(sink, delimiter, limits=limits, quota=quota)
-    batches.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    batcher = text_batcher(sink, delimiter, limits=limits, quota=quota)
+    batcher.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     assert sink.messages == split(data, delimiter)[:quota]
     assert all(len(one) <= batch_messages for one in sink.sets)
 
 
 @given(delimited, st.integers(0, 6), st.none() | st.integers(0, 8))
-def test_text_batches_given_lines_above_the_limit_leaves_just_those_out(
+def test_text_batcher_given_lines_above_the_limit_leaves_just_those_out(
     given_input: tuple[bytes, bytes, list[int], bool], limit: int, quota: int | None
 ) -> None:
     delimiter, data, sizes, is_idle = given_input
     told: list[str] = []
     sink = Collector()
-    batches = text_batches(
+    batcher = text_batcher(
         sink,
         delimiter,
         limits=Limits(limit, 3, 1000, 0.0),
         quota=quota,
         refusals=Refusals(skips=True, tell=told.append),
     )
-    batches.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    batcher.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     pieces = split(data, delimiter)
     assert sink.messages == [piece for piece in pieces if len(piece) <= limit][:quota]
     for text in told:
@@ -204,45 +205,45 @@ def _numbers(text: str) -> tuple[int, int, int]:
 
 
 @given(delimited)
-def test_text_batches_gives_back_the_bytes_it_accepted(
+def test_text_batcher_gives_back_the_bytes_it_accepted(
     given_input: tuple[bytes, bytes, list[int], bool],
 ) -> None:
     delimiter, data, sizes, is_idle = given_input
     accepted: list[bytes] = []
-    batches = text_batches(Collector(), delimiter, accepted=accepted.append)
-    batches.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    batcher = text_batcher(Collector(), delimiter, accepted=accepted.append)
+    batcher.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     assert b"".join(accepted) == data
-    assert batches.position == len(data)
+    assert batcher.position == len(data)
 
 
-def test_text_batches_when_more_is_there_collects_before_it_sends() -> None:
+def test_text_batcher_when_more_is_there_collects_before_it_sends() -> None:
     sink = Collector()
-    text_batches(sink).read(Chunks([b"1\n2\n3\n", b"4\n5\n"]))
+    text_batcher(sink).read(Chunks([b"1\n2\n3\n", b"4\n5\n"]))
     assert sink.sets == [[b"1", b"2", b"3"], [b"4", b"5"]]
 
 
-def test_text_batches_when_idle_sends_and_waits_for_the_acknowledgement() -> None:
+def test_text_batcher_when_idle_sends_and_waits_for_the_acknowledgement() -> None:
     sink = Collector()
     chunks = Chunks([b"1\n", b"2"], is_idle=True)
-    text_batches(sink).read(chunks)
+    text_batcher(sink).read(chunks)
     assert sink.messages == [b"1", b"2"]
     assert [due is None for due in chunks.due_s] == [True, False, True]
 
 
 @pytest.mark.parametrize("framing", [Framing(Shape.DELIMITED), Framing(Shape.HEX)])
-def test_batches_when_stopped_sends_whole_messages_only(framing: Framing) -> None:
+def test_batcher_when_stopped_sends_whole_messages_only(framing: Framing) -> None:
     sink = Collector()
     chunks = Chunks([b"61\n62\n6"], stops=True)
-    batches = (
-        text_batches(sink) if framing.shape is Shape.DELIMITED else message_batches(sink, framing)
+    batcher = (
+        text_batcher(sink) if framing.shape is Shape.DELIMITED else message_batcher(sink, framing)
     )
     with pytest.raises(InputStopped):
-        batches.read(chunks)
+        batcher.read(chunks)
     expected = [b"61", b"62"] if framing.shape is Shape.DELIMITED else [b"a", b"b"]
-    assert (sink.messages, batches.position) == (expected, 6)
+    assert (sink.messages, batcher.position) == (expected, 6)
 
 
-def test_text_batches_numbers_messages_through_all_inputs() -> None:
+def test_text_batcher_numbers_messages_through_all_inputs() -> None:
     numbers: list[int] = []
     sink = Collector()
     sender = Sender(
@@ -250,21 +251,20 @@ def test_text_batches_numbers_messages_through_all_inputs() -> None:
         refused=refused,
         observers=[lambda confirmed: numbers.extend(confirmed.batch.numbers)],
     )
-    batches = TextBatches(
+    batcher = Batcher(
         sender,
-        T,
-        b"\n",
+        Lines(T, b"\n"),
         limits=LIMITS,
-        quota=Quota(None),
+        max_messages=None,
         refusals=Refusals(skips=False, tell=print),
     )
     for text in (b"1\n2", b"3\n", b"", b"4\n5\n6\n7\n"):
-        batches.read(Chunks([text]))
+        batcher.read(Chunks([text]))
     assert numbers == [1, 2, 3, 4, 5, 6, 7]
 
 
 @given(delimited, st.integers(1, 4), st.integers(0, 30), st.none() | st.integers(0, 8))
-def test_message_batches_given_any_chunks_sends_the_pieces_in_order(
+def test_message_batcher_given_any_chunks_sends_the_pieces_in_order(
     given_input: tuple[bytes, bytes, list[int], bool],
     batch_messages: int,
     batch_bytes: int,
@@ -273,15 +273,32 @@ def test_message_batches_given_any_chunks_sends_the_pieces_in_order(
     delimiter, data, sizes, is_idle = given_input
     limits = Limits(1 << 20, batch_messages, batch_bytes, 0.0)
     sink = Collector()
-    batches = message_batches(sink, Framing(Shape.DELIMITED, delimiter), limits=limits, quota=quota)
-    batches.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    batcher = message_batcher(sink, Framing(Shape.DELIMITED, delimiter), limits=limits, quota=quota)
+    batcher.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     assert sink.messages == split(data, delimiter)[:quota]
     assert all(len(one) <= batch_messages for one in sink.sets)
 
 
-def test_text_batches_when_a_line_comes_in_many_chunks_looks_at_each_byte_once() -> None:
+def test_text_batcher_when_a_line_comes_in_many_chunks_looks_at_each_byte_once() -> None:
     # 64 MiB in one line of 4 KiB chunks takes minutes if every chunk copies what came before.
     sink = Collector()
     limits = LIMITS._replace(message_bytes=128 << 20)
-    text_batches(sink, limits=limits).read(Chunks([b"x" * 4096] * (64 << 8)))
+    text_batcher(sink, limits=limits).read(Chunks([b"x" * 4096] * (64 << 8)))
     assert [len(message) for message in sink.messages] == [64 << 20]
+
+
+def test_text_batcher_when_all_wanted_messages_are_there_then_reads_no_more() -> None:
+    sink = Collector()
+    chunks = Chunks([b"1\n2\n", b"3\n"], is_idle=True)
+    text_batcher(sink, quota=2).read(chunks)
+    assert (sink.messages, len(chunks.due_s)) == ([b"1", b"2"], 1)
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_text_batcher_when_enough_messages_stand_before_a_line_too_long_then_it_does_not_matter(
+    is_idle: bool,
+) -> None:
+    sink = Collector()
+    batcher = text_batcher(sink, quota=2, limits=LIMITS._replace(message_bytes=3))
+    batcher.read(Chunks([b"1\n2\nabcdef", b"ghi\n3\n"], is_idle=is_idle))
+    assert sink.messages == [b"1", b"2"]

@@ -1,0 +1,318 @@
+"""From input to batches, and the handling of messages that cannot be sent."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol, TypeVar
+
+from broker.protocol.codec import EncodedText, OversizePieceError, encode, encode_delimited
+from broker.topic import TopicPartition
+from pylogctl.cli.errors import CliError
+from pylogctl.format.framing_reader import (
+    CHUNK_BYTES,
+    Block,
+    ChunkReader,
+    Framed,
+    Refuse,
+    read_blocks,
+    too_large,
+)
+from pylogctl.produce.input_reader import Input, InputError, InputStopped
+from pylogctl.produce.sender import Batch, Sender
+
+_Part = TypeVar("_Part", Block, Framed)
+
+ANY_COUNT = (1 << 31) - 1  # no limit of messages
+
+
+class Limits(NamedTuple):
+    """Sizes of messages and batches, and how long a batch may wait to become full."""
+
+    message_bytes: int
+    batch_messages: int
+    batch_bytes: int
+    linger_s: float
+
+
+class RefusedError(CliError):
+    """A message that cannot be sent ends the run; the text names its input."""
+
+
+class Refusals:
+    """Messages that cannot be sent: the first one ends the run, or each is reported and counted.
+
+    Args:
+        skips: report them with `tell` and continue.
+    """
+
+    def __init__(self, *, skips: bool, tell: Callable[[str], None]) -> None:
+        self._skips = skips
+        self._tell = tell
+        self.count = 0  # messages left out
+
+    def refuse(self, error: CliError, source: str = "", count: int = 1) -> None:
+        """Leave `count` messages out, or raise `RefusedError`; the text starts with `source`."""
+        message = f"{source}{error.message}"
+        if not self._skips:
+            raise RefusedError(error.status, message, hints=error.hints, code=error.code)
+        self._tell(message)
+        self.count += count
+
+
+class Lines(NamedTuple):
+    """Splits text at a delimiter; every line is a message as it is, and all go to one partition."""
+
+    partition: TopicPartition
+    delimiter: bytes  # at least one byte
+
+
+class Message(NamedTuple):
+    """A message to send."""
+
+    partition: TopicPartition
+    payload: bytes
+
+
+class Splitter(Protocol):
+    """Splits an input into messages, each with its own partition."""
+
+    def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
+        """Yield what the framing gives, as soon as each is complete."""
+
+    def message_of(self, framed: Framed, number: int) -> Message | None:
+        """Return the message with a number in the run; None to leave it out; raise `CliError`."""
+
+
+class _OpenBatch:
+    __slots__ = ("numbers", "payload_bytes", "payloads")
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+        self.numbers: list[int] = []
+        self.payload_bytes = 0
+
+
+class Batcher:
+    """Sends the messages of inputs, with an open batch for each partition.
+
+    `Lines` are encoded in blocks, with no object for a line. With a `Splitter` messages are handled
+    one by one.
+
+    Args:
+        sender: takes batches.
+        splitter: splits an input into messages.
+        limits: of messages and batches.
+        max_messages: how many to send, in all inputs together; None for all.
+        refusals: counts messages that cannot be sent.
+        accepted: called with the input bytes of messages that are sent.
+        is_confirmed: returns by number and payload whether an earlier run has sent a message; not
+            with `Lines`.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        splitter: Lines | Splitter,
+        *,
+        limits: Limits,
+        max_messages: int | None,
+        refusals: Refusals,
+        accepted: Callable[[bytes], None] | None = None,
+        is_confirmed: Callable[[int, bytes], bool] | None = None,
+    ) -> None:
+        self._sender = sender
+        self._splitter = splitter
+        self._limits = limits
+        self._left_count = sys.maxsize if max_messages is None else max_messages
+        self._refusals = refusals
+        self._accepted = accepted
+        self._is_confirmed = is_confirmed
+        self._open: dict[TopicPartition, _OpenBatch] = {}
+        self._blocks: list[bytes] = []
+        self._block_bytes = self._line_count = 0  # in `_blocks`; lines only if they are limited
+        self._since_s: float | None = None  # when the first message that is not sent came in
+        self._source = ""  # of the current input
+        self._number_before = self._number = 0  # messages of inputs before, and up to now
+        self.position = 0  # bytes of the current input that are processed
+
+    def read(self, reader: Input) -> None:
+        """Send all messages of an input; those that are complete also if `InputStopped` ends it."""
+        reader.attend(self)
+        self._source, self._number_before, self.position = reader.name, self._number, 0
+        if not self._left_count:
+            return
+        if isinstance(self._splitter, Lines):
+            limit, delimiter = self._limits.message_bytes, self._splitter.delimiter
+            blocks = read_blocks(reader, delimiter, limit, self._refuse_line)
+            for block in self._until_failure(blocks):
+                self._take_block(block, self._splitter, reader)
+                if not self._left_count:
+                    break
+        else:
+            for framed in self._until_failure(self._splitter.split(reader, self._refuse)):
+                self._take(framed, self._splitter)
+                if not self._left_count:
+                    break
+        self._send_all()
+
+    def due_s(self) -> float | None:
+        """Return when open batches must be sent, if there are any."""
+        return None if self._since_s is None else self._since_s + self._limits.linger_s
+
+    def on_idle(self) -> None:
+        """Send open batches and wait for their acknowledgement."""
+        self._send_all()
+        self._sender.flush()
+
+    def _until_failure(self, parts: Iterator[_Part]) -> Iterator[_Part]:
+        """Yield parts of an input; if it fails, those before are sent."""
+        try:
+            yield from parts
+        except (InputStopped, InputError):
+            self._send_all()
+            raise
+        except RefusedError:
+            raise
+        except CliError as error:
+            # the reader also sends while it waits: this may be the failure of a broker
+            if self._sender.has_failed:
+                raise
+            self._send_all()
+            message = f"{self._source}{error.message}"
+            raise CliError(error.status, message, hints=error.hints, code=error.code) from error
+
+    def _refuse(self, number: int, error: CliError) -> None:
+        """Refuse a message by its number in the input."""
+        # messages before this one are sent, even if the refusal ends the run
+        self._send_all()
+        self._number = self._number_before + number
+        self._refusals.refuse(error, self._source)
+
+    def _take(self, framed: Framed, splitter: Splitter) -> None:
+        self._number = number = self._number_before + framed.number
+        self.position = framed.position + len(framed.raw)
+        try:
+            message = splitter.message_of(framed, number)
+        except CliError as error:
+            self._refuse(framed.number, error)
+            return
+        if message is None:
+            return
+        self._left_count -= 1
+        if self._is_confirmed is not None and self._is_confirmed(number, message.payload):
+            return
+        self._add(message, number)
+        if self._accepted is not None:
+            self._accepted(framed.raw)
+
+    def _add(self, message: Message, number: int) -> None:
+        partition, payload = message
+        limits = self._limits
+        batch = self._open.get(partition)
+        if batch is None:
+            batch = self._open[partition] = _OpenBatch()
+        elif batch.payload_bytes + len(payload) > limits.batch_bytes:
+            self._send(partition)
+            batch = self._open[partition] = _OpenBatch()
+        batch.payloads.append(payload)
+        batch.numbers.append(number)
+        batch.payload_bytes += len(payload)
+        if len(batch.payloads) >= limits.batch_messages:
+            self._send(partition)
+        elif self._since_s is None:
+            self._since_s = time.monotonic()
+        elif time.monotonic() > self._since_s + limits.linger_s and limits.linger_s:
+            self._send_all()
+
+    def _send(self, partition: TopicPartition) -> None:
+        batch = self._open.pop(partition)
+        if not self._open:
+            self._since_s = None
+        self._sender.send(Batch(partition, encode(batch.payloads), batch.numbers))
+
+    def _send_all(self) -> None:
+        if isinstance(self._splitter, Lines):
+            self._send_blocks(self._splitter)
+        for partition in list(self._open):
+            self._send(partition)
+
+    def _take_block(self, block: Block, lines: Lines, reader: Input) -> None:
+        if not self._blocks:
+            self.position = block.position
+        if not block.text:
+            return
+        self._blocks.append(block.text)
+        self._block_bytes += len(block.text)
+        if self._since_s is None:
+            self._since_s = time.monotonic()
+        limits = self._limits
+        if min(limits.batch_messages, self._left_count) < ANY_COUNT:
+            self._line_count += block.text.count(lines.delimiter)
+        is_full = (
+            self._block_bytes >= limits.batch_bytes or self._line_count >= limits.batch_messages
+        )
+        # encoding more lines at once is cheaper, unless they have to be waited for
+        if (
+            self._block_bytes >= CHUNK_BYTES
+            or self._line_count >= self._left_count
+            or (is_full and not reader.is_ready())
+        ):
+            self._send_blocks(lines)
+
+    def _send_blocks(self, lines: Lines) -> None:
+        """Send the lines in the blocks, as many as may be sent."""
+        text = b"".join(self._blocks)
+        self._blocks.clear()
+        self._block_bytes = self._line_count = 0
+        self._since_s = None
+        while text and self._left_count:
+            end = len(text)
+            if self._left_count < end:  # there are at most as many lines as bytes
+                pieces = text.split(lines.delimiter, self._left_count)
+                end -= len(pieces[-1]) if len(pieces) > self._left_count else 0
+            text = self._send_lines(text[:end], lines) + text[end:]
+
+    def _send_lines(self, text: bytes, lines: Lines) -> bytes:
+        """Send lines up to the first one that is too large, which is refused; return the rest."""
+        limits = self._limits
+        try:
+            encoded = encode_delimited(
+                text,
+                lines.delimiter,
+                max_payload_bytes=limits.message_bytes,
+                batch_count=limits.batch_messages,
+                batch_bytes=limits.batch_bytes,
+            )
+        except OversizePieceError as error:
+            if error.position:
+                self._send_lines(text[: error.position], lines)
+            self._refuse_line(self.position, error.size)
+            step = error.size + len(lines.delimiter)
+            self.position += step
+            return text[error.position + step :]
+        if not encoded.message_count:  # the last line of the input, without a delimiter
+            if len(text) > limits.message_bytes:
+                self._refuse_line(self.position, len(text))
+                self.position += len(text)
+                return b""
+            message_set = encode([text])
+            encoded = EncodedText(message_set, len(text), 1, [len(message_set)], [1])
+        self._left_count -= encoded.message_count
+        view = memoryview(encoded.message_set)
+        start = 0
+        for end, count in zip(encoded.cuts, encoded.counts, strict=True):
+            numbers = range(self._number + 1, self._number + count + 1)
+            self._number += count
+            self._sender.send(Batch(lines.partition, view[start:end], numbers))
+            start = end
+        if self._accepted is not None:
+            self._accepted(text[: encoded.consumed])
+        self.position += encoded.consumed
+        return text[encoded.consumed :]
+
+    def _refuse_line(self, position: int, size: int) -> None:
+        self._send_all()  # then the number of this line is known
+        number = self._number - self._number_before + 1
+        self._refuse(number, too_large(number, position, size, self._limits.message_bytes))
