@@ -7,12 +7,14 @@ the next chunk completes it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 
 from broker.consumer.chunk import Chunk
 from broker.errors import InvalidMessageError
-from broker.protocol.codec import Fault
+from broker.protocol.codec import Fault, decode
 from broker.protocol.message import entry_end, has_length
 from broker.protocol.message_set import describe_fault
 from broker.topic import MessagePosition, TopicPartition
@@ -95,6 +97,21 @@ class PartitionReader:
         # the next chunk completes a `PARTIAL` entry
         if fault and (fault is not Fault.PARTIAL or self.ends_beyond_log()):
             raise self.corrupt(fault)
+
+    def take_messages(self) -> list[tuple[int, int, bytes]]:
+        """Move past the whole messages in `data`; return those in the range, as `decode` does.
+
+        Raises `InvalidMessageError` if the next one in the range is corrupt.
+        """
+        messages, valid_bytes, fault = decode(self.data, self.offset)
+        end = self.end
+        if end is not None and end.inner:
+            del messages[bisect_left(messages, end.offset, key=itemgetter(0)) + end.inner :]
+        del messages[: self.inner]
+        self.take(valid_bytes)
+        if not self.is_done:
+            self.take_valid(0, fault)
+        return messages
 
     def ends_beyond_log(self, after_bytes: int = 0) -> bool:
         """Return whether an incomplete entry ends past the high watermark, and so is corrupt."""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import InvalidMessageError
-from broker.protocol.codec import decode
 from broker.tools.audit import (
     AuditEvent,
     AuditWindow,
@@ -211,8 +210,7 @@ def _messages(
     with ClusterReader(side.cluster, side.connect, ranges) as cluster_reader:
         for readers in cluster_reader.polls():
             for reader in readers:
-                messages, valid_bytes, fault = decode(reader.data, reader.offset)
-                for offset, _, payload in messages:
+                before = reader.offset
+                for offset, _, payload in reader.take_messages():
                     yield reader.partition, offset, payload
-                reader.take_valid(valid_bytes, fault)
-                advance(valid_bytes)
+                advance(reader.offset - before)

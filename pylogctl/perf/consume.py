@@ -21,7 +21,7 @@ from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import NO_ERROR
-from broker.protocol.codec import Fault, decode
+from broker.protocol.codec import Fault
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
 from broker.topic import ReadRange, TopicPartition
@@ -239,10 +239,7 @@ class _Reader:
             asked_s = time.monotonic()
 
     def _count(self, reader: PartitionReader) -> None:
-        skip = reader.inner
-        messages, valid_bytes, fault = decode(reader.data, reader.offset)
-        reader.take_valid(valid_bytes, fault)
-        del messages[:skip]
+        messages = reader.take_messages()
         granted = self._budget.take(len(messages))
         if granted:
             size = sum([len(payload) for _, _, payload in messages[:granted]])

@@ -20,7 +20,6 @@ from broker.config import ProducerConfig
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
-from broker.protocol.codec import decode
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.perf.measure import (
@@ -229,12 +228,11 @@ class _Listener:
                 return
 
     def _count(self, reader: PartitionReader) -> None:
-        decoded = decode(reader.data, reader.offset)
+        messages = reader.take_messages()
         now_ns = time.monotonic_ns()
-        reader.take_valid(decoded.valid_bytes, decoded.fault)
         unpack, add = STAMP.unpack_from, self.tally.latencies.add
         count = size = 0
-        for _, _, payload in decoded.messages:
+        for _, _, payload in messages:
             run, number, due_ns = unpack(payload) if len(payload) >= STAMP.size else (-1, 0, 0)
             if run != self._run or self._seen[number]:
                 continue  # sent by others, or a duplicate

@@ -9,6 +9,7 @@ import pytest
 
 from broker import Broker, Connection, Producer, StaticCluster
 from broker.client.connection import parse_broker_list
+from broker.protocol.compression import Codec
 from broker.tools.audit import AuditCounter, AuditedProducer, Auditor, json_time
 from pylogctl.cli.errors import ExitStatus
 from tests.doubles import FakeClock
@@ -36,11 +37,17 @@ def produce(broker: Broker, tier: str, times_ms: list[int], topic: str = "t") ->
     cluster.close()
 
 
-def report(broker: Broker, tier: str, counts: dict[int, int], topic: str = "t") -> None:
+def report(
+    broker: Broker,
+    tier: str,
+    counts: dict[int, int],
+    topic: str = "t",
+    codec: Codec = Codec.NONE,
+) -> None:
     """Publish counts without sending messages, by start of the window."""
     cluster = StaticCluster(parse_broker_list(at(broker)), Connection)
     counter = AuditCounter(tier, window_ms=60_000, clock=FakeClock(START_MS))
-    with Producer(cluster, Connection) as producer:
+    with Producer(cluster, Connection, codec=codec) as producer:
         for start_ms, count in counts.items():
             counter.note(topic, count, 3 * count, start_ms)
         Auditor(counter, producer, "audit").publish(with_open=True)
@@ -94,6 +101,24 @@ def test_show_when_filtered_then_shows_only_that(running_broker: Broker, audit: 
     found = rows(audit("show", "--output", "json", "--exclude", "b", "--tier", "consumer"))
 
     assert [(row["topic"], row["tier"]) for row in found] == [("a", "consumer")]
+
+
+@pytest.mark.parametrize(
+    ("offset", "numbers"),
+    [("-1", [5]), ("-4", [2, 3, 4, 5]), ("start:+1", [0]), ("+1:+5", [1, 2, 3, 4]), ("+4:-1", [4])],
+)
+def test_show_when_a_range_cuts_compressed_counts_then_only_those_in_it_count(
+    running_broker: Broker, audit: Invoke, offset: str, numbers: list[int]
+) -> None:
+    for first in (0, 3):
+        counts = {START_MS + 60_000 * number: 1 for number in range(first, first + 3)}
+        report(running_broker, "producer", counts, codec=Codec.GZIP)
+
+    found = rows(audit("show", "--output", "json", "-o", offset))
+
+    assert [row["start"] for row in found] == [
+        f"2023-11-14T22:{14 + number}:00.000Z" for number in numbers
+    ]
 
 
 @pytest.mark.parametrize("output", FORMATS)

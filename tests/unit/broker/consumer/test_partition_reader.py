@@ -6,6 +6,8 @@ from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader, naming_partition
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, decode, encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import build_set
 from broker.topic import MessagePosition, TopicPartition
 
 PARTITION = TopicPartition("events", 0, 0)
@@ -160,3 +162,25 @@ def test_naming_partition_when_a_message_is_corrupt_then_the_error_names_it() ->
         raise InvalidMessageError("bad")
 
     assert caught.value.partition == PARTITION
+
+
+def test_take_messages_when_the_range_cuts_wrappers_then_gives_only_what_lies_in_it() -> None:
+    wrapper = build_set([b"a", b"b", b"c"], Codec.GZIP)
+    reader = reader_at(0, MessagePosition(len(wrapper), 2), inner=1)
+    reader.add(Chunk(PARTITION, 0, wrapper + wrapper + ONE))
+
+    assert [payload for _, _, payload in reader.take_messages()] == [b"b", b"c", b"a", b"b"]
+    assert reader.is_done
+
+
+def test_take_messages_when_a_message_is_corrupt_then_raises_unless_it_is_behind_the_end() -> None:
+    wrapper = build_set([b"a", b"b"], Codec.GZIP)
+    damaged = wrapper + ONE[:-1] + b"X"
+    reader = reader_at(0, MessagePosition(0, 1))
+    reader.add(Chunk(PARTITION, 0, damaged))
+    assert [payload for _, _, payload in reader.take_messages()] == [b"a"]
+
+    reader = reader_at(0)
+    reader.add(Chunk(PARTITION, 0, damaged))
+    with pytest.raises(InvalidMessageError, match=f"the message at {len(wrapper)} is invalid"):
+        reader.take_messages()
