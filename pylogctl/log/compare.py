@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker import errors
 from broker.client.connection import Connection
@@ -45,6 +45,10 @@ class Ends(NamedTuple):
     end: int
 
 
+_Digest = tuple[bytes, str]  # of a range, and the name of the segment with its first byte
+_Found = TypeVar("_Found")
+
+
 class Copy(Protocol):
     """A copy of a log; BrokerError if it cannot be read."""
 
@@ -55,11 +59,8 @@ class Copy(Protocol):
     def ends(self) -> Ends:
         """Return its ends."""
 
-    def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
-        """Return the digest of a range, and the name of the segment with its first byte.
-
-        None if the copy does not have all of the range, such as after retention.
-        """
+    def digest(self, offset: int, length: int) -> _Digest | None:
+        """Return the digest of a range; None if the copy lacks a part, such as after retention."""
 
 
 class Difference(NamedTuple):
@@ -81,42 +82,56 @@ class Comparison(NamedTuple):
     failures: tuple[errors.BrokerError, ...]  # of copies that could not be read
 
 
+class _Readable:
+    """The copies of a log that can be read; one that fails is left out from then on."""
+
+    def __init__(self, copies: Iterable[Copy]) -> None:
+        self._copies = {copy.name: copy for copy in copies}
+        self.failures: list[errors.BrokerError] = []
+
+    def ends(self) -> dict[str, Ends]:
+        """Return the ends of each copy."""
+        return self._ask(list(self._copies), lambda copy: copy.ends())
+
+    def digests(self, names: Iterable[str], offset: int, length: int) -> dict[str, _Digest]:
+        """Return the digest of a range of each named copy that has all of it."""
+        return self._ask(names, lambda copy: copy.digest(offset, length))
+
+    def _ask(self, names: Iterable[str], ask: Callable[[Copy], _Found | None]) -> dict[str, _Found]:
+        found = {}
+        for name in names:
+            if name not in self._copies:
+                continue
+            try:
+                one = ask(self._copies[name])
+            except errors.BrokerError as error:
+                self.failures.append(error)
+                del self._copies[name]
+                continue
+            if one is not None:
+                found[name] = one
+        return found
+
+
 def compare(copies: Sequence[Copy], advance: Callable[[int], None] = lambda _: None) -> Comparison:
     """Compare copies of a log up to the first difference; one that cannot be read is left out."""
-    failures: list[errors.BrokerError] = []
-    ends: dict[str, Ends] = {}
-    readable = {}
-    for copy in copies:
-        try:
-            ends[copy.name] = copy.ends()
-            readable[copy.name] = copy
-        except errors.BrokerError as error:
-            failures.append(error)
+    readable = _Readable(copies)
+    ends = readable.ends()
     ranges = _common_ranges(ends)
     compared_bytes = 0
     difference = None
     for offset, length, names in _chunks(ranges):
-        asked = [readable[name] for name in names if name in readable]
-        digests = _digests(asked, offset, length, readable, failures)
-        if len(set(digests.values())) > 1:
-            unequal = [copy for copy in asked if copy.name in digests]
-            difference = _first_difference(unequal, offset, length, readable, failures)
-            if difference is not None:
-                compared_bytes += difference.offset - offset
-                break
+        difference = _first_difference(readable, names, offset, length)
+        if difference is not None:
+            compared_bytes += difference.offset - offset
+            break
         compared_bytes += length
         advance(length)
     start, end = (ranges[0][0], ranges[-1][1]) if ranges else (-1, -1)
     if not ranges and len(ends) > 1 and len(set(ends.values())) == 1:
         start, end = next(iter(ends.values()))
-    return Comparison(
-        tuple(copy.name for copy in copies),
-        start,
-        end,
-        compared_bytes,
-        difference,
-        tuple(failures),
-    )
+    names = tuple(copy.name for copy in copies)
+    return Comparison(names, start, end, compared_bytes, difference, tuple(readable.failures))
 
 
 def _common_ranges(ends: Mapping[str, Ends]) -> list[tuple[int, int, tuple[str, ...]]]:
@@ -138,59 +153,23 @@ def _chunks(
             yield offset, min(_CHUNK_BYTES, end - offset), names
 
 
-def _digests(
-    copies: Iterable[Copy],
-    offset: int,
-    length: int,
-    readable: dict[str, Copy],
-    failures: list[errors.BrokerError],
-) -> dict[str, bytes]:
-    """Return the digests of a range by copy; one that cannot be read is left out from now on."""
-    found = {}
-    for copy in copies:
-        try:
-            digest = copy.digest(offset, length)
-        except errors.BrokerError as error:
-            failures.append(error)
-            del readable[copy.name]
-            continue
-        if digest is not None:
-            found[copy.name] = digest[0]
-    return found
-
-
 def _first_difference(
-    copies: Sequence[Copy],
-    offset: int,
-    length: int,
-    readable: dict[str, Copy],
-    failures: list[errors.BrokerError],
+    readable: _Readable, names: Iterable[str], offset: int, length: int
 ) -> Difference | None:
-    """Find the first byte of a range that differs; None if a copy is lost meanwhile."""
-    while length > 1:
-        half = length // 2
-        digests = _digests(copies, offset, half, readable, failures)
-        if len(digests) < len(copies):
-            return None
-        if len(set(digests.values())) > 1:
-            length = half
-        else:
-            offset, length = offset + half, length - half
+    """Return the first byte of a range that differs; None if the range is the same."""
+    digests = readable.digests(names, offset, length)
+    if len({digest for digest, _ in digests.values()}) < 2:
+        return None
+    if length > 1:
+        half = length // 2  # if a copy is lost meanwhile, the others may be the same in both
+        left = _first_difference(readable, digests, offset, half)
+        return left or _first_difference(readable, digests, offset + half, length - half)
     groups: dict[bytes, list[str]] = {}
-    segments = {}
-    for copy in copies:
-        try:
-            found = copy.digest(offset, 1)
-        except errors.BrokerError as error:
-            failures.append(error)
-            return None
-        if found is None:
-            return None
-        groups.setdefault(found[0], []).append(copy.name)
-        segments[copy.name] = found[1]
+    for name, (digest, _) in digests.items():
+        groups.setdefault(digest, []).append(name)
     named = [tuple(sorted(one, key=lambda name: (len(name), name))) for one in groups.values()]
     in_order = sorted(named, key=lambda one: (-len(one), one))
-    return Difference(offset, tuple(in_order), segments)
+    return Difference(offset, tuple(in_order), {name: one[1] for name, one in digests.items()})
 
 
 class _BrokerCopy:
@@ -205,7 +184,7 @@ class _BrokerCopy:
         found = self._ask(0, 0)
         return Ends(found.log_start_offset, max(found.log_start_offset, found.high_watermark))
 
-    def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
+    def digest(self, offset: int, length: int) -> _Digest | None:
         found = self._ask(offset, length)
         if found.damage.state is not responses.DamageState.NONE:
             end = (
@@ -261,7 +240,7 @@ class _FileCopy:
             end = max(start, min(end, self._high_watermark))
         return Ends(start, end)
 
-    def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
+    def digest(self, offset: int, length: int) -> _Digest | None:
         digest = hashlib.sha256()
         first = ""
         for base, size, file in self._files:

@@ -125,6 +125,18 @@ def test_compare_when_a_copy_fails_then_the_others_are_compared_to_the_end(
     assert [str(one) for one in failures] == ["bad has failed"] * (good_count < 5)
 
 
+@pytest.mark.parametrize("good_count", range(1, 4))
+def test_compare_when_a_copy_fails_while_a_difference_is_searched_then_the_others_tell(
+    good_count: int,
+) -> None:
+    copies = [FailingCopy("bad", b"012345678", good_count)]
+    others = [BytesCopy("a", 0, b"012345678"), BytesCopy("b", 0, b"012345X78")]
+
+    found = compare([*copies, *others])
+
+    assert (differs_at(found), len(found.failures)) == (6, 1)
+
+
 def segments(directory: Path, *contents: bytes) -> Path:
     directory.mkdir()
     offset = 0
