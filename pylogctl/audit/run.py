@@ -30,7 +30,7 @@ from pylogctl.cli.offsets import make_span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import select_partitions
-from pylogctl.produce.sender import count_text
+from pylogctl.cli.units import count_text
 
 _LOG_TIER = "log"
 

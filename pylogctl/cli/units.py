@@ -114,6 +114,11 @@ def format_duration(seconds: float) -> str:
     return f"{hours // 24}d{hours % 24:02d}h"
 
 
+def count_text(count: int) -> str:
+    """Return a number of messages, for example `1 message` or `3 messages`."""
+    return f"{count} message{'s' * (count != 1)}"
+
+
 def format_count(count: float) -> str:
     """Return a number for people with a decimal prefix, such as `47.1k`."""
     if abs(count) < 1000:

@@ -26,9 +26,9 @@ from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.failures import CorruptMessages
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.units import Pacer
+from pylogctl.cli.units import Pacer, count_text
 from pylogctl.produce.readback import SentSets
-from pylogctl.produce.sender import Batch, Confirmed, count_text
+from pylogctl.produce.sender import Batch, Confirmed
 
 
 @dataclass(slots=True)

@@ -30,11 +30,17 @@ from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import select_partitions
-from pylogctl.cli.units import Pacer, Rate, format_count, format_duration, format_size
+from pylogctl.cli.units import (
+    Pacer,
+    Rate,
+    count_text,
+    format_count,
+    format_duration,
+    format_size,
+)
 from pylogctl.copy.copying import Copied, Copy, Limits
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets
-from pylogctl.produce.sender import count_text
 
 
 class CopyRow(Row):

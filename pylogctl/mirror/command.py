@@ -321,8 +321,8 @@ def verify(
     from pylogctl.cli.connections import open_side
     from pylogctl.cli.offsets import make_span
     from pylogctl.cli.render import render
+    from pylogctl.cli.units import count_text
     from pylogctl.mirror.document import VERIFY
-    from pylogctl.produce.sender import count_text
 
     selection = _selection(patterns, topic_map)
     spans = [

@@ -30,12 +30,11 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.service import set_up_logging
-from pylogctl.cli.units import format_duration, format_size, format_time
+from pylogctl.cli.units import count_text, format_duration, format_size, format_time
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.metrics import exposition, served_metrics, source_ends
 from pylogctl.mirror.plan import MirrorSelection, check_no_loop
-from pylogctl.produce.sender import count_text
 
 _CONNECT_TIMEOUT_S = 2.0
 _PRODUCE_TIMEOUT_S = 30.0

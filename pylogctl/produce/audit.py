@@ -13,11 +13,10 @@ from typing import NamedTuple
 from broker.clock import Clock
 from broker.errors import BrokerError
 from broker.producer.dispatcher import Waiting
-from broker.producer.producer import Delivery, Producer
+from broker.producer.producer import Producer
 from broker.protocol.codec import decode
-from broker.protocol.primitives import Buffer
 from broker.tools.audit import DEFAULT_WINDOW_MS, AuditCounter, Auditor, TimeOf, json_time
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import validate_topic_name
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import parse_duration_ms
@@ -55,14 +54,10 @@ def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
     return AuditPlan(choice.audit, window_ms, time_of)
 
 
-class AuditedSink:
-    """Sends sets as a producer does, counts confirmed messages, and publishes the counts.
-
-    `wait_until_readable` publishes everything that was counted, and so does leaving it as a
-    context.
+class ConfirmedCounts:
+    """Counts confirmed messages, and publishes the counts; leaving it as a context publishes all.
 
     Args:
-        producer: sends sets.
         counts: sends the counts, committed; closed at the end of the context.
         plan: how to count.
         clock: says when a window is over.
@@ -70,14 +65,8 @@ class AuditedSink:
     """
 
     def __init__(
-        self,
-        producer: Producer,
-        counts: Producer,
-        plan: AuditPlan,
-        clock: Clock,
-        warn: Callable[[str], None],
+        self, counts: Producer, plan: AuditPlan, clock: Clock, warn: Callable[[str], None]
     ) -> None:
-        self._producer = producer
         self._counts = counts
         self._plan = plan
         self._clock = clock
@@ -89,7 +78,7 @@ class AuditedSink:
         self._is_ending = False
         counts.watch(self._is_worth_waiting)
 
-    def __enter__(self) -> AuditedSink:
+    def __enter__(self) -> ConfirmedCounts:
         return self
 
     def __exit__(
@@ -97,7 +86,7 @@ class AuditedSink:
     ) -> None:
         try:
             if exc_type is None or issubclass(exc_type, Exception):
-                self._publish_all()
+                self.publish_all()
         except CliError as failure:
             if error is None:
                 raise
@@ -110,7 +99,7 @@ class AuditedSink:
         """Return whether to wait for a broker: briefly, as messages must not wait for counts."""
         return self._is_ending or waiting.seconds < _BRIEF_S
 
-    def _publish_all(self) -> None:
+    def publish_all(self) -> None:
         """Publish the counts of all windows; raise `CliError` if that fails or has failed."""
         if self._failure is not None:
             raise self._failure
@@ -155,30 +144,3 @@ class AuditedSink:
             self._auditor.publish()
         except BrokerError as error:
             self._warn(f"counts are kept, as they could not be published: {error}")
-
-    def send_set(
-        self,
-        partition: TopicPartition,
-        message_set: Buffer,
-        on_complete: Callable[[Delivery], None] | None = None,
-        *,
-        can_move: bool = False,
-    ) -> Delivery:
-        """Send a set, waiting for room in the window only; see `Producer.send_set`."""
-        self.on_idle()
-        return self._producer.send_set(partition, message_set, on_complete, can_move=can_move)
-
-    def poll(self) -> None:
-        """Process the acknowledgements that have arrived."""
-        self._producer.poll()
-
-    def flush(self) -> None:
-        """Wait until every delivery is done."""
-        self._producer.flush()
-
-    def wait_until_readable(self) -> None:
-        """Wait until consumers can read everything that was sent, and its counts."""
-        try:
-            self._publish_all()
-        finally:  # messages must be readable even if their counts are lost
-            self._producer.wait_until_readable()

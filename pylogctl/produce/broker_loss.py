@@ -17,7 +17,7 @@ from broker.protocol.codec import scan
 from broker.protocol.message_set import count_messages
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.process import StopRequest
-from pylogctl.cli.units import format_duration, parse_duration_s
+from pylogctl.cli.units import count_text, format_duration, parse_duration_s
 
 _TELL_AFTER_S = 3.0  # no warning for an election, or a broker that is restarted at once
 _SAME_LOSS_S = 10.0  # the partitions of one lost broker move one after another
@@ -101,5 +101,4 @@ class BrokerWaits:
             return
         sets = [one.message_set for one in moved.sets]
         count = sum(count_messages(one, scan(one)).message_count for one in sets)
-        counted = f"{count} message{'s' * (count != 1)}"
-        self._warn(f"{text}; {counted} that it has not confirmed can be stored twice")
+        self._warn(f"{text}; {count_text(count)} that it has not confirmed can be stored twice")

@@ -30,7 +30,7 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.units import Pacer, format_count, format_duration, format_size
+from pylogctl.cli.units import Pacer, count_text, format_count, format_duration, format_size
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.produce.batcher import Batcher, Lines, Refusals
 from pylogctl.produce.broker_loss import BrokerWaits
@@ -44,10 +44,10 @@ from pylogctl.produce.input_reader import (
 )
 from pylogctl.produce.messages import MessageSplitter, partition_for
 from pylogctl.produce.plan import Plan
-from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, count_text, numbers_text
+from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, numbers_text
 
 if TYPE_CHECKING:
-    from pylogctl.produce.audit import AuditedSink
+    from pylogctl.produce.audit import ConfirmedCounts
     from pylogctl.produce.readback import SentSets
     from pylogctl.produce.receipts import Receipt
 
@@ -121,7 +121,7 @@ class _Run:
         self._sources = sources
         self._stop = stop
         self._sent_sets = _sent_sets(env, plan)
-        self._audit = _audited_sink(env, plan, peers)
+        self._audit = _confirmed_counts(env, plan, peers)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
         self._sender = self._make_sender(receipts)
         self._receipt = receipt
@@ -152,9 +152,10 @@ class _Run:
         if self._audit is not None:
             observers.append(self._audit.note)
         sender = Sender(
-            Nowhere() if self._env.settings.dry_run else self._audit or self._peers.producer,
+            Nowhere() if self._env.settings.dry_run else self._peers.producer,
             sync=plan.options.sending.sync,
             pacer=None if plan.rate is None else Pacer(plan.rate, self._env.clock, self._wait),
+            before_send=None if self._audit is None else self._audit.on_idle,
             observers=observers,
             refused=self._refused,
             can_move=plan.loss_rule.moves,
@@ -260,7 +261,11 @@ class _Run:
         if self._env.settings.dry_run or self._plan.options.sending.no_barrier:
             return False
         with announced_wait(self._env, "the brokers to make all of it readable"):
-            self._sender.wait_until_readable()
+            try:
+                if self._audit is not None:
+                    self._audit.publish_all()
+            finally:  # messages must be readable even if their counts are lost
+                self._sender.wait_until_readable()
         if self._sent_sets is None or self._stop.is_set:
             return False
         peers = self._peers
@@ -297,14 +302,14 @@ def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
     return SentSets()
 
 
-def _audited_sink(env: Environment, plan: Plan, peers: Peers) -> AuditedSink | None:
+def _confirmed_counts(env: Environment, plan: Plan, peers: Peers) -> ConfirmedCounts | None:
     if plan.audit is None or env.settings.dry_run:
         return None
-    from pylogctl.produce.audit import AuditedSink
+    from pylogctl.produce.audit import ConfirmedCounts
 
     counts = peers.make_producer()
     counts.partitions(plan.audit.topic)
-    return AuditedSink(peers.producer, counts, plan.audit, env.clock, env.warn)
+    return ConfirmedCounts(counts, plan.audit, env.clock, env.warn)
 
 
 def _do_nothing() -> None:

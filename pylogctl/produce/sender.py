@@ -19,7 +19,7 @@ from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.units import Pacer
+from pylogctl.cli.units import Pacer, count_text
 
 
 class Batch(NamedTuple):
@@ -33,11 +33,6 @@ class Batch(NamedTuple):
     def payload_bytes(self) -> int:
         """Return the size of all payloads."""
         return len(self.message_set) - ENTRY_OVERHEAD_BYTES * len(self.numbers)
-
-
-def count_text(count: int) -> str:
-    """Return a number of messages for people."""
-    return f"{count} message{'s' * (count != 1)}"
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
@@ -55,7 +50,7 @@ class Confirmed(NamedTuple):
 
 
 class SetSink(Protocol):
-    """Takes sets: a `Producer`, one that also counts, or none in a dry run."""
+    """Takes sets: a `Producer`, or none in a dry run."""
 
     def send_set(
         self,
@@ -113,6 +108,7 @@ class Sender:
         sink: takes the sets.
         sync: wait for each acknowledgement before the next batch.
         pacer: limits the rate; None for no limit.
+        before_send: called before each batch.
         observers: called with each acknowledged batch.
         refused: called with batches that the broker refuses for their content; raises to end the
             run.
@@ -125,6 +121,7 @@ class Sender:
         *,
         sync: bool = False,
         pacer: Pacer | None = None,
+        before_send: Callable[[], None] | None = None,
         observers: Sequence[Callable[[Confirmed], None]] = (),
         refused: Callable[[Batch, errors.BrokerError], None],
         can_move: bool = False,
@@ -132,6 +129,7 @@ class Sender:
         self._sink = sink
         self._sync = sync
         self._pacer = pacer
+        self._before_send = before_send
         self._observers = observers
         self._refused = refused
         self._can_move = can_move
@@ -152,6 +150,8 @@ class Sender:
         """Send a batch, waiting for the rate and for room in the window."""
         if self._pacer is not None:
             self._pacer.wait_for(len(batch.numbers), batch.payload_bytes)
+        if self._before_send is not None:
+            self._before_send()
         self._take_step(partial(self._hand_over, batch))
         if self._sync:
             self.flush()

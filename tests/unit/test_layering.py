@@ -73,10 +73,10 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "topic": {"cli", "format"},
     "cluster": {"cli", "broker"},
     "group": {"cli", "format", "topic"},
-    "copy": {"cli", "format", "produce"},
-    "mirror": {"cli", "format", "group", "produce"},
-    "audit": {"cli", "format", "produce"},
-    "perf": {"cli", "format", "produce", "broker"},
+    "copy": {"cli", "produce"},
+    "mirror": {"cli", "group"},
+    "audit": {"cli"},
+    "perf": {"cli", "broker"},
     "pipeline": {"cli", "format", "log", "audit"},
 }
 """What each room of `pylogctl` may import besides itself; every room has a line here."""
