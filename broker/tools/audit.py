@@ -385,6 +385,10 @@ class Count(NamedTuple):
     message_count: int = 0
     payload_bytes: int = 0
 
+    def plus(self, message_count: int, payload_bytes: int) -> Count:
+        """Return the count with more messages."""
+        return Count(self.message_count + message_count, self.payload_bytes + payload_bytes)
+
 
 Tally = Mapping[AuditWindow, Mapping[str, Count]]
 """The counts of each tier in each window."""
@@ -431,9 +435,7 @@ def tally(events: Iterable[AuditEvent]) -> dict[AuditWindow, dict[str, Count]]:
         seen.add(key)
         tiers = sums.setdefault(AuditWindow(event.topic, event.start_ms, event.end_ms), {})
         before = tiers.get(event.tier, Count())
-        tiers[event.tier] = Count(
-            before.message_count + event.message_count, before.payload_bytes + event.payload_bytes
-        )
+        tiers[event.tier] = before.plus(event.message_count, event.payload_bytes)
     return sums
 
 
@@ -505,9 +507,5 @@ def merged(tallied: Tally) -> dict[AuditWindow, dict[str, Count]]:
         )
         total = sums.setdefault(window.topic, {})
         for tier, count in counts.items():
-            before = total.get(tier, Count())
-            total[tier] = Count(
-                before.message_count + count.message_count,
-                before.payload_bytes + count.payload_bytes,
-            )
+            total[tier] = total.get(tier, Count()).plus(*count)
     return {spans[topic]: counts for topic, counts in sums.items()}

@@ -198,8 +198,7 @@ def _count_log(
             length_ms = window.end_ms - window.start_ms
             start_ms = time_ms - time_ms % length_ms
             window = AuditWindow(partition.topic, start_ms, start_ms + length_ms)
-        before = counts.get(window, Count())
-        counts[window] = Count(before.message_count + 1, before.payload_bytes + len(payload))
+        counts[window] = counts.get(window, Count()).plus(1, len(payload))
     return counts, timeless_count
 
 

@@ -97,11 +97,13 @@ def make_sender(sink: Collector) -> Sender:
 class Framings:
     """A splitter whose messages all go to one partition."""
 
-    def __init__(self, framing: Framing) -> None:
+    def __init__(self, framing: Framing, message_bytes: int) -> None:
         self._framing = framing
+        self._message_bytes = message_bytes
 
     def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
-        return read_messages(stream, self._framing, max_message_bytes=1 << 20, refuse=refuse)
+        limit = self._message_bytes
+        return read_messages(stream, self._framing, max_message_bytes=limit, refuse=refuse)
 
     def message_of(self, framed: Framed, number: int) -> Message | None:
         return Message(T, framed.payload)
@@ -127,14 +129,19 @@ def text_batcher(
 
 
 def message_batcher(
-    sink: Collector, framing: Framing, *, limits: Limits = LIMITS, quota: int | None = None
+    sink: Collector,
+    framing: Framing,
+    *,
+    limits: Limits = LIMITS,
+    quota: int | None = None,
+    refusals: Refusals | None = None,
 ) -> Batcher:
     return Batcher(
         make_sender(sink),
-        Framings(framing),
+        Framings(framing, limits.message_bytes),
         limits=limits,
         max_messages=quota,
-        refusals=Refusals(skips=False, tell=print),
+        refusals=refusals or Refusals(skips=False, tell=print),
     )
 
 
@@ -176,20 +183,23 @@ def test_text_batcher_given_any_chunks_sends_the_pieces_in_order(
     assert all(len(one) <= batch_messages for one in sink.sets)
 
 
-@given(delimited, st.integers(0, 6), st.none() | st.integers(0, 8))
-def test_text_batcher_given_lines_above_the_limit_leaves_just_those_out(
-    given_input: tuple[bytes, bytes, list[int], bool], limit: int, quota: int | None
+@given(delimited, st.integers(0, 6), st.none() | st.integers(0, 8), st.booleans())
+def test_batcher_given_lines_above_the_limit_leaves_just_those_out(
+    given_input: tuple[bytes, bytes, list[int], bool],
+    limit: int,
+    quota: int | None,
+    by_message: bool,
 ) -> None:
     delimiter, data, sizes, is_idle = given_input
     told: list[str] = []
     sink = Collector()
-    batcher = text_batcher(
-        sink,
-        delimiter,
-        limits=Limits(limit, 3, 1000, 0.0),
-        quota=quota,
-        refusals=Refusals(skips=True, tell=told.append),
-    )
+    limits = Limits(limit, 3, 1000, 0.0)
+    refusals = Refusals(skips=True, tell=told.append)
+    if by_message:
+        framing = Framing(Shape.DELIMITED, delimiter)
+        batcher = message_batcher(sink, framing, limits=limits, quota=quota, refusals=refusals)
+    else:
+        batcher = text_batcher(sink, delimiter, limits=limits, quota=quota, refusals=refusals)
     batcher.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     pieces = split(data, delimiter)
     assert sink.messages == [piece for piece in pieces if len(piece) <= limit][:quota]
