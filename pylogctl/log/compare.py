@@ -8,7 +8,6 @@ watermark: bytes above it may differ, as they are not committed.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
@@ -20,7 +19,7 @@ from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.log.checkpoint_files import read_high_watermarks
 from broker.log.data_directory import DataDirectory, read_broker_id
-from broker.log.segment import SegmentFile, reason_of
+from broker.log.segment import reason_of
 from broker.log.segment_paths import base_offset_of, segments_of
 from broker.protocol import responses
 from broker.protocol.extension_requests import DigestLogRequest
@@ -221,15 +220,13 @@ class _FileCopy:
     def __init__(self, name: str, paths: Iterable[Path], high_watermark: int | None = None) -> None:
         self.name = name
         self._high_watermark = high_watermark
-        self._files: list[tuple[int, int, SegmentFile]] = []
+        self._files: list[tuple[int, int, Path]] = []  # offset, size; opened when they are read
         for path in paths:
             try:
-                file = SegmentFile(path)
-                size = os.fstat(file.fd).st_size
+                self._files.append((base_offset_of(path) or 0, path.stat().st_size, path))
             except OSError as error:
                 raise errors.StorageError(f"cannot read '{path}': {reason_of(error)}") from error
-            self._files.append((base_offset_of(path) or 0, size, file))
-        self._files.sort(key=lambda one: one[0])
+        self._files.sort()
 
     def ends(self) -> Ends:
         if not self._files:
@@ -243,20 +240,25 @@ class _FileCopy:
     def digest(self, offset: int, length: int) -> _Digest | None:
         digest = hashlib.sha256()
         first = ""
-        for base, size, file in self._files:
-            while length and base <= offset < base + size:
-                try:
-                    wanted = min(length, _READ_BYTES)
-                    data = os.pread(file.fd, wanted, offset - base)
-                except OSError as error:
-                    text = f"cannot read '{file.path}' at {offset - base}: {reason_of(error)}"
-                    raise errors.StorageError(text) from error
-                if not data:
-                    return None
-                first = first or file.path.name
-                digest.update(data)
-                offset += len(data)
-                length -= len(data)
+        for base, size, path in self._files:
+            if not length or not base <= offset < base + size:
+                continue
+            end = min(base + size, offset + length)
+            length -= end - offset
+            try:
+                with path.open("rb", buffering=0) as file:
+                    file.seek(offset - base)
+                    while offset < end and (data := file.read(min(end - offset, _READ_BYTES))):
+                        digest.update(data)
+                        offset += len(data)
+            except FileNotFoundError:
+                return None  # retention has removed it
+            except OSError as error:
+                text = f"cannot read '{path}' at {offset - base}: {reason_of(error)}"
+                raise errors.StorageError(text) from error
+            if offset < end:
+                return None
+            first = first or path.name
         return None if length else (digest.digest(), first)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -186,3 +187,21 @@ def test_file_copy_when_its_file_is_shorter_than_when_opened_then_the_rest_is_no
         path.write_bytes(b"abc")
 
         assert copy.digest(0, 6) is None
+        path.unlink()
+        assert copy.digest(0, 1) is None
+
+
+def test_log_compare_when_there_are_more_segments_than_descriptors_then_compares_all(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    # every copy is there before the first is compared
+    paths = [segments(tmp_path / name, *[b"abc"] * 40) for name in ("one", "other")]
+    options = [word for path in paths for word in ("--path", str(path))]
+    last = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (last + 40, hard))
+    try:
+        result = invoke("log", "compare", *options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert result.status == ExitStatus.OK
