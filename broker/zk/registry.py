@@ -297,7 +297,7 @@ class Registry:
 
     def topics(self) -> list[str]:
         """Return the names of all topics ever created, sorted."""
-        return self._children_if_any(paths.TOPICS)
+        return self.session.children_if_any(paths.TOPICS)
 
     def topic_partitions(self, topic: str) -> dict[int, int]:
         """Return how many partitions of a topic each live broker has, by broker id.
@@ -350,13 +350,7 @@ class Registry:
         return absent
 
     def _live_broker_ids(self) -> list[int]:
-        return _numbers(self._children_if_any(paths.BROKER_IDS))
-
-    def _children_if_any(self, path: str) -> list[str]:
-        try:
-            return self.session.children(path)
-        except RegistryNodeNotFoundError:
-            return []
+        return _numbers(self.session.children_if_any(paths.BROKER_IDS))
 
     def _work(self) -> None:
         """Worker thread: keep the broker registered and run the callbacks, until stopped."""

@@ -1,7 +1,7 @@
 """A session with ZooKeeper: connecting, reading and writing nodes, states and errors.
 
-The only module that uses kazoo; its errors are translated into those of `broker.errors` here. Paths
-are relative to the chroot, which is created with the first write below it.
+Only this module and `handshakes` use kazoo; its errors are translated into those of `broker.errors`
+here. Paths are relative to the chroot, which is created with the first write below it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.connection import ConnectionDropped
 from kazoo.protocol.states import KazooState
 from kazoo.retry import ForceRetryError, KazooRetry
 
 from broker import errors
-from broker.zk.paths import ConnectString, parse_connect_string, resolve
+from broker.zk.handshakes import Handshakes
+from broker.zk.paths import parse_connect_string, resolve
 
 _FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
 
@@ -156,10 +156,6 @@ class TransactionOutcome(NamedTuple):
     failed: int = -1
 
 
-logger = logging.getLogger(__name__)
-
-_T = TypeVar("_T")
-
 # Kazoo logs every failed attempt to connect; `Registry` logs each change of state once.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.ERROR)
@@ -168,7 +164,6 @@ DEFAULT_SESSION_TIMEOUT_MS = 6000
 DEFAULT_REQUEST_TIMEOUT_S = 10.0
 _REFUSED_AFTER_S = 0.3
 """After so long without a session `start` looks whether all servers refuse connections."""
-_BREAK_INTERVAL_S = 0.1
 
 
 Watch = Callable[[], None]
@@ -193,7 +188,9 @@ class Session:
 
     Methods may be called from any thread but kazoo's own, that is, not from a `watch`. Paths are
     absolute, below the chroot; a version of -1 stands for any. The methods for many nodes have all
-    requests in flight at once, and pass over nodes that are missing or have another version.
+    requests in flight at once, and pass over nodes that are missing or have another version. Reads
+    are repeated after a lost connection; writes are made once, as a repetition could mistake its
+    own effect for another client's.
 
     A watch is called once, in kazoo's thread, when the node changes, is deleted, or the connection
     is lost; it must return at once and not call the session.
@@ -220,23 +217,24 @@ class Session:
         request_timeout_s: float = DEFAULT_REQUEST_TIMEOUT_S,
         on_state_change: Callable[[SessionState], None] | None = None,
     ) -> None:
-        self._address: ConnectString = parse_connect_string(connect)
+        self._address = parse_connect_string(connect)
+        self.connect = str(self._address)
         self._on_state_change = on_state_change
-        self._session_timeout_s = session_timeout_ms / 1000
         self._request_timeout_s = request_timeout_s
         self._connected = threading.Event()
         self._awaits_connection = True
         self._is_stopped = False
         self._client: Any = KazooClient(
             hosts=self._address.servers,
-            timeout=self._session_timeout_s,
+            timeout=session_timeout_ms / 1000,
             # as ZooKeeper's own client, which waits for up to a second: sessions outlive a restart
             connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=1.0),
             logger=_kazoo_logger,
         )
         self._client.add_listener(self._on_state)
-        self._refused_at_s: float | None = None  # since when servers refuse the session
-        self._intercept_handshakes()
+        self._handshakes = Handshakes(
+            self._client, self._address.servers, session_timeout_ms / 1000
+        )
 
     def __enter__(self) -> Self:
         self.start()
@@ -244,11 +242,6 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    @property
-    def connect(self) -> str:
-        """Return the connect string, `host:port,host:port[/chroot]`."""
-        return str(self._address)
 
     @property
     def state(self) -> SessionState:
@@ -264,66 +257,7 @@ class Session:
     @property
     def session_timeout_s(self) -> float:
         """Return the session timeout the server granted, after clamping the requested one."""
-        return self._session_timeout_s
-
-    def _intercept_handshakes(self) -> None:
-        """Note the timeout that a server grants, and end refusals for lack of history.
-
-        A server closes the connection of a client that has seen later changes than itself. After
-        ZooKeeper was restored from a backup or has lost its data, kazoo would retry for ever.
-        """
-        connection = self._client._connection
-        connect = connection._connect
-
-        def shake_hands(*where: Any) -> tuple[float, float]:
-            try:
-                granted: tuple[float, float] = connect(*where)
-            except ConnectionDropped:
-                if connection._socket is None or not self._client.last_zxid:
-                    raise  # history is not the reason: the client has seen none
-                if not self._has_refused_for_long():
-                    raise
-                granted = self._connect_without_history(lambda: connect(*where))
-            self._refused_at_s = None
-            read_timeout_ms, connect_timeout_ms = granted
-            self._session_timeout_s = read_timeout_ms * 1.5 / 1000  # it reads for two thirds of it
-            return read_timeout_ms, connect_timeout_ms
-
-        connection._connect = shake_hands
-
-    def _has_refused_for_long(self) -> bool:
-        """Return whether servers have refused the session for longer than one may lag behind."""
-        now_s = time.monotonic()
-        if self._refused_at_s is None:
-            self._refused_at_s = now_s
-        return now_s - self._refused_at_s >= self._session_timeout_s / 2
-
-    def _connect_without_history(self, connect: Callable[[], _T]) -> _T:
-        """Connect as a client that has seen no changes; if that succeeds, history was the reason.
-
-        The server then says whether it still knows the session.
-        """
-        seen, self._client.last_zxid = self._client.last_zxid, 0
-        self._client._connection._socket.close()
-        try:
-            granted = connect()
-        except kazoo_errors.SessionExpiredError:
-            self._log_lost_history(seen)
-            raise
-        except BaseException:
-            self._client.last_zxid = seen  # another reason, such as no quorum
-            raise
-        self._log_lost_history(seen)
-        return granted
-
-    def _log_lost_history(self, seen: int) -> None:
-        self._refused_at_s = None
-        logger.warning(
-            "ZooKeeper at %s has come back with less history (change 0x%x, which this process has "
-            "seen, is missing): it was restored from a backup, or has lost its data; this process "
-            "registers again what it had there",
-            *(self._address.servers, seen),
-        )
+        return self._handshakes.session_timeout_s
 
     def start(self, timeout_s: float = 10.0, *, retries_refused: bool = True) -> None:
         """Connect, and wait until the session is established.
@@ -335,7 +269,7 @@ class Session:
         reason = f" within {timeout_s:g}s"
         if retries_refused or connected.wait(min(_REFUSED_AFTER_S, timeout_s)):
             connected.wait(timeout_s)
-        elif (refusal := self._refusal(timeout_s)) is not None:
+        elif (refusal := _refusal(self._address.hosts, timeout_s)) is not None:
             reason = f": {refusal}"
         else:
             connected.wait(max(0.0, timeout_s - _REFUSED_AFTER_S))
@@ -344,20 +278,6 @@ class Session:
             raise errors.RegistryUnreachableError(
                 f"cannot reach ZooKeeper at {self._address.servers}{reason}"
             )
-
-    def _refusal(self, timeout_s: float) -> str | None:
-        """Return why no server can be connected to, None if one may respond yet."""
-        reason = None
-        for host, port in self._address.hosts:
-            try:
-                socket.create_connection((host, port), timeout_s).close()
-            except (ConnectionRefusedError, socket.gaierror) as error:
-                reason = (error.strerror or str(error)).lower()
-            except OSError:
-                return None
-            else:
-                return None
-        return reason
 
     def prepare_stop(self, wait_s: float) -> bool:
         """Wait for a connection; from then on, let requests that find none fail at once.
@@ -374,82 +294,76 @@ class Session:
         self._client.remove_listener(self._on_state)
         self._is_stopped = True
         self._connected.set()  # wakes requests that wait for the connection
-        has_ended = threading.Event()
-        breaker = threading.Thread(target=self._break_handshakes, args=(has_ended,), daemon=True)
-        breaker.start()
         try:
-            self._client.stop()
+            with self._handshakes.broken_off():
+                self._client.stop()
         except kazoo_errors.WriterNotClosedException as error:
             raise errors.CoordinationError("the ZooKeeper session did not close in time") from error
         finally:
-            has_ended.set()
-            breaker.join()
             self._client.close()
-
-    def _break_handshakes(self, has_ended: threading.Event) -> None:
-        """Break attempts to connect to a server that does not respond: `stop` waits for them."""
-        while not has_ended.wait(_BREAK_INTERVAL_S):
-            sock = self._client._connection._socket
-            if sock is not None and self.state is not SessionState.CONNECTED:
-                with suppress(OSError):  # closed, or not connected yet
-                    sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, path: str, *, watch: Watch | None = None) -> tuple[bytes, NodeStat]:
         """Return a node's value and metadata."""
-        full = resolve(self._address.chroot, path)
-        value, stat = self._read(
-            lambda: self._client.get_async(full, watch=_as_watcher(watch)), path
-        )
+        value, stat = self._read(self._client.get_async, {path: watch}, must_exist=True)[path]
         return value, _node_stat(stat)
 
     def get_many(
         self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
     ) -> dict[str, tuple[bytes, NodeStat]]:
         """Return values and metadata of nodes; missing ones are left out, and not watched."""
-        found = self._read_many(self._client.get_async, node_paths, watch)
+        found = self._read(self._client.get_async, {path: watch(path) for path in node_paths})
         return {path: (value, _node_stat(stat)) for path, (value, stat) in found.items()}
+
+    def exists(self, path: str, *, watch: Watch | None = None) -> NodeStat | None:
+        """Return a node's metadata, None if it is missing; the watch reports its creation, too."""
+        stat = self._read(self._client.exists_async, {path: watch})[path]
+        return None if stat is None else _node_stat(stat)
+
+    def children(self, path: str, *, watch: Watch | None = None) -> list[str]:
+        """Return the names of a node's children, sorted; the watch reports new and deleted ones."""
+        start = self._client.get_children_async
+        return sorted(self._read(start, {path: watch}, must_exist=True)[path])
+
+    def children_if_any(self, path: str) -> list[str]:
+        """Return the names of a node's children, sorted; a missing node has none."""
+        return self.children_many([path]).get(path, [])
 
     def children_many(
         self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
     ) -> dict[str, list[str]]:
         """Return the names of the children of nodes, each sorted; see `get_many` and `children`."""
-        found = self._read_many(self._client.get_children_async, node_paths, watch)
+        watches = {path: watch(path) for path in node_paths}
+        found = self._read(self._client.get_children_async, watches)
         return {path: sorted(names) for path, names in found.items()}
 
-    def _read_many(
-        self, start: Callable[..., Any], node_paths: Iterable[str], watch: WatchOf
+    def _read(
+        self,
+        start: Callable[..., Any],
+        watches: Mapping[str, Watch | None],
+        *,
+        must_exist: bool = False,
     ) -> dict[str, Any]:
-        deadline_s = self._deadline_s()
-        wanted = {
-            path: (resolve(self._address.chroot, path), _as_watcher(watch(path)))
-            for path in node_paths
-        }
-        with self._translated("/"):
-            while True:
-                self._await_connection(deadline_s)
-                pending = {path: start(full, watch=one) for path, (full, one) in wanted.items()}
+        """Return the results of requests for nodes, by path, without missing ones."""
+        deadline_s = self._await_connection()
+        path = "/"
+        while True:
+            try:
+                pending = {
+                    one: start(resolve(self._address.chroot, one), watch=_as_watcher(watch))
+                    for one, watch in watches.items()
+                }
                 found = {}
-                try:
-                    for path, result in pending.items():
-                        with suppress(kazoo_errors.NoNodeError):
-                            found[path] = _result_of(result, deadline_s)
-                except LOST_REQUEST:
-                    continue
+                for path, result in pending.items():
+                    try:
+                        found[path] = _result_of(result, deadline_s)
+                    except kazoo_errors.NoNodeError:
+                        if must_exist:
+                            raise
                 return found
-
-    def exists(self, path: str, *, watch: Watch | None = None) -> NodeStat | None:
-        """Return a node's metadata, None if it is missing; the watch reports its creation, too."""
-        full = resolve(self._address.chroot, path)
-        stat = self._read(lambda: self._client.exists_async(full, watch=_as_watcher(watch)), path)
-        return None if stat is None else _node_stat(stat)
-
-    def children(self, path: str, *, watch: Watch | None = None) -> list[str]:
-        """Return the names of a node's children, sorted; the watch reports new and deleted ones."""
-        full = resolve(self._address.chroot, path)
-        names: list[str] = self._read(
-            lambda: self._client.get_children_async(full, watch=_as_watcher(watch)), path
-        )
-        return sorted(names)
+            except LOST_REQUEST:
+                self._await_connection(deadline_s)
+            except _FOREIGN as error:
+                raise _translate(error, self._address.servers, path) from error
 
     def walk(self, path: str = "/", *, max_depth: int | None = None) -> Iterator[tuple[int, str]]:
         """Yield depth and path of a node and all nodes below it, parents first, in order of name.
@@ -459,21 +373,13 @@ class Session:
         """
         names = self.children(path)
         yield 0, path
-        yield from self._walk_below(path, names, 1, max_depth)
-
-    def _walk_below(
-        self, path: str, names: list[str], depth: int, max_depth: int | None
-    ) -> Iterator[tuple[int, str]]:
-        if max_depth is not None and depth > max_depth:
+        if max_depth == 0:
             return
         for name in names:
-            child = f"{path.rstrip('/')}/{name}"
-            try:
-                below = self.children(child)
-            except errors.RegistryNodeNotFoundError:
-                continue
-            yield depth, child
-            yield from self._walk_below(child, below, depth + 1, max_depth)
+            rest = None if max_depth is None else max_depth - 1
+            with suppress(errors.RegistryNodeNotFoundError):
+                for depth, below in self.walk(f"{path.rstrip('/')}/{name}", max_depth=rest):
+                    yield depth + 1, below
 
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
         """Create a node, and its parents (persistent and empty) where they are missing."""
@@ -482,96 +388,73 @@ class Session:
 
     def create_many(self, nodes: Mapping[str, bytes], *, ephemeral: bool = True) -> list[str]:
         """Create nodes and missing parents; return the paths of those that exist already."""
-        deadline_s = self._deadline_s()
-        with self._translated("/"):
-            self._await_connection(deadline_s)
-        existing, orphans = self._try_to_create(nodes, deadline_s, ephemeral=ephemeral)
+        deadline_s = self._await_connection()
+        wanted = {path: (value, None, ephemeral) for path, value in nodes.items()}
+        outcomes = self._write(deadline_s, self._client.create_async, wanted)
+        orphans = _paths_with(errors.RegistryNodeNotFoundError, outcomes)
         if orphans:
             # The server takes requests in their order: no need to wait for the parents. An error
             # matters only if it leaves a node without its parent.
-            parents = [self._client.create_async(one) for one in self._parents(orphans)]
-            more, left = self._try_to_create(
-                {path: nodes[path] for path in orphans}, deadline_s, ephemeral=ephemeral
+            full_paths = [resolve(self._address.chroot, path) for path in orphans]
+            parents = [self._client.create_async(one) for one in _ancestors(full_paths)]
+            outcomes |= self._write(
+                deadline_s, self._client.create_async, {path: wanted[path] for path in orphans}
             )
-            existing += more
-            for path in left:
-                with self._translated(path):
+            for path in _paths_with(errors.RegistryNodeNotFoundError, outcomes):
+                with translated(self._address.servers, path):
                     for parent in parents:
                         with suppress(kazoo_errors.NodeExistsError):
                             _result_of(parent, deadline_s)
                 raise errors.RegistryNodeNotFoundError(f"no parent of node {path} in ZooKeeper")
-        return existing
-
-    def _try_to_create(
-        self, nodes: Mapping[str, bytes], deadline_s: float, *, ephemeral: bool
-    ) -> tuple[list[str], list[str]]:
-        """Return the paths of nodes that exist already, and of those that have no parent."""
-        pending = [
-            (path, self._client.create_async(self._full(path), value, ephemeral=ephemeral))
-            for path, value in nodes.items()
-        ]
-        existing, orphans = [], []
-        for path, result in pending:
-            try:
-                with self._translated(path):
-                    _result_of(result, deadline_s)
-            except errors.RegistryConflictError:
-                existing.append(path)
-            except errors.RegistryNodeNotFoundError:
-                orphans.append(path)
-        return existing, orphans
-
-    def _parents(self, node_paths: Iterable[str]) -> list[str]:
-        """Return the full paths of all nodes above some, those of the chroot too, highest first."""
-        found: set[str] = set()
-        for path in node_paths:
-            parent = self._full(path).rpartition("/")[0]
-            while parent and parent not in found:
-                found.add(parent)
-                parent = parent.rpartition("/")[0]
-        return sorted(found)
-
-    def _full(self, path: str) -> str:
-        return resolve(self._address.chroot, path)
+        return _paths_with(errors.RegistryConflictError, outcomes)
 
     def set(self, path: str, value: bytes, *, version: int = -1) -> None:
         """Replace a node's value, of 1 MB at most."""
-        full = resolve(self._address.chroot, path)
-        self._write(lambda: self._client.set_async(full, value, version), path)
+        deadline_s = self._await_connection()
+        self._write(deadline_s, self._client.set_async, {path: (value, version)}, must_fit=True)
 
     def set_many(self, nodes: Mapping[str, tuple[bytes, int]]) -> dict[str, int]:
         """Replace values of nodes, each given with its version; return the new versions."""
-        deadline_s = self._deadline_s()
-        with self._translated("/"):
-            self._await_connection(deadline_s)
-        pending = [
-            (path, self._client.set_async(resolve(self._address.chroot, path), value, version))
-            for path, (value, version) in nodes.items()
-        ]
-        versions = {}
-        for path, result in pending:
-            with (
-                suppress(errors.RegistryNodeNotFoundError, errors.RegistryConflictError),
-                self._translated(path),
-            ):
-                versions[path] = _result_of(result, deadline_s).version
-        return versions
+        outcomes = self._write(self._await_connection(), self._client.set_async, nodes)
+        return {
+            path: stat.version
+            for path, stat in outcomes.items()
+            if not isinstance(stat, errors.CoordinationError)
+        }
 
     def delete(self, path: str, *, version: int = -1) -> None:
         """Delete a node; `CoordinationError` if it has children."""
-        full = resolve(self._address.chroot, path)
-        self._write(lambda: self._client.delete_async(full, version), path)
+        deadline_s = self._await_connection()
+        self._write(deadline_s, self._client.delete_async, {path: (version,)}, must_fit=True)
 
     def delete_many(self, node_paths: Iterable[str]) -> None:
         """Delete nodes of any version."""
-        deadline_s = self._deadline_s()
-        with self._translated("/"):
-            self._await_connection(deadline_s)
-        full_paths = [resolve(self._address.chroot, path) for path in node_paths]
-        pending = [(path, self._client.delete_async(path)) for path in full_paths]
-        for path, result in pending:
-            with suppress(errors.RegistryNodeNotFoundError), self._translated(path):
-                _result_of(result, deadline_s)
+        deadline_s = self._await_connection()
+        self._write(deadline_s, self._client.delete_async, dict.fromkeys(node_paths, ()))
+
+    def _write(
+        self,
+        deadline_s: float,
+        start: Callable[..., Any],
+        arguments: Mapping[str, tuple[object, ...]],
+        *,
+        must_fit: bool = False,
+    ) -> dict[str, Any]:
+        """Return the results of requests by path, or the errors of those that do not fit."""
+        pending = {
+            path: start(resolve(self._address.chroot, path), *some)
+            for path, some in arguments.items()
+        }
+        outcomes = {}
+        for path, result in pending.items():
+            try:
+                with translated(self._address.servers, path):
+                    outcomes[path] = _result_of(result, deadline_s)
+            except (errors.RegistryNodeNotFoundError, errors.RegistryConflictError) as error:
+                if must_fit:
+                    raise
+                outcomes[path] = error
+        return outcomes
 
     def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
         """Replace a node of a version by an ephemeral one of this session, in one step."""
@@ -583,17 +466,19 @@ class Session:
         The parents of nodes to be created must exist.
         """
         path = changes[0].path
-        if _failed_at(self._write(lambda: self._start_transaction(changes), path)) >= 0:
+        deadline_s = self._await_connection()
+        with translated(self._address.servers, path):
+            failed = _failed_at(_result_of(self._start_transaction(changes), deadline_s))
+        if failed >= 0:
             raise errors.RegistryConflictError(f"node {path} was changed by another client")
 
     def transact_many(
         self, transactions: Iterable[Sequence[NodeChange | CheckNode]]
     ) -> list[TransactionOutcome]:
         """Make transactions, each of one change at least; return their outcomes in order."""
-        deadline_s = self._deadline_s()
-        with self._translated("/"):
-            self._await_connection(deadline_s)
-            outcomes = []
+        deadline_s = self._await_connection()
+        outcomes = []
+        with translated(self._address.servers, "/"):
             for pending in [self._start_transaction(changes) for changes in transactions]:
                 try:
                     failed = _failed_at(_result_of(pending, deadline_s))
@@ -631,40 +516,50 @@ class Session:
         if self._on_state_change is not None:
             self._on_state_change(self.state)
 
-    def _deadline_s(self) -> float:
-        return time.monotonic() + self._request_timeout_s
+    def _await_connection(self, deadline_s: float | None = None) -> float:
+        """Wait for the connection before a request is made; return the deadline of the request."""
+        if deadline_s is None:
+            deadline_s = time.monotonic() + self._request_timeout_s
+        with translated(self._address.servers, "/"):
+            # Kazoo would queue the request and send it once there is a connection, long after the
+            # caller got an error.
+            if self._awaits_connection and not self._connected.wait(deadline_s - time.monotonic()):
+                raise KazooTimeoutError("no connection")
+            if not self._awaits_connection and self.state is not SessionState.CONNECTED:
+                raise kazoo_errors.ConnectionLoss("no connection")
+            if self._is_stopped:
+                raise kazoo_errors.ConnectionClosedError("the session was stopped")
+        return deadline_s
 
-    def _read(self, start: Callable[[], Any], path: str) -> Any:
-        """Make an idempotent request, repeated after a lost connection until the timeout."""
-        deadline_s = self._deadline_s()
-        with self._translated(path):
-            while True:
-                self._await_connection(deadline_s)
-                try:
-                    return _result_of(start(), deadline_s)
-                except LOST_REQUEST:
-                    continue
 
-    def _write(self, start: Callable[[], Any], path: str) -> Any:
-        """Make a request once: a repetition could mistake its own effect for another client's."""
-        deadline_s = self._deadline_s()
-        with self._translated(path):
-            self._await_connection(deadline_s)
-            return _result_of(start(), deadline_s)
+def _refusal(hosts: Sequence[tuple[str, int]], timeout_s: float) -> str | None:
+    """Return why no server can be connected to, None if one may respond yet."""
+    reason = None
+    for address in hosts:
+        try:
+            socket.create_connection(address, timeout_s).close()
+        except (ConnectionRefusedError, socket.gaierror) as error:
+            reason = (error.strerror or str(error)).lower()
+        except OSError:
+            return None
+        else:
+            return None
+    return reason
 
-    def _await_connection(self, deadline_s: float) -> None:
-        """Wait for the connection before a request is made."""
-        # Kazoo would queue the request and send it once there is a connection, long after the
-        # caller got an error.
-        if self._awaits_connection and not self._connected.wait(deadline_s - time.monotonic()):
-            raise KazooTimeoutError("no connection")
-        if not self._awaits_connection and self.state is not SessionState.CONNECTED:
-            raise kazoo_errors.ConnectionLoss("no connection")
-        if self._is_stopped:
-            raise kazoo_errors.ConnectionClosedError("the session was stopped")
 
-    def _translated(self, path: str) -> AbstractContextManager[None]:
-        return translated(self._address.servers, path)
+def _ancestors(full_paths: Iterable[str]) -> list[str]:
+    """Return the paths of all nodes above some, highest first."""
+    found: set[str] = set()
+    for path in full_paths:
+        parent = path.rpartition("/")[0]
+        while parent and parent not in found:
+            found.add(parent)
+            parent = parent.rpartition("/")[0]
+    return sorted(found)
+
+
+def _paths_with(kind: type[Exception], outcomes: Mapping[str, object]) -> list[str]:
+    return [path for path, one in outcomes.items() if isinstance(one, kind)]
 
 
 def _result_of(result: Any, deadline_s: float) -> Any:

@@ -140,18 +140,12 @@ class SettingsRegistry:
 
     def topics(self) -> list[str]:
         """Return the topics that have settings of their own, sorted."""
-        return self._children(paths.TOPIC_SETTINGS)
+        return self._session.children_if_any(paths.TOPIC_SETTINGS)
 
     def brokers(self) -> list[int]:
         """Return the brokers that have settings of their own here, sorted."""
-        names = self._children(paths.BROKER_SETTINGS)
+        names = self._session.children_if_any(paths.BROKER_SETTINGS)
         return sorted(int(name) for name in names if name.isascii() and name.isdigit())
-
-    def _children(self, path: str) -> list[str]:
-        try:
-            return self._session.children(path)
-        except errors.RegistryNodeNotFoundError:
-            return []
 
     def _create_roots(self) -> None:
         """Create the parents of all nodes, which a transaction does not do."""
@@ -161,7 +155,7 @@ class SettingsRegistry:
 
     def _forget_old_changes(self) -> None:
         """Delete announcements that are older than others by more than clients need."""
-        names = self._children(paths.SETTINGS_CHANGES)
+        names = self._session.children_if_any(paths.SETTINGS_CHANGES)
         stats = {
             path: stat
             for path, (_, stat) in self._session.get_many(

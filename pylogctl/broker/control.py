@@ -117,7 +117,7 @@ def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
 def registered_brokers(session: Any) -> Iterator[BrokerRow]:
     """Yield the registered brokers by id."""
     topic_counts = _topic_counts(session)
-    for name in sorted(_children(session, paths.BROKER_IDS), key=int):
+    for name in sorted(session.children_if_any(paths.BROKER_IDS), key=int):
         try:
             value, stat = session.get(paths.broker(int(name)))
         except errors.RegistryNodeNotFoundError:
@@ -137,22 +137,15 @@ def registered_brokers(session: Any) -> Iterator[BrokerRow]:
 def registered_members(session: Any) -> dict[str, int]:
     """Return how many members each consumer group has, without groups that have none."""
     counts = {}
-    for group in _children(session, paths.CONSUMERS):
-        if count := len(_children(session, paths.consumer_ids(group))):
+    for group in session.children_if_any(paths.CONSUMERS):
+        if count := len(session.children_if_any(paths.consumer_ids(group))):
             counts[group] = count
     return counts
 
 
-def _children(session: Any, path: str) -> list[str]:
-    try:
-        return sorted(session.children(path))
-    except errors.RegistryNodeNotFoundError:
-        return []
-
-
 def _topic_counts(session: Any) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for topic in _children(session, paths.TOPICS):
+    for topic in session.children_if_any(paths.TOPICS):
         for name in session.children(paths.topic(topic)):
             counts[name] = counts.get(name, 0) + 1
     return counts

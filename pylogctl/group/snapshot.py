@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from broker.cluster_state import Creation
 from broker.consumer.membership import topics_of
-from broker.errors import ConfigError, CoordinationError, RegistryNodeNotFoundError
+from broker.errors import ConfigError, CoordinationError
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.creations import read_creations
@@ -112,7 +112,7 @@ class GroupSnapshot:
 
 def list_groups(session: Session) -> list[str]:
     """Return the names of all groups, sorted."""
-    return _children(session, paths.CONSUMERS)
+    return session.children_if_any(paths.CONSUMERS)
 
 
 def require_group(session: Session, group: str) -> None:
@@ -154,7 +154,8 @@ def read_members(
     """Read the members of a group; see `read_group`."""
     topics = list(all_topics)
     nodes = {
-        paths.consumer(group, name): name for name in _children(session, paths.consumer_ids(group))
+        paths.consumer(group, name): name
+        for name in session.children_if_any(paths.consumer_ids(group))
     }
     return tuple(
         _member(nodes[path], value, stat, topics)
@@ -185,8 +186,8 @@ def _partition_nodes(
     """Yield the nodes below `kind` that are named after partitions; add the others to `strays`."""
     found: dict[str, TopicPartition] = {}
     parent = f"{paths.group(group)}/{kind}"
-    for topic in _children(session, parent):
-        for name in _children(session, f"{parent}/{topic}"):
+    for topic in session.children_if_any(parent):
+        for name in session.children_if_any(f"{parent}/{topic}"):
             path = f"{parent}/{topic}/{name}"
             try:
                 found[path] = TopicPartition(topic, *decode_partition_name(name))
@@ -211,10 +212,3 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return escape(value)
-
-
-def _children(session: Session, path: str) -> list[str]:
-    try:
-        return session.children(path)
-    except RegistryNodeNotFoundError:
-        return []

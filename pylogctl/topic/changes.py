@@ -418,10 +418,7 @@ def _delete(
 
 def _groups_with_offsets(session: Session, topic: str) -> dict[str, int]:
     """Return the groups that have stored offsets of a topic, with the number of partitions."""
-    try:
-        groups = session.children(paths.CONSUMERS)
-    except errors.RegistryNodeNotFoundError:
-        return {}
+    groups = session.children_if_any(paths.CONSUMERS)
     nodes = {paths.offsets(group, topic): group for group in groups}
     return {nodes[path]: len(names) for path, names in session.children_many(nodes).items()}
 

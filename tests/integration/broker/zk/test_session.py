@@ -58,7 +58,7 @@ def test_start_when_a_server_refuses_the_first_session_then_it_is_not_said_to_ha
     try:
         proxy.refuse_next_sessions(1)
         refused = Session(proxy.connect)
-        refused._session_timeout_s = 0.0  # refusals are long at once
+        refused._handshakes.session_timeout_s = 0.0  # refusals are long at once
         with refused:
             pass
     finally:

@@ -1,0 +1,106 @@
+"""Kazoo's attempts to connect to ZooKeeper: what kazoo itself lacks, through its private parts.
+
+No other module uses private parts of kazoo (`_connection` with its `_connect` and `_socket`);
+`pyproject.toml` bounds its versions to those that this was tested with.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import SessionExpiredError
+from kazoo.protocol.connection import ConnectionDropped
+
+logger = logging.getLogger(__name__)
+
+_BREAK_INTERVAL_S = 0.1
+
+
+class Handshakes:
+    """Notes the timeout that a server grants, and ends refusals for lack of history.
+
+    A server closes the connection of a client that has seen later changes than itself. After
+    ZooKeeper was restored from a backup or has lost its data, kazoo would retry for ever.
+    """
+
+    def __init__(self, client: KazooClient, servers: str, session_timeout_s: float) -> None:
+        self._client: Any = client
+        self._servers = servers
+        self.session_timeout_s = session_timeout_s  # the requested one until a server grants one
+        self._refused_at_s: float | None = None  # since when servers refuse the session
+        self._connect = self._client._connection._connect
+        self._client._connection._connect = self._shake_hands
+
+    def _shake_hands(self, *where: Any) -> tuple[float, float]:
+        try:
+            granted: tuple[float, float] = self._connect(*where)
+        except ConnectionDropped:
+            if self._client._connection._socket is None or not self._client.last_zxid:
+                raise  # history is not the reason: the client has seen none
+            if not self._has_refused_for_long():
+                raise
+            granted = self._connect_without_history(*where)
+        self._refused_at_s = None
+        read_timeout_ms, connect_timeout_ms = granted
+        self.session_timeout_s = read_timeout_ms * 1.5 / 1000  # kazoo reads for two thirds of it
+        return read_timeout_ms, connect_timeout_ms
+
+    def _has_refused_for_long(self) -> bool:
+        """Return whether servers have refused the session for longer than one may lag behind."""
+        now_s = time.monotonic()
+        if self._refused_at_s is None:
+            self._refused_at_s = now_s
+        return now_s - self._refused_at_s >= self.session_timeout_s / 2
+
+    def _connect_without_history(self, *where: Any) -> tuple[float, float]:
+        """Connect as a client that has seen no changes; if that succeeds, history was the reason.
+
+        The server then says whether it still knows the session.
+        """
+        seen, self._client.last_zxid = self._client.last_zxid, 0
+        self._client._connection._socket.close()
+        try:
+            granted: tuple[float, float] = self._connect(*where)
+        except SessionExpiredError:
+            self._log_lost_history(seen)
+            raise
+        except BaseException:
+            self._client.last_zxid = seen  # another reason, such as no quorum
+            raise
+        self._log_lost_history(seen)
+        return granted
+
+    def _log_lost_history(self, seen: int) -> None:
+        self._refused_at_s = None
+        logger.warning(
+            "ZooKeeper at %s has come back with less history (change 0x%x, which this process has "
+            "seen, is missing): it was restored from a backup, or has lost its data; this process "
+            "registers again what it had there",
+            *(self._servers, seen),
+        )
+
+    @contextmanager
+    def broken_off(self) -> Iterator[None]:
+        """Break off attempts to connect to a silent server: `KazooClient.stop` waits for them."""
+        has_ended = threading.Event()
+        breaker = threading.Thread(target=self._break_off, args=(has_ended,), daemon=True)
+        breaker.start()
+        try:
+            yield
+        finally:
+            has_ended.set()
+            breaker.join()
+
+    def _break_off(self, has_ended: threading.Event) -> None:
+        while not has_ended.wait(_BREAK_INTERVAL_S):
+            sock = self._client._connection._socket
+            if sock is not None and not self._client.connected:
+                with suppress(OSError):  # closed, or not connected yet
+                    sock.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from kazoo.client import KazooClient
+
+from broker.zk.handshakes import Handshakes
+
+
+def test_private_parts_of_kazoo_when_version_is_within_bounds_then_are_those_handshakes_use() -> (
+    None
+):
+    client = KazooClient()
+    connection = client._connection
+    connect = connection._connect
+
+    handshakes = Handshakes(client, "zk1:2181", 6.0)
+
+    assert version("kazoo").startswith("2.11.")  # as `pyproject.toml` says
+    assert callable(connect)
+    assert connection._connect == handshakes._shake_hands
+    assert connection._socket is None  # until there is a connection
