@@ -8,7 +8,7 @@ writes; of any other one each home broker records its own. Brokers of Kafka 0.7 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.replicated_topics import decode_assignment
 from broker.zk.session import Session
-from broker.zk.values import decode_creation_id
+from broker.zk.values import DELETED_CREATION, decode_creation_id, encode_creation_id
 
 
 class Creations(NamedTuple):
@@ -83,3 +83,46 @@ def is_current(session: Session, partition: TopicPartition, known: Creation | No
         return True
     found = present.of(partition)
     return present.is_recorded(partition) and (found is None or found.id == known.id)
+
+
+def record_creations(
+    session: Session,
+    broker_id: int,
+    creation_ids: Mapping[str, str | None],
+    new: Collection[str],
+) -> None:
+    """Record topics of a home broker: replace the ids of those created again, add missing ones.
+
+    `new` are those created just now, `creation_ids` has None for an unknown creation.
+    """
+    # a topic with replicas has the id that the controller gives
+    with_replicas = session.get_many(map(paths.replicated_topic, creation_ids))
+    nodes = {
+        paths.creation_id(topic, broker_id): topic
+        for topic in creation_ids
+        if paths.replicated_topic(topic) not in with_replicas
+    }
+    found = session.get_many(nodes)
+    # The moment at which a node was created tells which offsets are older than the topic. That
+    # of an existing topic whose node is missing, as ZooKeeper has lost its data, is unknown, so
+    # no id is written for it.
+    missing = {
+        path: creation_ids[topic] if topic in new else None
+        for path, topic in nodes.items()
+        if path not in found
+    }
+    replaced: dict[str, str | None] = {}
+    for path, (value, _) in found.items():
+        creation_id, known = creation_ids[nodes[path]], decode_creation_id(value)
+        is_surely_another = known is not None or nodes[path] in new
+        if creation_id not in (None, known) and is_surely_another:
+            replaced[path] = creation_id
+    session.delete_many(replaced)
+    wanted = {path: encode_creation_id(one) for path, one in (missing | replaced).items()}
+    session.create_many(wanted, ephemeral=False)
+
+
+def record_deletions(session: Session, broker_id: int, topics: Iterable[str]) -> None:
+    """Mark the creations of topics that a home broker has deleted."""
+    nodes = [paths.creation_id(topic, broker_id) for topic in topics]
+    session.set_many(dict.fromkeys(nodes, (DELETED_CREATION, -1)))

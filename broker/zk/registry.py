@@ -122,12 +122,12 @@ class Registry:
 
         Before that it waits for one for up to `wait_s`; returns whether there is a connection.
         """
-        self._registration.close()
+        self._registration.own.close()
         return self.session.prepare_stop(wait_s)
 
     def stop(self) -> None:
         """End the session, which deletes its ephemeral nodes; a second call does nothing."""
-        self._registration.close()
+        self._registration.own.close()
         self._stopped.set()
         self.session.stop()
         if self._worker.is_alive():
@@ -178,7 +178,7 @@ class Registry:
     @property
     def registry_id(self) -> int:
         """Return a number that changes if ZooKeeper loses its data; 0 before `join_cluster`."""
-        return self._registration.registry_id
+        return self._registration.own.registry_id
 
     def register_broker(
         self,
@@ -213,7 +213,7 @@ class Registry:
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
         info = BrokerInfo(broker_id, host, port, creator)
-        self._registration.has_replicas = has_replicas
+        self._registration.own.has_replicas = has_replicas
         self._registration.register_broker(info, rack=rack, is_clean=is_clean)
         self._events.put(_Wake.TOPIC)  # topics may have been added before the broker
 

@@ -59,7 +59,7 @@ def other(zookeeper: str) -> Iterator[Registry]:
 def impatient(zookeeper: str) -> Iterator[Registry]:
     """Return a second registry, which does not wait long for the end of a former session."""
     started = Registry(zookeeper)
-    started._registration._wait_limit_s = 0.1
+    started._registration.own.wait_limit_s = 0.1
     started.start()
     yield started
     started.stop()

@@ -1,0 +1,160 @@
+"""The nodes by which others know one broker: its id node, and that for replication.
+
+Source: Kafka 0.7 `ZkUtils.createEphemeralPathExpectConflict`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from broker import errors
+from broker.zk import paths, values
+from broker.zk.session import NodeStat, Session
+
+logger = logging.getLogger(__name__)
+
+
+class OwnBroker:
+    """Creates the nodes of one broker in the present session, in place of those of earlier runs.
+
+    For one thread at a time; only `close` may be called by others.
+    """
+
+    def __init__(self, session: Session, *, wait_limit_s: float) -> None:
+        self._session = session
+        self.wait_limit_s = wait_limit_s  # for the end of a session that may be a live broker's
+        self.rack = ""
+        self.is_clean = False
+        self._was_registered_clean = False
+        self.has_replicas: Callable[[], bool] = lambda: False
+        # when the cluster id's node was created: another time once ZooKeeper has lost its data
+        self.registry_id = 0
+        self._cluster_id: str | None = None
+        self._cluster_session: int | None = None  # in which it was found to be this one
+        self._wakeup = threading.Event()
+        self.is_closed = False
+
+    def join_cluster(self, proposed_id: str) -> str:
+        """Return the id of the cluster; see `Registry.join_cluster`."""
+        session_id = self._session.session_id
+        try:
+            value, stat = self._session.get(paths.CLUSTER_ID)
+        except errors.RegistryNodeNotFoundError:
+            with contextlib.suppress(errors.RegistryConflictError):
+                self._session.create(paths.CLUSTER_ID, values.encode_cluster_id(proposed_id))
+            value, stat = self._session.get(paths.CLUSTER_ID)
+        self.registry_id = stat.ctime_ms
+        found = values.decode_cluster_id(value)
+        if self._cluster_id not in (None, found):
+            raise errors.RegistryConflictError(
+                f"ZooKeeper is now of cluster {found}, and this broker of cluster {proposed_id}"
+            )
+        self._cluster_id, self._cluster_session = found, session_id
+        return found
+
+    def create_nodes(self, info: values.BrokerInfo) -> None:
+        """Create both nodes; `RegistryConflictError` if another broker has the id."""
+        deadline_s = time.monotonic() + self.wait_limit_s
+        while not self._try_to_create(info, deadline_s):
+            pass
+        self._was_registered_clean = self.is_clean
+        # The id node is ours, so a node of another session is from an earlier run. It is never
+        # kept: the new one tells the controller that the broker is another run, or was away.
+        path, value = self._replication_node(info)
+        create_own(self._session, {path: value})
+
+    def update_nodes(self, info: values.BrokerInfo) -> None:
+        """Record that the broker is clean, if it was not when its nodes were created."""
+        if self.is_clean and not self._was_registered_clean:
+            self._session.set(*self._replication_node(info))
+            self._was_registered_clean = True
+
+    def delete_id_node(self, broker_id: int) -> None:
+        """Delete the id node, if it is of this session."""
+        path = paths.broker(broker_id)
+        with contextlib.suppress(errors.RegistryNodeNotFoundError):
+            if self._session.get(path)[1].ephemeral_owner == self._session.session_id:
+                self._session.delete(path)
+
+    def close(self) -> None:
+        """End a wait in progress, and create nothing from now on."""
+        self.is_closed = True
+        self._wakeup.set()
+
+    def _replication_node(self, info: values.BrokerInfo) -> tuple[str, bytes]:
+        return paths.replicated_broker(info.id), values.encode_replicated_broker(
+            *(info.host, info.port, self.rack),
+            is_clean=self.is_clean,
+            has_replicas=self.has_replicas(),
+        )
+
+    def _try_to_create(self, info: values.BrokerInfo, deadline_s: float) -> bool:
+        """Create the id node, or find that it is ours; return False to try again."""
+        if self.is_closed:
+            raise errors.RegistryUnreachableError("the registry was stopped")
+        session_id = self._session.session_id
+        if self._cluster_id and (session_id is None or session_id != self._cluster_session):
+            self.join_cluster(self._cluster_id)
+        path = paths.broker(info.id)
+        try:
+            self._session.create(path, values.encode_broker(info), ephemeral=True)
+        except errors.RegistryConflictError:
+            # after a lost connection, the node may be our own from the first attempt
+            with contextlib.suppress(errors.RegistryNodeNotFoundError):
+                return self._resolve_conflict(info, *self._session.get(path), deadline_s)
+            return False
+        return True
+
+    def _resolve_conflict(
+        self, info: values.BrokerInfo, value: bytes, stat: NodeStat, deadline_s: float
+    ) -> bool:
+        """Handle an existing id node; return whether it is ours now."""
+        path = paths.broker(info.id)
+        if stat.ephemeral_owner == self._session.session_id:
+            if value != values.encode_broker(info):
+                self._session.set(path, values.encode_broker(info))
+            return True
+        holder = values.decode_broker(info.id, value)
+        if holder == info:  # an earlier run of this broker
+            with contextlib.suppress(errors.RegistryConflictError):
+                self._session.replace_ephemeral(path, value, version=stat.version)
+                return True
+            return False
+        # If only creator or address is equal (the port was changed, or the data directory is new
+        # or a copy), the holder may be alive, so its session gets time to expire.
+        if holder.creator == info.creator or holder.address == info.address:
+            remaining_s = deadline_s - time.monotonic()
+            if remaining_s > 0:
+                self._await_end_of(path, holder, remaining_s)
+                return False
+        raise errors.RegistryConflictError(
+            f"broker id {info.id} is already registered by {holder.address}"
+            f" (creator {holder.creator})"
+        )
+
+    def _await_end_of(self, path: str, holder: values.BrokerInfo, timeout_s: float) -> None:
+        logger.info(
+            "waiting up to %.0f s for the former registration of broker %d (%s) to expire",
+            *(timeout_s, holder.id, holder.address),
+        )
+        self._wakeup.clear()
+        if not self.is_closed and self._session.exists(path, watch=self._wakeup.set):
+            self._wakeup.wait(timeout_s)
+
+
+def create_own(session: Session, nodes: Mapping[str, bytes]) -> None:
+    """Create ephemeral nodes of a session, in place of existing ones, whosever those are."""
+    for path in session.create_many(nodes):
+        try:
+            stat = session.get(path)[1]
+        except errors.RegistryNodeNotFoundError:
+            session.create(path, nodes[path], ephemeral=True)
+            continue
+        if stat.ephemeral_owner == session.session_id:
+            session.set(path, nodes[path])
+        else:
+            session.replace_ephemeral(path, nodes[path], version=stat.version)
