@@ -28,7 +28,7 @@ from broker.consumer.assignment import thread_ids
 from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths, values
 from broker.zk.creations import Creations, read_creations
-from broker.zk.replicated_topics import decode_assignment
+from broker.zk.replicated_values import decode_assignment
 from broker.zk.session import Session
 
 

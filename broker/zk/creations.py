@@ -16,7 +16,7 @@ from broker.cluster_state import Creation, KeptCreation, TopicAssignment
 from broker.errors import CoordinationError
 from broker.topic import TopicPartition
 from broker.zk import paths
-from broker.zk.replicated_topics import decode_assignment
+from broker.zk.replicated_values import decode_assignment
 from broker.zk.session import Session
 from broker.zk.values import DELETED_CREATION, decode_creation_id, encode_creation_id
 

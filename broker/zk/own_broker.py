@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from broker import errors
 from broker.zk import paths, values
+from broker.zk.replicated_values import encode_replicated_broker
 from broker.zk.session import NodeStat, Session
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class OwnBroker:
         self._wakeup.set()
 
     def _replication_node(self, info: values.BrokerInfo) -> tuple[str, bytes]:
-        return paths.replicated_broker(info.id), values.encode_replicated_broker(
+        return paths.replicated_broker(info.id), encode_replicated_broker(
             *(info.host, info.port, self.rack),
             is_clean=self.is_clean,
             has_replicas=self.has_replicas(),

@@ -1,25 +1,21 @@
 """The replicated topics in ZooKeeper: their nodes, read by brokers and written by the controller.
 
 Every write is a transaction with a condition on `/controller_epoch`, so that nothing is written by
-a controller that is not the last one. The values are JSON in the form of Kafka 0.8; decoders raise
-`CoordinationError` for a malformed one.
+a controller that is not the last one.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from broker import errors
 from broker.cluster_state import (
     NO_LEADER,
     ClusterSnapshot,
-    Creation,
     DeletedTopic,
-    KeptCreation,
     LiveBroker,
     PartitionState,
     Reassignment,
@@ -32,7 +28,7 @@ from broker.cluster_state import (
 )
 from broker.topic import TopicPartition
 from broker.topic_settings import normalize
-from broker.zk import paths
+from broker.zk import paths, replicated_values
 from broker.zk.session import (
     CheckNode,
     CreateNode,
@@ -43,11 +39,9 @@ from broker.zk.session import (
     TransactionOutcome,
     Watch,
 )
-from broker.zk.values import decode_partition_name, decode_settings, encode_settings
+from broker.zk.values import decode_settings, encode_settings
 
 logger = logging.getLogger(__name__)
-
-_T = TypeVar("_T")
 
 _BATCH = 100
 """The states written in one transaction at most."""
@@ -57,154 +51,6 @@ _ROOTS = (
     paths.TOPIC_SETTINGS,
     paths.DELETIONS,
 )
-
-
-def encode_assignment(assignment: TopicAssignment) -> bytes:
-    """Return the value of a replicated topic's node."""
-    document: dict[str, object] = {
-        "version": 1,
-        "creation_id": assignment.creation_id,
-        "partitions": {one.name: list(ids) for one, ids in assignment.replicas.items()},
-    }
-    if assignment.kept:
-        document["kept"] = {
-            str(home): [*creation, count] for home, (creation, count) in assignment.kept.items()
-        }
-    return _json(document)
-
-
-def encode_state(state: PartitionState) -> bytes:
-    """Return the value of a partition's state, as Kafka 0.8 writes it."""
-    return _json(
-        {
-            "version": 1,
-            "leader": state.leader,
-            "leader_epoch": state.leader_epoch,
-            "isr": list(state.isr),
-            "controller_epoch": state.controller_epoch,
-        }
-    )
-
-
-def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBroker:
-    """Parse a broker's registration for replication; `epoch` is the zxid of its creation."""
-
-    def parse(found: Any) -> LiveBroker:
-        host, rack = str(found["host"]), str(found.get("rack", ""))
-        return LiveBroker(
-            broker_id,
-            host,
-            int(found["port"]),
-            epoch,
-            found["is_clean"] is True,
-            rack,
-            found.get("has_replicas") is True,
-        )
-
-    return _parsed(paths.replicated_broker(broker_id), value, parse)
-
-
-def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment:
-    """Parse a replicated topic's node, of the given version."""
-
-    def parse(found: Any) -> TopicAssignment:
-        replicas = {
-            TopicPartition(topic, *decode_partition_name(name)): _ids(ids)
-            for name, ids in found["partitions"].items()
-        }
-        if not replicas:
-            raise ValueError("no partitions")
-        kept = {
-            int(home): KeptCreation(Creation(str(creation_id), int(zxid)), int(count))
-            for home, (creation_id, zxid, count) in found.get("kept", {}).items()
-        }
-        return TopicAssignment(topic, str(found["creation_id"]), replicas, version, kept)
-
-    return _parsed(paths.replicated_topic(topic), value, parse)
-
-
-def decode_state(partition: TopicPartition, value: bytes) -> PartitionState:
-    """Parse a partition's state."""
-
-    def parse(found: Any) -> PartitionState:
-        numbers = (int(found[name]) for name in ("leader", "leader_epoch", "controller_epoch"))
-        leader, leader_epoch, controller_epoch = numbers
-        return PartitionState(leader, leader_epoch, _ids(found["isr"]), controller_epoch)
-
-    return _parsed(paths.partition_state(partition), value, parse)
-
-
-def _encode_reassignments(
-    changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
-) -> bytes:
-    listed = [
-        {
-            "topic": partition.topic,
-            "partition": partition.name,
-            "replicas": list(change.target),
-            "original": list(change.original),
-        }
-        for partition, change in changes.items()
-    ]
-    return _json({"version": 1, "throttle": throttle_bytes_per_s, "partitions": listed})
-
-
-def _decode_reassignments(value: bytes) -> tuple[dict[TopicPartition, Reassignment], int]:
-    """Return the changes of replicas and their throttle."""
-
-    def parse(found: Any) -> tuple[dict[TopicPartition, Reassignment], int]:
-        changes = {
-            TopicPartition(
-                str(one["topic"]), *decode_partition_name(str(one["partition"]))
-            ): Reassignment(_ids(one["original"]), _ids(one["replicas"]))
-            for one in found["partitions"]
-        }
-        return changes, max(0, int(found.get("throttle", 0)))
-
-    return _parsed(paths.REASSIGNMENTS, value, parse)
-
-
-def encode_deleted(deleted: DeletedTopic) -> bytes:
-    """Return the value of the node of a deleted topic."""
-    return _json(
-        {
-            "version": 1,
-            "topic": deleted.topic,
-            "partitions": [one.name for one in deleted.partitions],
-            "brokers": sorted(deleted.brokers),
-        }
-    )
-
-
-def decode_deleted(creation_id: str, value: bytes) -> DeletedTopic:
-    """Parse the node of a deleted topic."""
-
-    def parse(found: Any) -> DeletedTopic:
-        topic = str(found["topic"])
-        names = map(str, found["partitions"])
-        partitions = tuple(TopicPartition(topic, *decode_partition_name(one)) for one in names)
-        return DeletedTopic(topic, creation_id, partitions, frozenset(_ids(found["brokers"])))
-
-    return _parsed(paths.deleted(creation_id), value, parse)
-
-
-def _json(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
-def _parsed(path: str, value: bytes, parse: Callable[[Any], _T]) -> _T:
-    try:
-        return parse(json.loads(value))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise errors.CoordinationError(f"node {path} is malformed: {value[:80]!r}") from error
-
-
-def _ids(found: Any) -> tuple[int, ...]:
-    """Return broker ids, of which there must be some, each once."""
-    ids = tuple(int(one) for one in found)
-    if not ids or len(set(ids)) < len(ids):
-        raise ValueError("no broker ids, or one twice")
-    return ids
 
 
 class FoundTopics(NamedTuple):
@@ -251,7 +97,9 @@ class ReplicatedTopics:
         brokers = []
         for path, (value, stat) in self._session.get_many(nodes).items():
             with _malformed_is_logged():
-                brokers.append(decode_replicated_broker(nodes[path], value, stat.czxid))
+                brokers.append(
+                    replicated_values.decode_replicated_broker(nodes[path], value, stat.czxid)
+                )
         return tuple(brokers)
 
     def topics(self, watch: Watch | None = None) -> list[str]:
@@ -259,12 +107,12 @@ class ReplicatedTopics:
         return self._children(paths.REPLICATED_TOPICS, watch)
 
     def _children(self, path: str, watch: Watch | None) -> list[str]:
+        if watch is None:
+            return self._session.children_if_any(path)
         while True:
             try:
                 return self._session.children(path, watch=watch)
             except errors.RegistryNodeNotFoundError:
-                if watch is None:
-                    return []
                 with suppress(errors.RegistryConflictError):
                     self._session.create(path)
 
@@ -272,7 +120,7 @@ class ReplicatedTopics:
         """Return all that a new controller needs to know."""
         brokers = self.brokers(on_brokers)
         names = self.topics(on_topics)
-        deletions = frozenset(self._children(paths.DELETIONS, None))
+        deletions = frozenset(self._session.children_if_any(paths.DELETIONS))
         found = self.find(names, deletions)
         reassignments, throttle_bytes_per_s = self._reassignments()
         return ClusterSnapshot(
@@ -375,7 +223,7 @@ class ReplicatedTopics:
         topics, unreadable = [], {}
         for path, (value, stat) in self._session.get_many(nodes).items():
             try:
-                topics.append(decode_assignment(nodes[path], value, stat.version))
+                topics.append(replicated_values.decode_assignment(nodes[path], value, stat.version))
             except errors.CoordinationError as error:
                 unreadable[nodes[path]] = UnreadableTopic(str(error), None)
         return topics, unreadable
@@ -392,7 +240,7 @@ class ReplicatedTopics:
         states: dict[TopicPartition, StoredState | _Malformed] = {}
         for path, (value, stat) in self._session.get_many(nodes).items():
             try:
-                found = decode_state(nodes[path], value)
+                found = replicated_values.decode_state(nodes[path], value)
                 states[nodes[path]] = StoredState(found, stat.version)
             except errors.CoordinationError as error:
                 states[nodes[path]] = _Malformed(str(error), stat.version)
@@ -463,16 +311,16 @@ class ReplicatedTopics:
         return settings
 
     def _deleted(self) -> tuple[DeletedTopic, ...]:
-        nodes = {paths.deleted(one): one for one in self._children(paths.DELETED, None)}
+        nodes = {paths.deleted(one): one for one in self._session.children_if_any(paths.DELETED)}
         found = []
         for path, (value, _) in self._session.get_many(nodes).items():
             with _malformed_is_logged():
-                found.append(decode_deleted(nodes[path], value))
+                found.append(replicated_values.decode_deleted(nodes[path], value))
         return tuple(found)
 
     def _reassignments(self) -> tuple[dict[TopicPartition, Reassignment], int]:
         with suppress(errors.RegistryNodeNotFoundError), _malformed_is_logged():
-            return _decode_reassignments(self._session.get(paths.REASSIGNMENTS)[0])
+            return replicated_values.decode_reassignments(self._session.get(paths.REASSIGNMENTS)[0])
         return {}, 0
 
 
@@ -589,34 +437,18 @@ class ReplicatedTopicsStore:
 
         def plan() -> list[NodeChange]:
             if (found := self._value(path)) is not None:
-                if found[0] == encode_assignment(assignment):
+                if found[0] == replicated_values.encode_assignment(assignment):
                     return []
                 raise errors.RegistryConflictError(
                     f"there is a replicated topic '{assignment.topic}'"
                 )
-            return [
-                CreateNode(path, encode_assignment(assignment)),
-                CreateNode(paths.replicated_partitions(assignment.topic), b""),
-                *self._replacement(paths.topic_settings(assignment.topic), _settings_of(settings)),
-            ]
+            return self._creation(assignment, settings)
 
         self._change(plan, f"topic '{assignment.topic}'")
 
     def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
         """Replace the replicas of a topic; see `Store.write_assignment`."""
-        path, value = paths.replicated_topic(assignment.topic), encode_assignment(assignment)
-        written = assignment._replace(version=assignment.version + 1)
-
-        def plan() -> list[NodeChange]:
-            found = self._value(path)
-            if found == (value, written.version):
-                return []
-            if found is None or found[1] != assignment.version:
-                raise errors.RegistryConflictError(f"node {path} was changed by another client")
-            return [SetNode(path, value, assignment.version)]
-
-        self._change(plan, f"node {path}")
-        return written
+        return self._put(assignment, {}, [])
 
     def restore_partitions(
         self,
@@ -625,14 +457,18 @@ class ReplicatedTopicsStore:
         states: Mapping[TopicPartition, PartitionState],
     ) -> TopicAssignment:
         """Record partitions with their states; see `Store.restore_partitions`."""
-        path, value = paths.replicated_topic(assignment.topic), encode_assignment(assignment)
-        written = assignment._replace(version=assignment.version + 1)
         self._session.create_many(dict.fromkeys(_ROOTS, b""), ephemeral=False)
-        new = [
-            change
-            for partition, state in states.items()
-            for change in _changes_of(StateWrite(partition, state, None), has_parent=False)
-        ]
+        new = [StateWrite(partition, state, None) for partition, state in states.items()]
+        return self._put(assignment, settings, new)
+
+    def _put(
+        self, assignment: TopicAssignment, settings: Mapping[str, str], new: Iterable[StateWrite]
+    ) -> TopicAssignment:
+        """Write a topic of a version, -1 for one that is missing, and first states with it."""
+        path = paths.replicated_topic(assignment.topic)
+        value = replicated_values.encode_assignment(assignment)
+        written = assignment._replace(version=assignment.version + 1)
+        states = [change for one in new for change in _changes_of(one, has_parent=False)]
 
         def plan() -> list[NodeChange]:
             found = self._value(path)
@@ -640,23 +476,32 @@ class ReplicatedTopicsStore:
                 return []
             if (-1 if found is None else found[1]) != assignment.version:
                 raise errors.RegistryConflictError(f"node {path} was changed by another client")
-            if found is not None:
-                return [SetNode(path, value, assignment.version), *new]
-            return [
-                CreateNode(path, value),
-                CreateNode(paths.replicated_partitions(assignment.topic), b""),
-                *self._replacement(paths.topic_settings(assignment.topic), _settings_of(settings)),
-                *new,
-            ]
+            if found is None:
+                return [*self._creation(assignment, settings), *states]
+            return [SetNode(path, value, assignment.version), *states]
 
         self._change(plan, f"node {path}")
         return written
+
+    def _creation(
+        self, assignment: TopicAssignment, settings: Mapping[str, str]
+    ) -> list[NodeChange]:
+        """Return the changes that create the nodes of a topic."""
+        topic, value = assignment.topic, replicated_values.encode_assignment(assignment)
+        wanted = encode_settings(settings) if settings else None
+        return [
+            CreateNode(paths.replicated_topic(topic), value),
+            CreateNode(paths.replicated_partitions(topic), b""),
+            *self._replacement(paths.topic_settings(topic), wanted),
+        ]
 
     def write_reassignments(
         self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
     ) -> None:
         """Record the changes of replicas under way; see `Store.write_reassignments`."""
-        value = _encode_reassignments(changes, throttle_bytes_per_s) if changes else None
+        value = None
+        if changes:
+            value = replicated_values.encode_reassignments(changes, throttle_bytes_per_s)
         self._session.create_many({paths.ADMIN: b""}, ephemeral=False)
         self._change(lambda: self._replacement(paths.REASSIGNMENTS, value), paths.REASSIGNMENTS)
 
@@ -680,7 +525,7 @@ class ReplicatedTopicsStore:
     def write_deleted(self, deleted: DeletedTopic) -> None:
         """Record where logs of a deleted topic may be; see `Store.write_deleted`."""
         self._session.create_many({paths.DELETED: b""}, ephemeral=False)
-        path, value = paths.deleted(deleted.creation_id), encode_deleted(deleted)
+        path, value = paths.deleted(deleted.creation_id), replicated_values.encode_deleted(deleted)
         self._change(lambda: self._replacement(path, value if deleted.brokers else None), path)
 
     def _delete(self, nodes: Sequence[str], topic: str) -> None:
@@ -709,7 +554,8 @@ class ReplicatedTopicsStore:
 
 def _changes_of(write: StateWrite, *, has_parent: bool) -> list[NodeChange]:
     """Return the changes of nodes that a write takes."""
-    path, value = paths.partition_state(write.partition), encode_state(write.state)
+    path = paths.partition_state(write.partition)
+    value = replicated_values.encode_state(write.state)
     if write.expected_version is not None:
         return [SetNode(path, value, write.expected_version)]
     if has_parent:  # the state was deleted by hand
@@ -720,7 +566,3 @@ def _changes_of(write: StateWrite, *, has_parent: bool) -> list[NodeChange]:
 def _written(write: StateWrite) -> StateResult:
     version = 0 if write.expected_version is None else write.expected_version + 1
     return StateResult(True, StoredState(write.state, version))
-
-
-def _settings_of(settings: Mapping[str, str]) -> bytes | None:
-    return encode_settings(settings) if settings else None

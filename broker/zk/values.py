@@ -78,14 +78,6 @@ def _is_ipv6(text: str) -> bool:
     return True
 
 
-def encode_replicated_broker(
-    host: str, port: int, rack: str, *, is_clean: bool, has_replicas: bool = False
-) -> bytes:
-    """Return the value of a broker's registration for replication."""
-    node = {"version": 1, "host": host, "port": port, "is_clean": is_clean, "rack": rack}
-    return json.dumps({**node, "has_replicas": has_replicas}).encode()
-
-
 def encode_number(number: int) -> bytes:
     """Return the value of a partition count or an offset node: plain decimal."""
     return b"%d" % number

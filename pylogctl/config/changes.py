@@ -11,7 +11,7 @@ from broker.config import BrokerConfig
 from broker.protocol.responses import BrokerAddress
 from broker.topic_settings import MIN_ISR, PARTITION_COUNT, setting_of
 from broker.zk import paths
-from broker.zk.replicated_topics import decode_assignment
+from broker.zk.replicated_values import decode_assignment
 from broker.zk.settings import SettingsChange, SettingsRegistry
 from pylogctl.broker.control import request_status
 from pylogctl.cli.connections import connector

@@ -14,7 +14,7 @@ from broker.producer.partitioner import TopicPartitions
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
-from broker.zk.replicated_topics import encode_assignment, encode_state
+from broker.zk.replicated_values import encode_assignment, encode_state
 from broker.zk.session import Session
 
 pytestmark = pytest.mark.zookeeper

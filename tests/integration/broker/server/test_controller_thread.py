@@ -58,7 +58,8 @@ from broker.server.controller_thread import ControllerThread, LeaderBalance
 from broker.server.state_change_log import StateChangeLog
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
-from broker.zk.replicated_topics import ReplicatedTopics, decode_state, encode_assignment
+from broker.zk.replicated_topics import ReplicatedTopics
+from broker.zk.replicated_values import decode_state, encode_assignment
 from broker.zk.session import Session
 from tests.integration.broker.peers import Server
 from tests.support.waiting import wait_until

@@ -17,7 +17,7 @@ from broker.properties import HOUR_MS
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk import paths
-from broker.zk.replicated_topics import encode_assignment
+from broker.zk.replicated_values import encode_assignment
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke, Result

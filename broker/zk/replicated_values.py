@@ -1,0 +1,183 @@
+"""The values of nodes of replicated topics: JSON in the form of Kafka 0.8.
+
+Decoders raise `CoordinationError` for a malformed value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from broker import errors
+from broker.cluster_state import (
+    Creation,
+    DeletedTopic,
+    KeptCreation,
+    LiveBroker,
+    PartitionState,
+    Reassignment,
+    TopicAssignment,
+)
+from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.values import decode_partition_name
+
+_T = TypeVar("_T")
+
+
+def encode_assignment(assignment: TopicAssignment) -> bytes:
+    """Return the value of a replicated topic's node."""
+    document: dict[str, object] = {
+        "version": 1,
+        "creation_id": assignment.creation_id,
+        "partitions": {one.name: list(ids) for one, ids in assignment.replicas.items()},
+    }
+    if assignment.kept:
+        document["kept"] = {
+            str(home): [*creation, count] for home, (creation, count) in assignment.kept.items()
+        }
+    return _json(document)
+
+
+def encode_state(state: PartitionState) -> bytes:
+    """Return the value of a partition's state, as Kafka 0.8 writes it."""
+    return _json(
+        {
+            "version": 1,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+            "controller_epoch": state.controller_epoch,
+        }
+    )
+
+
+def encode_replicated_broker(
+    host: str, port: int, rack: str, *, is_clean: bool, has_replicas: bool = False
+) -> bytes:
+    """Return the value of a broker's registration for replication."""
+    node = {"version": 1, "host": host, "port": port, "is_clean": is_clean, "rack": rack}
+    return json.dumps({**node, "has_replicas": has_replicas}).encode()
+
+
+def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBroker:
+    """Parse a broker's registration for replication; `epoch` is the zxid of its creation."""
+
+    def parse(found: Any) -> LiveBroker:
+        host, rack = str(found["host"]), str(found.get("rack", ""))
+        return LiveBroker(
+            broker_id,
+            host,
+            int(found["port"]),
+            epoch,
+            found["is_clean"] is True,
+            rack,
+            found.get("has_replicas") is True,
+        )
+
+    return _parsed(paths.replicated_broker(broker_id), value, parse)
+
+
+def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment:
+    """Parse a replicated topic's node, of the given version."""
+
+    def parse(found: Any) -> TopicAssignment:
+        replicas = {
+            TopicPartition(topic, *decode_partition_name(name)): _ids(ids)
+            for name, ids in found["partitions"].items()
+        }
+        if not replicas:
+            raise ValueError("no partitions")
+        kept = {
+            int(home): KeptCreation(Creation(str(creation_id), int(zxid)), int(count))
+            for home, (creation_id, zxid, count) in found.get("kept", {}).items()
+        }
+        return TopicAssignment(topic, str(found["creation_id"]), replicas, version, kept)
+
+    return _parsed(paths.replicated_topic(topic), value, parse)
+
+
+def decode_state(partition: TopicPartition, value: bytes) -> PartitionState:
+    """Parse a partition's state."""
+
+    def parse(found: Any) -> PartitionState:
+        numbers = (int(found[name]) for name in ("leader", "leader_epoch", "controller_epoch"))
+        leader, leader_epoch, controller_epoch = numbers
+        return PartitionState(leader, leader_epoch, _ids(found["isr"]), controller_epoch)
+
+    return _parsed(paths.partition_state(partition), value, parse)
+
+
+def encode_reassignments(
+    changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
+) -> bytes:
+    """Return the value of the node of the changes of replicas."""
+    listed = [
+        {
+            "topic": partition.topic,
+            "partition": partition.name,
+            "replicas": list(change.target),
+            "original": list(change.original),
+        }
+        for partition, change in changes.items()
+    ]
+    return _json({"version": 1, "throttle": throttle_bytes_per_s, "partitions": listed})
+
+
+def decode_reassignments(value: bytes) -> tuple[dict[TopicPartition, Reassignment], int]:
+    """Return the changes of replicas and their throttle."""
+
+    def parse(found: Any) -> tuple[dict[TopicPartition, Reassignment], int]:
+        changes = {
+            TopicPartition(
+                str(one["topic"]), *decode_partition_name(str(one["partition"]))
+            ): Reassignment(_ids(one["original"]), _ids(one["replicas"]))
+            for one in found["partitions"]
+        }
+        return changes, max(0, int(found.get("throttle", 0)))
+
+    return _parsed(paths.REASSIGNMENTS, value, parse)
+
+
+def encode_deleted(deleted: DeletedTopic) -> bytes:
+    """Return the value of the node of a deleted topic."""
+    return _json(
+        {
+            "version": 1,
+            "topic": deleted.topic,
+            "partitions": [one.name for one in deleted.partitions],
+            "brokers": sorted(deleted.brokers),
+        }
+    )
+
+
+def decode_deleted(creation_id: str, value: bytes) -> DeletedTopic:
+    """Parse the node of a deleted topic."""
+
+    def parse(found: Any) -> DeletedTopic:
+        topic = str(found["topic"])
+        names = map(str, found["partitions"])
+        partitions = tuple(TopicPartition(topic, *decode_partition_name(one)) for one in names)
+        return DeletedTopic(topic, creation_id, partitions, frozenset(_ids(found["brokers"])))
+
+    return _parsed(paths.deleted(creation_id), value, parse)
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _parsed(path: str, value: bytes, parse: Callable[[Any], _T]) -> _T:
+    try:
+        return parse(json.loads(value))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise errors.CoordinationError(f"node {path} is malformed: {value[:80]!r}") from error
+
+
+def _ids(found: Any) -> tuple[int, ...]:
+    """Return broker ids, of which there must be some, each once."""
+    ids = tuple(int(one) for one in found)
+    if not ids or len(set(ids)) < len(ids):
+        raise ValueError("no broker ids, or one twice")
+    return ids
