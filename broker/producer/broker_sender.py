@@ -11,14 +11,20 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from broker import errors
+from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.producer.broker_connection import NO_RECONNECT, BrokerConnection, ReconnectRule
+from broker.producer.broker_connection import (
+    NO_RECONNECT,
+    BrokerConnection,
+    ReconnectRule,
+    connection_to,
+)
 from broker.protocol import requests, responses
 from broker.protocol.codec import scan
 from broker.protocol.extension_requests import (
@@ -344,6 +350,54 @@ class BrokerSender:
     def _pop(self, request: _InFlight) -> None:
         self._window.popleft()
         self._window_bytes -= request.size_bytes
+
+
+class BrokerSenders(dict[int, BrokerSender]):
+    """The senders of a producer by broker id, made at first use.
+
+    `note_presence` is called after each attempt to connect with whether the broker is there.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        rules: SendRules,
+        results: Results,
+        note_presence: Callable[[int, bool], None],
+    ) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._connect = connect
+        self._rules = rules
+        self._results = results
+        self._note_presence = note_presence
+        self._is_aborted = False
+
+    def __missing__(self, broker_id: int) -> BrokerSender:
+        connection = connection_to(
+            self._cluster, self._connect, broker_id, self._rules.reconnect, self._note_presence
+        )
+        sender = self[broker_id] = BrokerSender(connection, self._rules, self._results)
+        if self._is_aborted:
+            connection.abort()
+        return sender
+
+    @property
+    def busy(self) -> list[BrokerSender]:
+        """Return the senders with outstanding responses."""
+        return [one for one in self.values() if not one.is_idle]
+
+    def retry_now(self) -> None:
+        """Make requests to former addresses of brokers fail; from any thread."""
+        for sender in list(self.values()):
+            sender.connection.retry_now()
+
+    def abort(self) -> None:
+        """Make requests under way, and all later ones, fail at once; from any thread."""
+        self._is_aborted = True
+        for sender in list(self.values()):
+            sender.connection.abort()
 
 
 def _latest_07(connection: Connection, partition: TopicPartition) -> int:

@@ -17,25 +17,22 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
 from broker import errors
 from broker.client.cluster import Cluster, Connect
-from broker.client.list_offsets import OffsetLister
-from broker.producer.broker_connection import connection_to
 from broker.producer.broker_sender import (
     MAX_IN_FLIGHT_BYTES,
     BrokerSender,
+    BrokerSenders,
     PendingSet,
     SendRules,
 )
-from broker.producer.route import Route
-from broker.producer.written_ends import EndOfTerm, WrittenEnds
-from broker.protocol.extension_requests import Acks, OffsetKind
-from broker.protocol.responses import NO_TERM
+from broker.producer.route import Route, Routes
+from broker.producer.written_ends import Barrier, WrittenEnds
+from broker.protocol.extension_requests import Acks
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -68,30 +65,11 @@ class Moved(NamedTuple):
 OnWait = Callable[[Waiting], bool]
 
 
-class _Barrier:
-    """An empty set, whose acknowledgement means that all before it in the log is committed."""
-
-    can_move = False
-    message_set = b""
-
-    def __init__(self, partition: TopicPartition) -> None:
-        self.partition = partition
-        self.log_end = -1
-        self.term = NO_TERM
-        self.error: errors.BrokerError | None = None
-
-    def complete(
-        self, base_offset: int, error: errors.BrokerError | None, *, is_raised: bool = False
-    ) -> None:
-        self.log_end, self.error = base_offset, error
-
-
 class Dispatcher:
     """Sends sets, and completes them, as the `Results` of its senders; for one thread at a time.
 
     `replacement` returns a partition of a topic on another broker than the one with an id, if there
-    is any, for sets that move. `note_presence` is called after each attempt to connect with whether
-    the broker is there.
+    is any, for sets that move; `note_presence`: see `BrokerSenders`.
     """
 
     def __init__(
@@ -106,36 +84,26 @@ class Dispatcher:
         self.on_wait: OnWait = lambda _waiting: True
         self.on_move: Callable[[Moved], object] = _log_move  # called when sets move
         self._cluster = cluster
-        self._connect = connect
         self._rules = rules
         self._replacement = replacement
-        self._note_presence = note_presence
-        self._senders: dict[int, BrokerSender] = {}  # by the broker's id; replaced, not changed
-        self._routes: dict[TopicPartition, Route] = {}
-        self._unsent: dict[TopicPartition, Route] = {}  # broken, or with sets that wait
-        self._written = WrittenEnds()
-        self._has_new_term = False
+        self._senders = BrokerSenders(cluster, connect, rules, self, note_presence)
+        self.routes = Routes(rules.backoff_s)
+        self._unsent = self.routes.unsent
+        self._written = WrittenEnds(cluster, connect)
         self._receive_due_s = 0.0
         self._failure: errors.BrokerError | None = None
-        self._loss: errors.AcknowledgedLossError | None = None
         self._wake = threading.Event()
-        self._is_aborted = False
 
     @property
     def is_idle(self) -> bool:
         """Return whether all sets are completed."""
-        return not self._unsent and all(one.is_idle for one in self._senders.values())
-
-    @property
-    def topics(self) -> set[str]:
-        """Return the topics that sets were sent to."""
-        return {partition.topic for partition in self._routes}
+        return not self._unsent and not self._senders.busy
 
     def take_failure(self) -> errors.BrokerError | None:
         """Return the first error since the last call for which sets were given up, or lost."""
         failure, self._failure = self._failure, None
-        if failure is self._loss:
-            self._loss = None
+        if failure is self._written.loss:
+            self._written.loss = None
         return failure
 
     # Sending.
@@ -144,18 +112,21 @@ class Dispatcher:
         """Send a set, or queue it behind others of its partition; wait only for room."""
         # a set that cannot be delivered is completed with its error, which `take_failure` returns
         partition = one.partition
-        route = self._routes.get(partition) or self._add_route(partition)
-        if partition in self._unsent:
-            self._let_wait(route, one)
-        else:
-            size_bytes = len(one.message_set)
+        route = self.routes[partition]
+        sender = None
+        if partition not in self._unsent:
             sender = route.sender or self._find_sender(route)
-            while not sender.has_room(size_bytes):
+            while not sender.has_room(len(one.message_set)):
                 self._receive(sender)
-            if partition in self._unsent:
-                self._let_wait(route, one)
-            else:
-                self._transmit(sender, (one,))
+        if sender is not None and partition not in self._unsent:
+            self._transmit(sender, (one,))
+        else:
+            route.waiting.append(one)
+            while partition in self._unsent and (
+                len(route.waiting) > self._rules.max_in_flight
+                or sum(len(each.message_set) for each in route.waiting) > MAX_IN_FLIGHT_BYTES
+            ):
+                self.step()
         if self._unsent or time.monotonic() >= self._receive_due_s:
             self.poll()
 
@@ -163,7 +134,7 @@ class Dispatcher:
         """Send sets of different partitions, with one request to each broker; see `send`."""
         by_sender: dict[BrokerSender, list[PendingSet]] = {}
         for one in sets:
-            route = self._routes.get(one.partition) or self._add_route(one.partition)
+            route = self.routes[one.partition]
             if one.partition in self._unsent:
                 route.waiting.append(one)
             else:
@@ -175,50 +146,20 @@ class Dispatcher:
             ready = []
             for one in some:
                 if one.partition in self._unsent:
-                    self._routes[one.partition].waiting.append(one)
+                    self.routes[one.partition].waiting.append(one)
                 else:
                     ready.append(one)
             if ready:
                 self._transmit(sender, ready)
 
-    def _add_route(self, partition: TopicPartition) -> Route:
-        route = self._routes[partition] = Route(partition)
-        return route
-
-    def _let_wait(self, route: Route, one: PendingSet) -> None:
-        # behind others of its partition, once these are few enough
-        route.waiting.append(one)
-        while route.partition in self._unsent and (
-            len(route.waiting) > self._rules.max_in_flight
-            or sum(len(each.message_set) for each in route.waiting) > MAX_IN_FLIGHT_BYTES
-        ):
-            self.step()
-
     def _find_sender(self, route: Route) -> BrokerSender:
-        sender = self._sender(self._cluster.leader_id(route.partition))
-        route.sender = sender
-        return sender
-
-    def _sender(self, broker_id: int) -> BrokerSender:
-        sender = self._senders.get(broker_id)
-        if sender is None:
-            connection = connection_to(
-                self._cluster,
-                self._connect,
-                broker_id,
-                self._rules.reconnect,
-                note_presence=self._note_presence,
-            )
-            sender = BrokerSender(connection, self._rules, self)
-            self._senders = {**self._senders, broker_id: sender}
-            if self._is_aborted:
-                connection.abort()
+        route.sender = sender = self._senders[self._cluster.leader_id(route.partition)]
         return sender
 
     def _transmit(self, sender: BrokerSender, sets: Sequence[PendingSet]) -> None:
         for one in sets:
-            self._routes[one.partition].in_flight += 1
-        acks = Acks.COMMITTED if isinstance(sets[0], _Barrier) else self._rules.acks
+            self.routes[one.partition].in_flight += 1
+        acks = Acks.COMMITTED if isinstance(sets[0], Barrier) else self._rules.acks
         try:
             sender.send(sets, acks)
         except errors.BrokerError as error:
@@ -229,7 +170,7 @@ class Dispatcher:
     def poll(self) -> None:
         """Read the responses that have come, and send again sets that are due, without waiting."""
         self._receive_due_s = time.monotonic() + _RECEIVE_INTERVAL_S
-        for sender in self._senders.values():
+        for sender in list(self._senders.values()):  # a callback may send to another broker
             try:
                 sender.receive_ready()
             except errors.BrokerError as failure:
@@ -237,8 +178,9 @@ class Dispatcher:
         if self._unsent:
             self.retry_due()
             self._ask_whether_to_wait(time.monotonic())
-        if self._has_new_term:  # at once: a broker knows the end of one term before a crash only
-            self._prove_former_terms()
+        if self._written.has_new_term:
+            # at once: a broker knows the end of one term before a crash only
+            self._find_loss()
 
     def _receive(self, sender: BrokerSender) -> None:
         try:
@@ -255,33 +197,25 @@ class Dispatcher:
     def acknowledged(self, one: PendingSet, acks: Acks, base_offset: int, term: int) -> None:
         """Complete a set that a broker has appended, after those before it."""
         partition = one.partition
-        route = self._routes[partition]
+        route = self.routes[partition]
         route.in_flight -= 1
         if route.unknown:
             route.unknown.pop(one, None)
-        if isinstance(one, _Barrier):
+        if isinstance(one, Barrier):
             one.term = term
         else:
             end = base_offset + len(one.message_set)
-            self._has_new_term |= self._written.note(partition, acks, term, end)
+            self._written.note(partition, acks, term, end)
         if route.returned:
             route.return_stored(one, base_offset)
-            self._plan_retry(route)
+            self.routes.plan_retry(route)
             return
         one.complete(base_offset, None)
-        self._mend(route)
-
-    def _mend(self, route: Route) -> None:
-        """Mark the route as good after the leader has handled a set, so that the others follow."""
-        if route.partition in self._unsent:
-            route.mend()
-            route.take_stored()
-            if not route.waiting:
-                del self._unsent[route.partition]
+        self.routes.mend(route)
 
     def refused(self, one: PendingSet, error: errors.ServerError) -> None:
         """Return or fail a set that a broker did not append, or not safely."""
-        route = self._routes[one.partition]
+        route = self.routes[one.partition]
         route.in_flight -= 1
         if error.is_retriable:
             if isinstance(error, errors.NotLeaderError):
@@ -289,70 +223,43 @@ class Dispatcher:
             may_be_stored = isinstance(
                 error, errors.RequestTimedOutError | errors.NotEnoughReplicasAfterAppendError
             )
-            self._return(route, one, error, may_be_stored=may_be_stored)
+            self.routes.return_set(route, one, error, may_be_stored=may_be_stored)
             return
         one.complete(-1, route.final_error(one, error))
         if route.returned:
-            self._plan_retry(route)
+            self.routes.plan_retry(route)
         else:
-            self._mend(route)
+            self.routes.mend(route)
 
     def _lose(self, sender: BrokerSender, error: errors.BrokerError) -> None:
         """Take back the sets in flight on a lost connection."""
         sets, error = sender.take_back(error)
         if isinstance(error, errors.BrokerStoppedError):
             self._written.note_stopped(
-                {one.partition for one in self._routes.values() if one.sender is sender}
+                {one.partition for one in self.routes.values() if one.sender is sender}
             )
         for one, may_be_stored in sets.items():
-            route = self._routes[one.partition]
+            route = self.routes[one.partition]
             route.in_flight -= 1
             is_stop = isinstance(error, errors.BrokerStoppedError)
-            is_barrier = isinstance(one, _Barrier)
+            is_barrier = isinstance(one, Barrier)
             if is_stop and is_barrier and one.partition not in self._written.partitions:
                 one.complete(-1, None)  # all before it is safe
             elif error.is_retriable:
-                self._return(route, one, error, may_be_stored=may_be_stored)
+                self.routes.return_set(route, one, error, may_be_stored=may_be_stored)
             else:
                 self._fail(one, error)
         if not error.is_retriable:
             for partition in {one.partition for one in sets}:
-                self._give_up(self._routes[partition], error)
-
-    def _return(
-        self, route: Route, one: PendingSet, error: errors.BrokerError, *, may_be_stored: bool
-    ) -> None:
-        if may_be_stored:
-            route.unknown[one] = error
-        route.return_set(one, error)
-        self._unsent[route.partition] = route
-        self._plan_retry(route)
-
-    def _plan_retry(self, route: Route) -> None:
-        """Plan the next attempt once all sets have come back."""
-        if route.returned and not route.in_flight:
-            route.plan_retry(self._rules.backoff_s)
+                self._give_up(self.routes[partition], error)
 
     # Sending again.
-
-    @property
-    def next_retry_s(self) -> float | None:
-        """Return when sets are to be sent again (`time.monotonic`); None if there are none."""
-        return min(
-            (
-                one.retry_s
-                for one in self._unsent.values()
-                if one.error is not None and not one.in_flight
-            ),
-            default=None,
-        )
 
     def retry_now(self) -> None:
         """Make waiting sets due at once, as the cluster has changed; from any thread."""
         for route in list(self._unsent.values()):
             route.retry_s = 0.0
-        for sender in self._senders.values():
-            sender.connection.retry_now()
+        self._senders.retry_now()
         self._wake.set()
 
     def retry_due(self) -> None:
@@ -432,7 +339,7 @@ class Dispatcher:
         if not route.waiting:
             self._unsent.pop(source, None)
             route.mend()
-        other = self._routes.get(target) or self._add_route(target)
+        other = self.routes[target]
         for one in moving:
             one.partition = target
             other.waiting.append(one)
@@ -447,13 +354,13 @@ class Dispatcher:
         """Send again the sets that are due, or wait for responses or the next attempt."""
         if self._unsent:
             self.retry_due()
-        busy = [one for one in self._senders.values() if not one.is_idle]
+        busy = self._senders.busy
         if len(busy) == 1 and not self._unsent:
             self._receive(busy[0])
             return
         now_s = time.monotonic()
         self._ask_whether_to_wait(now_s)
-        due_s = self.next_retry_s
+        due_s = self.routes.next_retry_s
         limit_s = _SLICE_S if due_s is None else max(0.0, min(due_s - now_s, _SLICE_S))
         if busy:
             self._receive_within(busy, limit_s)
@@ -478,7 +385,7 @@ class Dispatcher:
         if self.on_wait(Waiting(partitions, first, now_s - since_s, limit_s)):
             return
         for partition in partitions:
-            route = self._routes[partition]
+            route = self.routes[partition]
             if route.in_flight and route.sender is not None:
                 self._lose(route.sender, route.error or first)
             if route.error is not None:  # else its set was among those of a sender that is lost now
@@ -507,20 +414,20 @@ class Dispatcher:
 
     def drain(self) -> None:
         """Wait for all responses; sets that come back wait for `retry_due`."""
-        while busy := [one for one in self._senders.values() if not one.is_idle]:
+        while busy := self._senders.busy:
             if len(busy) == 1:
                 self._receive(busy[0])
             else:
                 self._receive_within(busy, _SLICE_S)
             if any(one.error is None for one in self._unsent.values()):
                 self.retry_due()
-        self._prove_former_terms()
+        self._find_loss()
 
     def flush(self) -> None:
         """Wait until all sets are completed."""
         while not self.is_idle:
             self.step()
-        self._prove_former_terms()
+        self._find_loss()
 
     # What is written and not committed.
 
@@ -531,44 +438,20 @@ class Dispatcher:
         flushed, and are not waited for: consumers can read them as soon as the broker is back.
         """
         self.flush()
-        barriers = self._send_barriers(self._written.partitions)
-        loss, self._loss = self._loss, None
-        if loss is not None:
-            raise loss
+        barriers = self.send_barriers(self._written.partitions)
         limit_s = min(self._rules.delivery_timeout_s, self._rules.timeout_s)
-        with self._end_of_term(limit_s) as end_of_term:
-            for barrier in barriers:
-                if barrier.error is not None:
-                    raise barrier.error
-                self._written.prove(barrier.partition, barrier.term, barrier.log_end, end_of_term)
-            self._written.prove_former(end_of_term)
+        self._written.prove(barriers, limit_s)
         for sender in self._senders.values():
             sender.await_grown()
 
-    def _prove_former_terms(self) -> None:
+    def _find_loss(self) -> None:
         """Check with the leaders of partitions with a new term that acknowledged sets are there."""
-        self._has_new_term = False
-        if self._written.has_former_terms:
-            with self._end_of_term(0.0) as end_of_term:
-                try:
-                    self._written.prove_former(end_of_term)
-                except errors.AcknowledgedLossError as error:
-                    logger.error("%s", error)
-                    self._failure, self._loss = self._failure or error, error
-                except errors.BrokerError as error:
-                    logger.debug("it is asked later what is left of a term: %s", error)
+        loss = self._written.find_loss()
+        self._failure = self._failure or loss
 
-    def touch(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Create partitions of a new topic with empty sets; return False for 0.7, which cannot."""
-        barriers = self._send_barriers(partitions)
-        for barrier in barriers:
-            if barrier.error is not None:
-                raise barrier.error
-        return any(barrier.term != NO_TERM for barrier in barriers)
-
-    def _send_barriers(self, partitions: Iterable[TopicPartition]) -> list[_Barrier]:
-        # each has its error
-        barriers = [_Barrier(one) for one in partitions]
+    def send_barriers(self, partitions: Iterable[TopicPartition]) -> list[Barrier]:
+        """Send barriers to partitions, and wait until they are completed, each with its error."""
+        barriers = [Barrier(one) for one in partitions]
         for barrier in barriers:
             self.send(barrier)
         self.flush()
@@ -576,44 +459,36 @@ class Dispatcher:
         return barriers
 
     def hand_over(self, other: Dispatcher) -> None:
-        """Make another dispatcher wait until the sets of this one can be read."""
-        other._written, self._written = self._written, WrittenEnds()
-        other._loss, self._loss = self._loss, None
+        """Make a new dispatcher wait until the sets of this one can be read."""
+        other._written, self._written = self._written, other._written
         for broker_id, sender in self._senders.items():
             if sender.ends_07:
-                other._sender(broker_id).ends_07 = dict(sender.ends_07)
-
-    @contextmanager
-    def _end_of_term(self, limit_s: float) -> Iterator[EndOfTerm]:
-        with OffsetLister(
-            self._cluster, self._connect, leader_wait_s=limit_s, latest_wait_s=limit_s
-        ) as lister:
-            yield lambda one, term: lister.query(one, OffsetKind.TERM_END, term).offset
+                other._senders[broker_id].ends_07 = dict(sender.ends_07)
 
     # The end of all.
 
     def fail_all(self, error: errors.BrokerError) -> None:
         """Complete all sets with an error; those that wait to be sent again, with their own."""
-        for sender in self._senders.values():
+        for sender in list(self._senders.values()):
             sets, _ = sender.take_back(error)
             for one in sets:
-                self._routes[one.partition].in_flight -= 1
+                self.routes[one.partition].in_flight -= 1
                 self._fail(one, error)
         for route in list(self._unsent.values()):
             self._give_up(route, route.error or error)
 
     def abort(self) -> None:
         """Make requests under way, and all later ones, fail at once; from any thread."""
-        self._is_aborted = True
-        for sender in self._senders.values():
-            sender.connection.abort()
+        self._senders.abort()
         self._wake.set()
 
     def close(self) -> None:
         """Close all connections, without completing sets."""
         for sender in self._senders.values():
             sender.close()
-        self._senders, self._routes, self._unsent = {}, {}, {}
+        self._senders.clear()
+        self.routes.clear()
+        self._unsent.clear()
 
 
 def _log_move(moved: Moved) -> None:

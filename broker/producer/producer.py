@@ -29,7 +29,7 @@ from broker.producer.partitioner import Partitioner, TopicPartitions, hash_parti
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks
 from broker.protocol.primitives import Buffer
-from broker.protocol.responses import BrokerAddress
+from broker.protocol.responses import NO_TERM, BrokerAddress
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
@@ -133,8 +133,12 @@ class SyncProducer:
             raise failure
 
     def touch(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Create the partitions of a new topic."""
-        return self._dispatcher.touch(partitions)
+        """Create partitions of a new topic with empty sets; return False for 0.7, which cannot."""
+        barriers = self._dispatcher.send_barriers(partitions)
+        for barrier in barriers:
+            if barrier.error is not None:
+                raise barrier.error
+        return any(barrier.term != NO_TERM for barrier in barriers)
 
     def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None) -> None:
         """Set the callbacks for messages that wait, and for sets that move."""
@@ -156,7 +160,7 @@ class SyncProducer:
         """Wait until all that was sent can be read; return the topics it went to."""
         self.flush(None)
         self._dispatcher.await_readable()
-        return self._dispatcher.topics
+        return self._dispatcher.routes.topics
 
     def retry_now(self) -> None:
         """Make waiting sets due at once, as the cluster has changed; from any thread."""

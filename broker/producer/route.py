@@ -1,4 +1,4 @@
-"""The route of one partition's sets to its leader: waiting sets, and when they are sent again."""
+"""The routes of partitions' sets to their leaders: waiting sets, and when they are sent again."""
 
 from __future__ import annotations
 
@@ -123,3 +123,50 @@ class Route:
         if rules.retries is not None and self.failures > rules.retries:
             return True
         return now_s - self.since_s >= rules.delivery_timeout_s
+
+
+class Routes(dict[TopicPartition, Route]):
+    """The routes of partitions, made at first use; `unsent` are broken, or have sets that wait."""
+
+    def __init__(self, backoff_s: float) -> None:
+        super().__init__()
+        self.unsent: dict[TopicPartition, Route] = {}
+        self._backoff_s = backoff_s
+
+    def __missing__(self, partition: TopicPartition) -> Route:
+        route = self[partition] = Route(partition)
+        return route
+
+    @property
+    def topics(self) -> set[str]:
+        """Return the topics that sets were sent to."""
+        return {partition.topic for partition in self}
+
+    @property
+    def next_retry_s(self) -> float | None:
+        """Return when sets are to be sent again (`time.monotonic`); None if there are none."""
+        broken = [one for one in self.unsent.values() if one.error is not None]
+        return min((one.retry_s for one in broken if not one.in_flight), default=None)
+
+    def mend(self, route: Route) -> None:
+        """Mark a route as good after the leader has handled a set, so that the others follow."""
+        if route.partition in self.unsent:
+            route.mend()
+            route.take_stored()
+            if not route.waiting:
+                del self.unsent[route.partition]
+
+    def return_set(
+        self, route: Route, one: PendingSet, error: errors.BrokerError, *, may_be_stored: bool
+    ) -> None:
+        """Take a set back that is to be sent again."""
+        if may_be_stored:
+            route.unknown[one] = error
+        route.return_set(one, error)
+        self.unsent[route.partition] = route
+        self.plan_retry(route)
+
+    def plan_retry(self, route: Route) -> None:
+        """Plan the next attempt once all sets have come back."""
+        if route.returned and not route.in_flight:
+            route.plan_retry(self._backoff_s)

@@ -6,16 +6,37 @@ and returns where each term ends in its log.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Iterable
 
-from broker.errors import AcknowledgedLossError
+from broker import errors
+from broker.client.cluster import Cluster, Connect
+from broker.client.list_offsets import OffsetLister
 from broker.leader_epochs import is_of_replicas
-from broker.protocol.extension_requests import Acks
+from broker.protocol.extension_requests import Acks, OffsetKind
 from broker.protocol.responses import NO_TERM
 from broker.topic import TopicPartition
 
-# asks the leader of a partition where a term ends in its log; raises `BrokerError`
-EndOfTerm = Callable[[TopicPartition, int], int]
+logger = logging.getLogger(__name__)
+
+
+class Barrier:
+    """An empty set, whose acknowledgement means that all before it in the log is committed."""
+
+    can_move = False
+    message_set = b""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.log_end = -1
+        self.term = NO_TERM
+        self.error: errors.BrokerError | None = None
+
+    def complete(
+        self, base_offset: int, error: errors.BrokerError | None, *, is_raised: bool = False
+    ) -> None:
+        """Note the acknowledgement, or the error."""
+        self.log_end, self.error = base_offset, error
 
 
 class WrittenEnds:
@@ -24,30 +45,28 @@ class WrittenEnds:
     `AcknowledgedLossError` if messages that were acknowledged are not there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster, connect: Connect) -> None:
+        self._cluster = cluster
+        self._connect = connect
         self._last: dict[TopicPartition, tuple[int, int]] = {}  # term and end
         self._former: dict[tuple[TopicPartition, int], int] = {}
+        self.has_new_term = False  # since `find_loss`: sets of a former term are unsure
+        self.loss: errors.AcknowledgedLossError | None = None  # found, and not raised yet
 
     @property
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions that have messages which are not known to be committed."""
         return list(dict.fromkeys([*self._last, *(partition for partition, _ in self._former)]))
 
-    @property
-    def has_former_terms(self) -> bool:
-        """Return whether a partition has a new term, so that sets of the former are unsure."""
-        return bool(self._former)
-
-    def note(self, partition: TopicPartition, acks: Acks, term: int, end: int) -> bool:
-        """Note the end of an acknowledged set; return whether a term of its partition is over."""
+    def note(self, partition: TopicPartition, acks: Acks, term: int, end: int) -> None:
+        """Note the end of an acknowledged set."""
         if acks is Acks.COMMITTED or (acks is Acks.AUTO and is_of_replicas(term)):
-            return False
+            return
         last = self._last.get(partition)
         self._last[partition] = term, end
-        if last is None or last[0] in (term, NO_TERM):
-            return False
-        self._former[partition, last[0]] = last[1]
-        return True
+        if last is not None and last[0] not in (term, NO_TERM):
+            self._former[partition, last[0]] = last[1]
+            self.has_new_term = True
 
     def note_stopped(self, partitions: set[TopicPartition]) -> None:
         """Note that the broker of partitions has shut down in good order."""
@@ -57,20 +76,52 @@ class WrittenEnds:
             if not is_of_replicas(self._last[partition][0]):
                 del self._last[partition]
 
-    def prove_former(self, end_of_term: EndOfTerm) -> None:
+    def find_loss(self) -> errors.AcknowledgedLossError | None:
+        """Check the former terms of partitions with their leaders, without waiting for these."""
+        self.has_new_term = False
+        if self._former:
+            try:
+                with self._lister(0.0) as lister:
+                    self._prove_former(lister)
+            except errors.AcknowledgedLossError as error:
+                logger.error("%s", error)
+                self.loss = error
+                return error
+            except errors.BrokerError as error:
+                logger.debug("it is asked later what is left of a term: %s", error)
+        return None
+
+    def prove(self, barriers: Iterable[Barrier], limit_s: float) -> None:
+        """Check all partitions after their leaders have committed all before the barriers."""
+        loss, self.loss = self.loss, None
+        if loss is not None:
+            raise loss
+        with self._lister(limit_s) as lister:
+            for one in barriers:
+                if one.error is not None:
+                    raise one.error
+                last, end = self._last.pop(one.partition, (NO_TERM, 0))
+                if last != NO_TERM:
+                    is_same = last == one.term
+                    found = one.log_end if is_same else _term_end(lister, one.partition, last)
+                    _validate(one.partition, end, found)
+            self._prove_former(lister)
+
+    def _prove_former(self, lister: OffsetLister) -> None:
         """Check where the former terms of partitions end; forget those with a response."""
         for (partition, term), end in list(self._former.items()):
-            found = end_of_term(partition, term)
+            found = _term_end(lister, partition, term)
             del self._former[partition, term]
             _validate(partition, end, found)
 
-    def prove(
-        self, partition: TopicPartition, term: int, log_end: int, end_of_term: EndOfTerm
-    ) -> None:
-        """Check a partition after its leader, in `term`, has committed its log up to `log_end`."""
-        last, end = self._last.pop(partition, (NO_TERM, 0))
-        if last != NO_TERM:
-            _validate(partition, end, log_end if last == term else end_of_term(partition, last))
+    def _lister(self, limit_s: float) -> OffsetLister:
+        return OffsetLister(
+            self._cluster, self._connect, leader_wait_s=limit_s, latest_wait_s=limit_s
+        )
+
+
+def _term_end(lister: OffsetLister, partition: TopicPartition, term: int) -> int:
+    return lister.query(partition, OffsetKind.TERM_END, term).offset
 
 
 def _validate(partition: TopicPartition, end: int, found: int) -> None:
@@ -79,7 +130,7 @@ def _validate(partition: TopicPartition, end: int, found: int) -> None:
             where = f"the log has nothing of that behind offset {found}"
         else:  # also after two crashes between which nothing was acknowledged
             where = "its broker does not know of them any more"
-        raise AcknowledgedLossError(
+        raise errors.AcknowledgedLossError(
             f"{partition}: messages before offset {end} were acknowledged as written, and {where}: "
             "its broker failed before they were safe; send them again, or ask for acks -1"
         )
