@@ -40,7 +40,8 @@ _CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
 class Connection:
     """A connection to a broker, opened by the first request; for one thread at a time.
 
-    Callers retry a publish and choose the broker themselves.
+    Callers retry a publish and choose the broker themselves. `name` is the broker's id and address,
+    for messages.
 
     Args:
         address: of the broker; the id is only shown in messages, -1 if unknown.
@@ -69,6 +70,8 @@ class Connection:
         retries_refused: bool = True,
     ) -> None:
         self.address = address
+        where = f"{address.host}:{address.port}"
+        self.name = where if address.id < 0 else f"broker {address.id} at {where}"
         self.retries_refused = retries_refused
         self.timeout_s = timeout_s
         self.connect_timeout_s = connect_timeout_s
@@ -81,12 +84,6 @@ class Connection:
         self._correlation_id = 0
         self._hello: responses.HelloResponse | None = None
         self._has_said_hello = False
-
-    @property
-    def name(self) -> str:
-        """Return the broker's id and address, for messages."""
-        where = f"{self.address.host}:{self.address.port}"
-        return where if self.address.id < 0 else f"broker {self.address.id} at {where}"
 
     @property
     def is_open(self) -> bool:
@@ -132,23 +129,20 @@ class Connection:
     def _attempt_connect(self, timeout_s: float) -> socket.socket:
         sock = socket.create_connection((self.address.host, self.address.port), timeout_s)
         try:
-            self._set_up(sock)
+            if sock.getsockname() == sock.getpeername():
+                # TCP can connect a free ephemeral port to itself
+                raise ConnectionRefusedError("connection refused")
+            sock.settimeout(self.timeout_s)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self._send_bytes:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
+            if self._receive_bytes:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_bytes)
         except OSError:
             sock.close()
             raise
         return sock
-
-    def _set_up(self, sock: socket.socket) -> None:
-        if sock.getsockname() == sock.getpeername():
-            # TCP can connect a free ephemeral port to itself
-            raise ConnectionRefusedError("connection refused")
-        sock.settimeout(self.timeout_s)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._send_bytes:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
-        if self._receive_bytes:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_bytes)
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""
@@ -190,30 +184,27 @@ class Connection:
     def _say_hello(self) -> responses.HelloResponse | None:
         # None if the broker closed the connection
         self.connect()
+        silence_s = min(_SILENCE_S, self.timeout_s / 2)
         has_ended = False
         try:
             correlation_id = self.send_extension(HelloRequest())
-            has_ended = self._end_if_silent()
+            has_ended = self._end_if_silent(silence_s)
             frame = self.receive(_MAX_HELLO_BYTES)
             found = responses.HELLO.decode(self.open_extension(frame, correlation_id))
         except errors.BrokerUnreachableError as error:
             if has_ended:  # any broker closes the connection then, so it need not be a 0.7 one
-                raise self._timed_out(self._silence_s, "while waiting for a response") from error
+                raise self._timed_out(silence_s, "while waiting for a response") from error
             return None
         if has_ended:
             self.close()
         return found
 
-    @property
-    def _silence_s(self) -> float:
-        return min(_SILENCE_S, self.timeout_s / 2)
-
-    def _end_if_silent(self) -> bool:
+    def _end_if_silent(self, silence_s: float) -> bool:
         """Close the sending half if no response comes; return whether it was closed."""
         # a server that waits for a line responds then; so does a broker, once it can
         sock = self._socket
         assert sock is not None
-        if self._poll.poll(1000 * self._silence_s):
+        if self._poll.poll(1000 * silence_s):
             return False
         with suppress(OSError):  # lost meanwhile; the next receive fails
             sock.shutdown(socket.SHUT_WR)
@@ -248,7 +239,7 @@ class Connection:
         """Send an extension request; return the correlation id of its response."""
         correlation_id = self.next_correlation_id()
         header = RequestHeader(request.VERSION, correlation_id, self.client_id)
-        self.send_parts(encode_extension_parts(request, header))
+        self.send(*encode_extension_parts(request, header))
         return correlation_id
 
     def next_correlation_id(self) -> int:
@@ -298,17 +289,11 @@ class Connection:
         self.send_request(request)
         return self.receive()
 
-    def send(self, frame: Buffer) -> None:
-        """Send a frame, connecting first if necessary.
+    def send(self, *parts: Buffer) -> None:
+        """Send a frame, given in parts, connecting first if necessary.
 
-        After `BrokerUnreachableError` it is unknown how much of the frame arrived.
-        """
-        self.send_parts([frame])
-
-    def send_parts(self, parts: list[Buffer]) -> None:
-        """Send a frame given in parts; see `send`.
-
-        After an error `receive` still returns the responses that had come before it.
+        After `BrokerUnreachableError` it is unknown how much of the frame arrived; `receive` still
+        returns the responses that had come before it.
         """
         self.connect()
         assert self._socket is not None
@@ -353,28 +338,24 @@ class Connection:
         return self._receive_exactly(size)
 
     def _receive_exactly(self, size: int) -> memoryview:
-        if len(self._ahead) < size:
+        filled = len(self._ahead)
+        if filled < size:
             if self._socket is None:
                 raise errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
+            view = memoryview(bytearray(max(size, _READ_AHEAD_BYTES)))
+            view[:filled] = self._ahead
             try:
-                self._receive_more(self._socket, size)
+                while filled < size:
+                    received = self._socket.recv_into(view[filled:])
+                    if not received:
+                        raise ConnectionResetError("it closed the connection")
+                    filled += received
             except OSError as error:
                 raise self._lost(error, "while waiting for a response") from error
+            self._ahead = view[:filled]
         found = self._ahead[:size]
-        self._ahead = self._ahead[size:] if len(self._ahead) > size else _NOTHING
+        self._ahead = self._ahead[size:] if filled > size else _NOTHING
         return found
-
-    def _receive_more(self, sock: socket.socket, size: int) -> None:
-        """Receive until `_ahead` holds at least `size` bytes; more are those of later responses."""
-        view = memoryview(bytearray(max(size, _READ_AHEAD_BYTES)))
-        filled = len(self._ahead)
-        view[:filled] = self._ahead
-        while filled < size:
-            received = sock.recv_into(view[filled:])
-            if not received:
-                raise ConnectionResetError("it closed the connection")
-            filled += received
-        self._ahead = view[:filled]
 
     def _lost(
         self, error: OSError, when: str
@@ -388,7 +369,7 @@ class Connection:
         return errors.RequestTimeoutError(f"{self.name} did nothing for {after_s:g}s {when}")
 
 
-def _send_all(sock: socket.socket, parts: list[Buffer]) -> None:
+def _send_all(sock: socket.socket, parts: Sequence[Buffer]) -> None:
     """Send the parts of a frame, large ones without a copy."""
     if sum(map(len, parts)) <= _JOINED_BYTES or len(parts) > _MAX_PARTS:
         sock.sendall(parts[0] if len(parts) == 1 else b"".join(parts))

@@ -210,7 +210,7 @@ class BrokerSender:
             )
         publish, request.response = single
         request.correlation_id = connection.next_correlation_id()
-        connection.send_parts(publish.encode_parts(request.correlation_id, one.message_set))
+        connection.send(*publish.encode_parts(request.correlation_id, one.message_set))
 
     def _produce_07(self, connection: Connection, sets: Sequence[PendingSet]) -> None:
         if not any(one.message_set for one in sets):

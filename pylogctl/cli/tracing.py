@@ -23,9 +23,9 @@ _FRAME_START = struct.Struct(">ih")
 class TracedConnection(AnnouncedConnection):
     """A connection that logs its frames to the standard error of its environment."""
 
-    def send_parts(self, parts: list[Buffer]) -> None:
+    def send(self, *parts: Buffer) -> None:
         """Send a frame, and log its type and size."""
-        super().send_parts(parts)
+        super().send(*parts)
         frame = b"".join(parts)
         self._log(f"-> {self.name}: {_request_name(frame)}, {len(frame)} bytes", frame)
 

@@ -129,7 +129,7 @@ class FakeConnection:
     def next_correlation_id(self) -> int:
         return 1
 
-    def send_parts(self, parts: Sequence[Buffer]) -> None:
+    def send(self, *parts: Buffer) -> None:
         """Take the frame of a publish."""
         reader = Reader(b"".join(parts)[INT32.size :])
         reader.int16()

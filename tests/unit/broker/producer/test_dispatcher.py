@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum, auto
 
 import pytest
@@ -186,7 +186,7 @@ class FakeConnection:
     def next_correlation_id(self) -> int:
         return 1
 
-    def send_parts(self, parts: Sequence[Buffer]) -> None:
+    def send(self, *parts: Buffer) -> None:
         reader = Reader(b"".join(parts)[INT32.size :])
         reader.int16()
         RequestHeader.decode(reader)
