@@ -339,18 +339,9 @@ class Producer:
             producer = cls(
                 cluster,
                 connect,
+                **settings_of(config),
                 partitioner=partitioner,
-                acks=acks_of(config),
-                codec=codec_of(config),
-                max_in_flight=config.max_in_flight,
-                max_message_bytes=config.max_message_bytes,
-                delivery_timeout_s=config.delivery_timeout_ms / 1000,
-                retries=config.num_retries,
-                timeout_s=config.socket_timeout_ms / 1000,
                 encoder=encoder,
-                compressed_topics=compressed_topics_of(config),
-                backoff_s=config.retry_backoff_ms / 1000,
-                reconnect=reconnect_rule_of(config),
                 on_delivery=on_delivery,
                 waits=queueing is None,
                 refresh_s=math.inf if config.zookeeper else refresh_s,
@@ -535,6 +526,22 @@ class Producer:
             self._sending.close(timeout_s)
         finally:
             self._resources.close()
+
+
+def settings_of(config: ProducerConfig) -> dict[str, Any]:
+    """Return the arguments of `Producer` for how messages are sent, whichever its kind."""
+    return {
+        "acks": acks_of(config),
+        "codec": codec_of(config),
+        "compressed_topics": compressed_topics_of(config),
+        "max_in_flight": config.max_in_flight,
+        "max_message_bytes": config.max_message_bytes,
+        "delivery_timeout_s": config.delivery_timeout_ms / 1000,
+        "retries": config.num_retries,
+        "backoff_s": config.retry_backoff_ms / 1000,
+        "timeout_s": config.socket_timeout_ms / 1000,
+        "reconnect": reconnect_rule_of(config),
+    }
 
 
 def acks_of(config: ProducerConfig) -> Acks:

@@ -17,14 +17,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.clock import Clock
 from broker.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
-from broker.producer.producer import (
-    Delivery,
-    Producer,
-    acks_of,
-    codec_of,
-    compressed_topics_of,
-    reconnect_rule_of,
-)
+from broker.producer.producer import Delivery, Producer, settings_of
 from pylogctl.cli.units import Pacer, Rate
 from pylogctl.perf.measure import (
     Budget,
@@ -95,21 +88,7 @@ def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) ->
 
     Several producers need a thread-safe cluster.
     """
-    return Producer(
-        cluster,
-        connect,
-        partitioner=round_robin_partitioner(),
-        acks=acks_of(config),
-        codec=codec_of(config),
-        compressed_topics=compressed_topics_of(config),
-        backoff_s=config.retry_backoff_ms / 1000,
-        reconnect=reconnect_rule_of(config),
-        max_in_flight=config.max_in_flight,
-        max_message_bytes=config.max_message_bytes,
-        delivery_timeout_s=config.delivery_timeout_ms / 1000,
-        retries=config.num_retries,
-        timeout_s=config.socket_timeout_ms / 1000,
-    )
+    return Producer(cluster, connect, **settings_of(config), partitioner=round_robin_partitioner())
 
 
 def produce_load(
