@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from broker import errors
 from broker.clock import Clock
@@ -30,6 +30,7 @@ from broker.zk import paths, values
 from broker.zk.creations import Creations, read_creations
 from broker.zk.replicated_values import decode_assignment
 from broker.zk.session import Session
+from broker.zk.watched_reads import WatchedReads
 
 
 class TopicFilter:
@@ -147,8 +148,6 @@ def topics_of_kafka07(
 logger = logging.getLogger(__name__)
 
 _REGISTER_ATTEMPTS = 3
-
-_T = TypeVar("_T")
 
 
 class Membership:
@@ -293,11 +292,10 @@ class GroupView:
         on_change: Callable[[], None],
     ) -> None:
         self._session = session
+        self._watched = WatchedReads(session, lambda _path: on_change())
         self._group = group
         self._subscription = subscription
         self._on_change = on_change
-        self._lock = threading.Lock()  # guards _armed
-        self._armed: set[tuple[str, str]] = set()
         # by topic, the zxid of the first member that read it
         self._read_since: dict[str, int] = {}
 
@@ -306,7 +304,8 @@ class GroupView:
         # source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`
         members = self._members()
         if isinstance(self._subscription, values.FilterSubscription):
-            topics = list(topics_of(self._subscription, self._children(paths.TOPICS)))
+            names = self._watched.children([paths.TOPICS])[paths.TOPICS]
+            topics = list(topics_of(self._subscription, names))
         else:
             topics = list(self._subscription.stream_counts)
         subscriptions = {one: member.subscription for one, member in members.items()}
@@ -359,7 +358,8 @@ class GroupView:
         }
 
     def _members(self) -> dict[str, _Member]:
-        ids = self._children(paths.consumer_ids(self._group))
+        parent = paths.consumer_ids(self._group)
+        ids = self._watched.children([parent])[parent]
         nodes = {paths.consumer(self._group, one): one for one in ids}
         members = {}
         for path, (value, stat) in self._session.get_many(nodes).items():
@@ -391,12 +391,12 @@ class GroupView:
     ) -> dict[str, list[TopicPartition]]:
         """Return the partitions of topics with replicas, and watch these."""
         nodes = {paths.replicated_topic(topic): topic for topic in topics}
-        found = self._read_watched("data", nodes, self._session.get_many)
+        found = self._watched.values(nodes)
         for path in nodes.keys() - found.keys():
             # A topic gets replicas before a home broker registers it, and keeps them while it
             # exists: only one that no broker registers is watched for replicas that are added.
-            if not registered[nodes[path]]:
-                self._watch_creation(path)
+            if not registered[nodes[path]] and self._watched.exists(path):
+                self._on_change()  # it was created between the two reads
         partitions = {}
         for path, (value, stat) in found.items():
             try:
@@ -411,14 +411,14 @@ class GroupView:
         """Return the partitions of topics on all brokers that have registered them, live or not."""
         # All nodes of a broker expire with its session. Reading its id node as well could only make
         # members disagree that read at different times.
-        homes = self._children_of_each([paths.topic(topic) for topic in topics])
+        homes = self._watched.children([paths.topic(topic) for topic in topics])
         nodes = {
             f"{paths.topic(topic)}/{name}": (topic, name)
             for topic in topics
             for name in homes[paths.topic(topic)]
         }
         # a node deleted meanwhile is missing; the watch on its parent fires
-        counts = self._read_watched("data", nodes, self._session.get_many)
+        counts = self._watched.values(nodes)
         partitions: dict[str, list[TopicPartition]] = {topic: [] for topic in topics}
         for path, (topic, name) in nodes.items():
             if path not in counts:
@@ -431,59 +431,6 @@ class GroupView:
                 continue
             partitions[topic] += [TopicPartition(topic, home, index) for index in range(count)]
         return partitions
-
-    def _children_of_each(self, node_paths: Collection[str]) -> dict[str, list[str]]:
-        """Return the children of nodes, and watch them; a node that is missing has none."""
-        found = self._read_watched("children", node_paths, self._session.children_many)
-        return {path: found[path] if path in found else self._children(path) for path in node_paths}
-
-    def _read_watched(
-        self, kind: str, node_paths: Collection[str], read: Callable[..., dict[str, _T]]
-    ) -> dict[str, _T]:
-        try:
-            found = read(node_paths, watch=lambda path: self._watch(kind, path))
-        except errors.CoordinationError:
-            self._disarm(kind, node_paths)
-            raise
-        self._disarm(kind, set(node_paths) - found.keys())
-        return found
-
-    def _children(self, path: str) -> list[str]:
-        """Return a node's children, and watch them, or else the node's creation."""
-        try:
-            return self._session.children(path, watch=self._watch("children", path))
-        except errors.CoordinationError as error:
-            self._disarm("children", [path])
-            if not isinstance(error, errors.RegistryNodeNotFoundError):
-                raise
-        self._watch_creation(path)
-        return []
-
-    def _watch_creation(self, path: str) -> None:
-        """Watch for a node that was missing when it was read."""
-        try:
-            found = self._session.exists(path, watch=self._watch("exists", path))
-        except errors.CoordinationError:
-            self._disarm("exists", [path])
-            raise
-        if found is not None:
-            self._on_change()  # it was created between the two reads
-
-    def _watch(self, kind: str, path: str) -> Callable[[], None] | None:
-        """Return a watch to set with a read; None if one is armed already."""
-        with self._lock:
-            if (kind, path) in self._armed:
-                return None
-            self._armed.add((kind, path))
-        return lambda: self._fire(kind, path)
-
-    def _fire(self, kind: str, path: str) -> None:
-        self._disarm(kind, [path])
-        self._on_change()
-
-    def _disarm(self, kind: str, node_paths: Collection[str]) -> None:
-        with self._lock:
-            self._armed.difference_update((kind, path) for path in node_paths)
 
 
 _CHECKS_PER_TIMEOUT = 4

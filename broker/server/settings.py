@@ -19,9 +19,10 @@ from broker.files import write_atomically
 from broker.log.data_directory import SETTINGS_NAME
 from broker.topic_settings import TopicOverrides, normalize, parse_overrides
 from broker.zk import paths
-from broker.zk.session import Session, Watch
+from broker.zk.session import Session
 from broker.zk.settings import SettingsRegistry
 from broker.zk.values import decode_settings
+from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +53,8 @@ class SettingsFollower:
         self._file = data_dir / SETTINGS_NAME
         self._apply = apply  # called at `load`, and after each change in the thread
         self._good: dict[str, dict[str, str]] = {}
-        self._armed: set[str] = set()  # watches that have not fired yet
         self._changed = threading.Event()
+        self._watched = WatchedReads(session, lambda _path: self._changed.set())
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="settings", daemon=True)
 
@@ -103,13 +104,7 @@ class SettingsFollower:
 
     def _read(self) -> None:
         """Read all nodes, watch them, and apply the valid ones."""
-        try:
-            values = self._registry.read_all(self._broker_id, self._watch)
-        except CoordinationError:
-            self._armed.clear()  # unknown which watches were set
-            raise
-        # a node that was deleted in between has no watch
-        self._armed.intersection_update((paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, *values))
+        values = self._registry.read_all(self._broker_id, self._watched)
         good: dict[str, dict[str, str]] = {}
         problems: dict[str, str] = {}
         for path, value in values.items():
@@ -150,18 +145,6 @@ class SettingsFollower:
                 if path != own
             },
         )
-
-    def _watch(self, path: str) -> Watch | None:
-        """Return a watch of a node; None if it has one, so that they do not add up."""
-        if path in self._armed:
-            return None
-        self._armed.add(path)
-
-        def fired() -> None:
-            self._armed.discard(path)
-            self._changed.set()
-
-        return fired
 
     def _read_file(self) -> dict[str, dict[str, str]]:
         try:

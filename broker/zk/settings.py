@@ -14,7 +14,8 @@ from typing import NamedTuple
 from broker import errors
 from broker.topic import validate_topic_name
 from broker.zk import paths, values
-from broker.zk.session import CreateNode, DeleteNode, NodeChange, Session, SetNode, WatchOf
+from broker.zk.session import CreateNode, DeleteNode, NodeChange, Session, SetNode
+from broker.zk.watched_reads import WatchedReads
 
 _ATTEMPTS = 10
 _CHANGES_KEPT_MS = 15 * 60_000
@@ -120,23 +121,17 @@ class SettingsRegistry:
             ) from error
         self._forget_old_changes()
 
-    def read_all(self, broker_id: int, watch: WatchOf) -> dict[str, bytes]:
+    def read_all(self, broker_id: int, watched: WatchedReads) -> dict[str, bytes]:
         """Return the values of the nodes of all topics, and of one broker, by path.
 
-        The nodes and their parents are watched. Raises `RegistryNodeNotFoundError` if another
-        client deletes the parents at this moment.
+        The nodes and their parents are watched.
         """
         self._create_roots()  # so that they can be watched
-        children = self._session.children_many(
-            (paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS), watch=watch
-        )
-        if len(children) < 2:
-            raise errors.RegistryNodeNotFoundError("the settings in ZooKeeper are being deleted")
+        children = watched.children((paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS))
         nodes = [paths.topic_settings(name) for name in children[paths.TOPIC_SETTINGS]]
         if str(broker_id) in children[paths.BROKER_SETTINGS]:
             nodes.append(paths.broker_settings(broker_id))
-        found = self._session.get_many(nodes, watch=watch)
-        return {path: value for path, (value, _) in found.items()}
+        return {path: value for path, (value, _) in watched.values(nodes).items()}
 
     def topics(self) -> list[str]:
         """Return the topics that have settings of their own, sorted."""

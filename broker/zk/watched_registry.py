@@ -10,15 +10,14 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from broker.errors import CoordinationError
 from broker.zk import paths
 from broker.zk.registry import Registry
-from broker.zk.session import WatchOf
 from broker.zk.values import BrokerInfo, decode_broker, decode_number
+from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +26,6 @@ _BROKERS = ""
 _TOPICS = "/"
 """The subject of a read of the list of topics."""
 _RETRY_S = 1.0
-
-_T_co = TypeVar("_T_co", covariant=True)
-_T = TypeVar("_T")
 
 
 class RegistryChange(NamedTuple):
@@ -40,10 +36,6 @@ class RegistryChange(NamedTuple):
 
     brokers: dict[int, BrokerInfo] | None
     counts: dict[str, dict[int, int]]
-
-
-class _ReadMany(Protocol[_T_co]):
-    def __call__(self, node_paths: Collection[str], *, watch: WatchOf) -> Mapping[str, _T_co]: ...
 
 
 class WatchedRegistry:
@@ -65,13 +57,14 @@ class WatchedRegistry:
         on_change: Callable[[RegistryChange], None],
         follows_all: bool = False,
     ) -> None:
-        self._registry = registry
+        self._watched = WatchedReads(
+            registry.session, lambda path: self._dirty.put(_subject_of(path))
+        )
         self._on_change = on_change
         self._follows_all = follows_all
         # replaced, never changed in place, as are the values of _counts: readers need no lock
         self._brokers: dict[int, BrokerInfo] = {}
         self._counts: dict[str, dict[int, int]] = {}
-        self._armed: set[str] = set()  # watches that have not fired yet
         self._reading = threading.Lock()
         self._dirty: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._is_stopped = threading.Event()
@@ -141,7 +134,7 @@ class WatchedRegistry:
         with self._reading:
             topics = subjects - {_BROKERS, _TOPICS}
             if _TOPICS in subjects:
-                listed = self._children({paths.TOPICS: _TOPICS}).get(paths.TOPICS, [])
+                listed = self._watched.children([paths.TOPICS])[paths.TOPICS]
                 topics |= set(listed) - self._counts.keys()
             counts = self._read_counts(topics)
             counts = {name: one for name, one in counts.items() if one != self._counts.get(name)}
@@ -155,11 +148,10 @@ class WatchedRegistry:
         return RegistryChange(brokers if has_new_brokers else None, counts)
 
     def _read_brokers(self) -> dict[int, BrokerInfo]:
-        names = self._children({paths.BROKER_IDS: _BROKERS}).get(paths.BROKER_IDS, [])
+        names = self._watched.children([paths.BROKER_IDS])[paths.BROKER_IDS]
         nodes = {paths.broker(broker_id): broker_id for broker_id in _numbers(names)}
-        found = self._watched("node", self._registry.session.get_many, dict.fromkeys(nodes, ""))
         brokers = {}
-        for path, (value, _) in found.items():
+        for path, (value, _) in self._watched.values(nodes).items():
             try:
                 brokers[nodes[path]] = decode_broker(nodes[path], value)
             except CoordinationError as error:
@@ -170,13 +162,11 @@ class WatchedRegistry:
         parents = {paths.topic(topic): topic for topic in topics}
         nodes = {
             paths.topic_broker(parents[path], broker_id): (parents[path], broker_id)
-            for path, names in self._children(parents).items()
+            for path, names in self._watched.children(parents).items()
             for broker_id in _numbers(names)
         }
-        subjects = {path: topic for path, (topic, _) in nodes.items()}
         counts: dict[str, dict[int, int]] = {topic: {} for topic in topics}
-        found = self._watched("node", self._registry.session.get_many, subjects)
-        for path, (value, _) in found.items():
+        for path, (value, _) in self._watched.values(nodes).items():
             topic, broker_id = nodes[path]
             try:
                 counts[topic][broker_id] = decode_number(value, f"value of {path}")
@@ -184,52 +174,12 @@ class WatchedRegistry:
                 logger.warning("broker %d left out for topic %s: %s", broker_id, topic, error)
         return counts
 
-    def _children(self, subjects: Mapping[str, str]) -> dict[str, list[str]]:
-        """Return the names of the children of nodes that exist; watch these and the others."""
-        found: dict[str, list[str]] = {}
-        missing = dict(subjects)
-        while missing:
-            found.update(self._watched("children", self._registry.session.children_many, missing))
-            missing = {path: one for path, one in missing.items() if path not in found}
-            # one that was created meanwhile is read again
-            missing = {path: one for path, one in missing.items() if self._exists(path, one)}
-        return found
 
-    def _exists(self, path: str, subject: str) -> bool:
-        """Return whether a node exists; watch it, also if it does not."""
-        name = f"exists {path}"
-        watch = None
-        if name not in self._armed:
-            self._armed.add(name)
-            watch = partial(self._fired, name, subject)
-        try:
-            return self._registry.session.exists(path, watch=watch) is not None
-        except CoordinationError:
-            self._armed.discard(name)
-            raise
-
-    def _watched(
-        self, kind: str, read: _ReadMany[_T], subjects: Mapping[str, str]
-    ) -> Mapping[str, _T]:
-        """Read nodes, and watch those that exist for their subjects, unless watched already."""
-        new = {path: f"{kind} {path}" for path in subjects if f"{kind} {path}" not in self._armed}
-        self._armed.update(new.values())
-
-        def watch_of(path: str) -> Callable[[], None] | None:
-            return partial(self._fired, new[path], subjects[path]) if path in new else None
-
-        try:
-            found = read(subjects.keys(), watch=watch_of)
-        except CoordinationError:
-            self._armed.difference_update(new.values())  # a read that fails may set no watch
-            raise
-        self._armed.difference_update(name for path, name in new.items() if path not in found)
-        return found
-
-    def _fired(self, name: str, subject: str) -> None:
-        """Queue a subject to be read again; runs in the session's thread and must not block."""
-        self._armed.discard(name)
-        self._dirty.put(subject)
+def _subject_of(path: str) -> str:
+    """Return the subject that a node belongs to."""
+    if path.startswith(paths.BROKER_IDS):
+        return _BROKERS
+    return path.removeprefix(paths.TOPICS).strip("/").partition("/")[0] or _TOPICS
 
 
 def _numbers(names: Collection[str]) -> list[int]:
