@@ -90,6 +90,10 @@ class RequestTimeoutError(BrokerError):
     is_retriable = True
 
 
+UNANSWERED = (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError)
+"""No response from a broker or from ZooKeeper: what is known of the cluster stays in use."""
+
+
 class ConsumerTimeoutError(BrokerError):
     """No message came to a stream of a group within its timeout."""
 

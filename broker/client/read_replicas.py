@@ -101,11 +101,7 @@ class ReadReplicas:
                 return
             self._refresh_at_s = self._clock_s() + _REFRESH_S
             asked = sorted(self._topics)
-        with suppress(
-            errors.BrokerUnreachableError,
-            errors.RegistryUnreachableError,
-            errors.RequestTimeoutError,
-        ):
+        with suppress(*errors.UNANSWERED):
             found = self._cluster.in_sync_replicas(asked)
             live = {one.id for one in self._cluster.brokers()}
             chosen = {one: self._choose(one, found, live) for one in found.replicas}

@@ -253,11 +253,7 @@ class ClusterReader:
                 # the broker that named this leader does not know yet that it is gone
                 if time.monotonic() > give_up_s:
                     raise
-            with suppress(
-                errors.BrokerUnreachableError,
-                errors.RegistryUnreachableError,
-                errors.RequestTimeoutError,
-            ):
+            with suppress(*errors.UNANSWERED):
                 self._cluster.find_leaders([partition.topic])
             time.sleep(_RECONNECT_WAIT_S)
 
@@ -298,11 +294,7 @@ class ClusterReader:
         while calls:
             calls.popleft()()
         # if leaders stay unknown, they are requested again after the next attempt
-        with suppress(
-            errors.BrokerUnreachableError,
-            errors.RegistryUnreachableError,
-            errors.RequestTimeoutError,
-        ):
+        with suppress(*errors.UNANSWERED):
             self._leave(fetcher)
         if not fetcher.partitions:
             self._fetchers.remove(fetcher)
@@ -352,11 +344,7 @@ class ClusterReader:
             return True
         # listed anew, as the broker may have led the partition when it was chosen
         leaders: Mapping[TopicPartition, int] = {}
-        with suppress(
-            errors.BrokerUnreachableError,
-            errors.RegistryUnreachableError,
-            errors.RequestTimeoutError,
-        ):
+        with suppress(*errors.UNANSWERED):
             leaders = self._cluster.find_leaders([chunk.partition.topic])
         broker_id = self._broker_ids[self._fetcher_of[chunk.partition]]
         return leaders.get(chunk.partition) != broker_id

@@ -11,6 +11,7 @@ from broker.cluster_state import Creation
 from broker.consumer.membership import Ownership
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.partition_reader import PartitionReader
+from broker.consumer.stoppable import StoppableThread
 from broker.errors import BrokerError, CoordinationError, RegistryUnreachableError
 from broker.topic import MessagePosition, TopicPartition
 
@@ -207,31 +208,18 @@ def _names(partitions: Collection[TopicPartition]) -> str:
     return ", ".join(map(str, sorted(partitions)))
 
 
-class AutoCommit:
+class AutoCommit(StoppableThread):
     """A thread that commits at intervals; a failed commit is logged and soon retried."""
 
     def __init__(self, commit: Callable[[], None], interval_s: float) -> None:
+        super().__init__("group-commit")
         self._commit = commit
         self._interval_s = interval_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ask the thread to stop."""
-        self._stop.set()
-
-    def join(self) -> None:
-        """Wait for the thread's end."""
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Commit until the thread is stopped."""
         wait_s = self._interval_s
-        while not self._stop.wait(wait_s):
+        while not self._stopping.wait(wait_s):
             wait_s = self._interval_s
             try:
                 self._commit()

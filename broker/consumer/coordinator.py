@@ -16,6 +16,7 @@ from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
 from broker.consumer.membership import GroupView, Lease, Membership, Ownership
 from broker.consumer.offset_store import OffsetStore
+from broker.consumer.stoppable import StoppableThread
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError
 from broker.topic import MessagePosition, TopicPartition
@@ -31,7 +32,7 @@ _MAX_DEBOUNCE_S = 1.0
 ChooseStream = Callable[[TopicPartition, str, Mapping[ConsumerStream, int]], ConsumerStream]
 
 
-class Coordinator:
+class Coordinator(StoppableThread):
     """Assigns partitions to the streams of one member, and revokes them.
 
     Args:
@@ -59,6 +60,7 @@ class Coordinator:
         backoff_s: float,
         commits_on_revoke: bool,
     ) -> None:
+        super().__init__("group-rebalance")
         self._session = session
         self._membership = membership
         self._group_view = view
@@ -78,10 +80,8 @@ class Coordinator:
         # deleted and created again while this process read them, and not assigned since
         self._recreated: set[TopicPartition] = set()
         self._new: set[TopicPartition] = set()
-        self._stop = threading.Event()
         self._changed = threading.Event()
         self._balanced = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="group-rebalance", daemon=True)
 
     @property
     def assigned(self) -> list[AssignedPartition]:
@@ -101,7 +101,7 @@ class Coordinator:
     def start(self) -> None:
         """Start the thread, which rebalances at once."""
         self._changed.set()
-        self._thread.start()
+        super().start()
 
     def notify(self) -> None:
         """Request a rebalance after a possible change; from any thread."""
@@ -114,25 +114,21 @@ class Coordinator:
 
     def stop(self) -> None:
         """Ask the thread to stop; partitions stay assigned."""
-        self._stop.set()
+        super().stop()
         self._changed.set()
-
-    def join(self) -> None:
-        """Wait for the thread's end."""
-        if self._thread.is_alive():
-            self._thread.join()
 
     def release_all(self) -> None:
         """Revoke all partitions and delete their owner nodes, without a commit; after `join`."""
         self._drop(self._feeds.keys())
         self._ownership.release(self._claimed)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Rebalance after each change until the thread is stopped."""
         again_s: float | None = None
-        while not self._stop.is_set():
+        while not self._stopping.is_set():
             self._changed.wait(again_s)
             self._debounce()
-            if self._stop.is_set():
+            if self._stopping.is_set():
                 return
             try:
                 again_s = self._rebalance()
@@ -145,7 +141,7 @@ class Coordinator:
         give_up_s = time.monotonic() + _MAX_DEBOUNCE_S
         while self._changed.is_set() and time.monotonic() < give_up_s:
             self._changed.clear()
-            self._stop.wait(_QUIET_S)
+            self._stopping.wait(_QUIET_S)
 
     def _rebalance(self) -> float | None:
         """Make attempts until one succeeds; else revoke all and return the wait for the next."""
@@ -170,7 +166,7 @@ class Coordinator:
             if self._changed.wait(self._backoff_s):
                 attempts += counts  # the group has changed, which may be why the attempt failed
                 self._debounce()
-            if self._stop.is_set():
+            if self._stopping.is_set():
                 return None
         logger.error(
             "rebalance of %s failed %d times: everything is released, and tried again in %gs",

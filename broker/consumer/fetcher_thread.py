@@ -20,6 +20,7 @@ from broker.consumer.chunk import Chunk
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.offset_store import UNREADABLE_OFFSET
+from broker.consumer.stoppable import StoppableThread
 from broker.consumer.stream import ConsumerStream
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition, share_of
@@ -54,8 +55,8 @@ class FetchSettings(NamedTuple):
 OnMoved = Callable[[Collection[TopicPartition]], None]  # the partitions have another broker
 
 
-class FetcherThread:
-    """Fetches assigned partitions of one broker, all or a share, in a thread of its own.
+class FetcherThread(StoppableThread):
+    """Fetches assigned partitions of one broker, all or a share.
 
     `is_current` returns whether a partition's topic has not been created again since it was
     assigned; `on_moved` is called by this thread alone, for its own partitions.
@@ -71,6 +72,7 @@ class FetcherThread:
         on_moved: OnMoved,
         replicas: ReadReplicas | None = None,
     ) -> None:
+        super().__init__(f"group-fetcher-{broker_id}")
         self._broker_id = broker_id
         self._cluster = cluster
         self._connect = connect
@@ -81,7 +83,6 @@ class FetcherThread:
         self._seen_version = 0  # of `_replicas`
         self._feeds: dict[TopicPartition, Feed] = {}
         self._wake = threading.Event()
-        self._is_stopped = False
         self._fetcher: Fetcher | None = None
         self._reading: dict[TopicPartition, AssignedPartition] = {}
         self._paused: set[TopicPartition] = set()
@@ -90,25 +91,14 @@ class FetcherThread:
         self._deleted: set[TopicPartition] = set()  # their topics do not exist, says the broker
         self._failure = ""
         self._backoff_s = _FIRST_BACKOFF_S
-        self._thread = threading.Thread(
-            target=self._run, name=f"group-fetcher-{broker_id}", daemon=True
-        )
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
 
     def stop(self) -> None:
         """Ask the thread to stop, and interrupt its wait."""
-        self._is_stopped = True
+        super().stop()
         self._wake.set()
         fetcher = self._fetcher
         if fetcher is not None:
             fetcher.interrupt()
-
-    def join(self) -> None:
-        """Wait for the thread's end."""
-        self._thread.join()
 
     def set_feeds(self, feeds: Mapping[TopicPartition, Feed]) -> None:
         """Replace the partitions to fetch; partitions in both sets are not interrupted."""
@@ -119,8 +109,9 @@ class FetcherThread:
         """Check again whether paused partitions can be resumed."""
         self._wake.set()
 
-    def _run(self) -> None:
-        while not self._is_stopped:
+    def run(self) -> None:
+        """Fetch until the thread is stopped."""
+        while not self._stopping.is_set():
             try:
                 self._step()
             except errors.InvalidPatternError as error:
@@ -350,7 +341,7 @@ class FetcherThread:
     def _note_failure(self, error: errors.BrokerError) -> None:
         """Log the first of several failures, and wait before the next attempt."""
         self._drop_connection()
-        if self._is_stopped:
+        if self._stopping.is_set():
             return
         if not self._failure:
             self._failure = str(error)
@@ -366,11 +357,7 @@ class FetcherThread:
         self._replicas.leave(feeds)
         try:
             leaders = self._cluster.find_leaders(sorted({one.topic for one in feeds}))
-        except (
-            errors.BrokerUnreachableError,
-            errors.RegistryUnreachableError,
-            errors.RequestTimeoutError,
-        ) as error:
+        except errors.UNANSWERED as error:
             logger.warning("the leaders of partitions are unknown: %s; asking again", error)
             return
         here = self._broker_id

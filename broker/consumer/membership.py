@@ -25,6 +25,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.clock import Clock
 from broker.consumer.assignment import thread_ids
+from broker.consumer.stoppable import StoppableThread
 from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths, values
 from broker.zk.creations import Creations, read_creations
@@ -473,7 +474,7 @@ class Lease:
             return self._changed.wait_for(lambda: self._is_closed or self.is_valid, timeout_s)
 
 
-class LeaseKeeper:
+class LeaseKeeper(StoppableThread):
     """A thread that renews a lease while this member's node is registered, else calls `on_lost`.
 
     `is_registered` reads from ZooKeeper whether the node exists in this process's session.
@@ -486,35 +487,26 @@ class LeaseKeeper:
         session_timeout_s: Callable[[], float],
         on_lost: Callable[[], None],
     ) -> None:
+        super().__init__("group-lease")
         self._lease = lease
         self._is_registered = is_registered
         self._session_timeout_s = session_timeout_s
         self._on_lost = on_lost
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="group-lease", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
 
     def stop(self) -> None:
         """Ask the thread to stop, and end all waits for the lease."""
-        self._stop.set()
+        super().stop()
         self._lease.close()
 
-    def join(self) -> None:
-        """Wait for the thread's end."""
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._session_timeout_s() / _CHECKS_PER_TIMEOUT):
+    def run(self) -> None:
+        """Renew the lease until the thread is stopped."""
+        while not self._stopping.wait(self._session_timeout_s() / _CHECKS_PER_TIMEOUT):
             # ZooKeeper handles the request at this time or later
             asked_s = time.monotonic()
             try:
                 is_registered = self._is_registered()
             except errors.BrokerError as error:
-                if not self._stop.is_set():
+                if not self._stopping.is_set():
                     logger.warning("registry session not confirmed: %s", error)
                 continue
             if is_registered:
