@@ -15,7 +15,7 @@ from enum import Enum, auto
 from typing import NamedTuple, Self
 
 from broker.errors import CoordinationError, RegistryNodeNotFoundError, RegistryUnreachableError
-from broker.zk import paths
+from broker.zk import paths, values
 from broker.zk.registration import Registration
 from broker.zk.session import (
     DEFAULT_REQUEST_TIMEOUT_S,
@@ -23,7 +23,6 @@ from broker.zk.session import (
     Session,
     SessionState,
 )
-from broker.zk.values import DELETED_CREATION, BrokerInfo, decode_broker, decode_number
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +211,7 @@ class Registry:
 
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
-        info = BrokerInfo(broker_id, host, port, creator)
+        info = values.BrokerInfo(broker_id, host, port, creator)
         self._registration.own.has_replicas = has_replicas
         self._registration.register_broker(info, rack=rack, is_clean=is_clean)
         self._events.put(_Wake.TOPIC)  # topics may have been added before the broker
@@ -273,27 +272,18 @@ class Registry:
         """
         self._registration.deregister()
 
-    def brokers(self) -> list[BrokerInfo]:
+    def brokers(self) -> list[values.BrokerInfo]:
         """Return the live brokers, sorted by id; one with a malformed node is left out."""
-        found = []
-        for broker_id in self._live_broker_ids():
-            try:
-                found.append(self.broker(broker_id))
-            except RegistryNodeNotFoundError:
-                continue  # it was deleted meanwhile
-            except RegistryUnreachableError:
-                raise
-            except CoordinationError as error:
-                logger.warning("broker %d left out: %s", broker_id, error)
-        return found
+        nodes = map(paths.broker, self._live_broker_ids())
+        return list(values.decode_brokers(self.session.get_many(nodes)).values())
 
-    def broker(self, broker_id: int) -> BrokerInfo:
+    def broker(self, broker_id: int) -> values.BrokerInfo:
         """Return a live broker; `RegistryNodeNotFoundError` if there is none with this id."""
         try:
             value, _ = self.session.get(paths.broker(broker_id))
         except RegistryNodeNotFoundError as error:
             raise RegistryNodeNotFoundError(f"no broker {broker_id} is registered") from error
-        return decode_broker(broker_id, value)
+        return values.decode_broker(broker_id, value)
 
     def topics(self) -> list[str]:
         """Return the names of all topics ever created, sorted."""
@@ -316,13 +306,13 @@ class Registry:
         nodes = {
             paths.topic_broker(homes[path], broker_id): (homes[path], broker_id)
             for path, names in self.session.children_many(homes).items()
-            for broker_id in _numbers(names)
+            for broker_id in values.broker_ids(names)
             if broker_id in live
         }
         counts: dict[str, dict[int, int]] = {topic: {} for topic in homes.values()}
         for path, (value, _) in self.session.get_many(nodes).items():
             topic, broker_id = nodes[path]
-            counts[topic][broker_id] = decode_number(value, f"value of {path}")
+            counts[topic][broker_id] = values.decode_number(value, f"value of {path}")
         return counts
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
@@ -333,7 +323,7 @@ class Registry:
         live = set(self._live_broker_ids())
         parents = {paths.creation_ids(topic): topic for topic in topics}
         recorded = {
-            parents[path]: _numbers(names)
+            parents[path]: values.broker_ids(names)
             for path, names in self.session.children_many(parents).items()
         }
         nodes = {
@@ -345,12 +335,12 @@ class Registry:
         absent: dict[str, list[int]] = {topic: [] for topic in recorded}
         for path, (value, _) in self.session.get_many(nodes).items():
             topic, home = nodes[path]
-            if value != DELETED_CREATION:
+            if value != values.DELETED_CREATION:
                 absent[topic].append(home)
         return absent
 
     def _live_broker_ids(self) -> list[int]:
-        return _numbers(self.session.children_if_any(paths.BROKER_IDS))
+        return values.broker_ids(self.session.children_if_any(paths.BROKER_IDS))
 
     def _work(self) -> None:
         """Worker thread: keep the broker registered and run the callbacks, until stopped."""
@@ -401,7 +391,3 @@ class Registry:
             return _RETRY_S
         self._reported_error = ""
         return None
-
-
-def _numbers(names: list[str]) -> list[int]:
-    return sorted(int(name) for name in names if name.isascii() and name.isdigit())

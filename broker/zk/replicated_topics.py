@@ -39,7 +39,7 @@ from broker.zk.session import (
     TransactionOutcome,
     Watch,
 )
-from broker.zk.values import decode_settings, encode_settings
+from broker.zk.values import broker_ids, decode_settings, encode_settings
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class ReplicatedTopics:
     def brokers(self, watch: Watch | None = None) -> tuple[LiveBroker, ...]:
         """Return the brokers that are registered for replication."""
         names = self._children(paths.REPLICATED_BROKERS, watch)
-        nodes = {paths.replicated_broker(int(one)): int(one) for one in names if one.isdecimal()}
+        nodes = {paths.replicated_broker(one): one for one in broker_ids(names)}
         brokers = []
         for path, (value, stat) in self._session.get_many(nodes).items():
             with _malformed_is_logged():

@@ -139,8 +139,7 @@ class SettingsRegistry:
 
     def brokers(self) -> list[int]:
         """Return the brokers that have settings of their own here, sorted."""
-        names = self._session.children_if_any(paths.BROKER_SETTINGS)
-        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+        return values.broker_ids(self._session.children_if_any(paths.BROKER_SETTINGS))
 
     def _create_roots(self) -> None:
         """Create the parents of all nodes, which a transaction does not do."""

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from broker.errors import CoordinationError
 from broker.zk.paths import join_address
+
+logger = logging.getLogger(__name__)
 
 _CREATOR_BEFORE_IPV6 = re.compile(r"(.+?-\d+):(.*:.*)", re.DOTALL)
 _INT64_CHARACTERS = 20
@@ -76,6 +79,23 @@ def _is_ipv6(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def decode_brokers(nodes: Mapping[str, tuple[bytes, object]]) -> dict[int, BrokerInfo]:
+    """Return the brokers of id nodes, given by path, by id; one that is malformed is left out."""
+    brokers = {}
+    for path, (value, _) in nodes.items():
+        broker_id = int(path.rpartition("/")[2])
+        try:
+            brokers[broker_id] = decode_broker(broker_id, value)
+        except CoordinationError as error:
+            logger.warning("broker %d left out: %s", broker_id, error)
+    return brokers
+
+
+def broker_ids(names: Iterable[str]) -> list[int]:
+    """Return the broker ids among the names of nodes, sorted."""
+    return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
 
 def encode_number(number: int) -> bytes:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from broker.errors import CoordinationError
 from broker.zk import paths
 from broker.zk.registry import Registry
-from broker.zk.values import BrokerInfo, decode_broker, decode_number
+from broker.zk.values import BrokerInfo, broker_ids, decode_brokers, decode_number
 from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)
@@ -149,21 +149,16 @@ class WatchedRegistry:
 
     def _read_brokers(self) -> dict[int, BrokerInfo]:
         names = self._watched.children([paths.BROKER_IDS])[paths.BROKER_IDS]
-        nodes = {paths.broker(broker_id): broker_id for broker_id in _numbers(names)}
-        brokers = {}
-        for path, (value, _) in self._watched.values(nodes).items():
-            try:
-                brokers[nodes[path]] = decode_broker(nodes[path], value)
-            except CoordinationError as error:
-                logger.warning("broker %d left out: %s", nodes[path], error)
-        return brokers
+        return decode_brokers(
+            self._watched.values([paths.broker(one) for one in broker_ids(names)])
+        )
 
     def _read_counts(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         parents = {paths.topic(topic): topic for topic in topics}
         nodes = {
             paths.topic_broker(parents[path], broker_id): (parents[path], broker_id)
             for path, names in self._watched.children(parents).items()
-            for broker_id in _numbers(names)
+            for broker_id in broker_ids(names)
         }
         counts: dict[str, dict[int, int]] = {topic: {} for topic in topics}
         for path, (value, _) in self._watched.values(nodes).items():
@@ -180,7 +175,3 @@ def _subject_of(path: str) -> str:
     if path.startswith(paths.BROKER_IDS):
         return _BROKERS
     return path.removeprefix(paths.TOPICS).strip("/").partition("/")[0] or _TOPICS
-
-
-def _numbers(names: Collection[str]) -> list[int]:
-    return [int(name) for name in names if name.isascii() and name.isdigit()]
