@@ -13,7 +13,6 @@ from typing import Protocol
 
 from broker.client.connection import Connection
 from broker.client.read_replicas import InSyncReplicas
-from broker.cluster_state import NO_LEADER
 from broker.errors import BrokerUnreachableError, TopicNotFoundError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -153,24 +152,6 @@ class LockedCluster:
         """Note that not the broker expected at an address answers there."""
         with self._lock:
             self._cluster.note_answer(address, broker_id)
-
-
-class LearnedLeaders:
-    """The leader of each partition: its home broker, unless another is known."""
-
-    def __init__(self) -> None:
-        self._leaders: dict[TopicPartition, int] = {}
-
-    def of(self, partition: TopicPartition) -> int:
-        """Return the id of the leader."""
-        return self._leaders.get(partition, partition.home)
-
-    def note(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note a leader; with -1 (unknown), the home broker is to be asked again."""
-        if broker_id in (NO_LEADER, partition.home):
-            self._leaders.pop(partition, None)
-        else:
-            self._leaders[partition] = broker_id
 
 
 def absence_of(cluster: Cluster, topic: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.client.registry_cluster import RegisteredLeaders, leader_among, with_replicated
-from broker.errors import BrokerUnreachableError, RegistryUnreachableError
+from broker.client.registry_cluster import RegisteredCluster, partitions_at
+from broker.errors import RegistryUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
 from broker.zk.registry import Registry
@@ -20,7 +20,7 @@ class _Replicated(NamedTuple):
     assigned: list[TopicPartition]
 
 
-class WatchedCluster(RegisteredLeaders):
+class WatchedCluster(RegisteredCluster):
     """The cluster as registered in ZooKeeper, for several threads.
 
     The first call for a topic reads it from ZooKeeper and sets watches; later calls use memory.
@@ -67,20 +67,11 @@ class WatchedCluster(RegisteredLeaders):
             for _, one in sorted(self._watched.brokers().items())
         ]
 
-    def topics(self) -> list[str]:
-        """Return the topics, by name; read from ZooKeeper each time."""
-        return sorted(self._registry.topics())
-
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic on live brokers, by home and index."""
         validate_topic_name(topic)
         counts, live = self._watched.counts(topic), self._watched.brokers()
-        found = [
-            TopicPartition(topic, home, index)
-            for home, count in sorted(counts.items())
-            if home in live
-            for index in range(count)
-        ]
+        found = partitions_at(topic, {home: counts[home] for home in counts if home in live})
         led = self._find_replicated(topic).led
         return sorted({*found, *led}) if led else found
 
@@ -93,7 +84,7 @@ class WatchedCluster(RegisteredLeaders):
         found = self._replicated.get(topic)
         if found is None:
             try:
-                led = with_replicated([], self._registry, [topic], self._leaders)
+                led = list(self._read_leaders([topic]))
                 found = _Replicated(led, super().assigned(topic))
             except RegistryUnreachableError:
                 if topic not in self._former_replicated:
@@ -101,15 +92,3 @@ class WatchedCluster(RegisteredLeaders):
                 found = self._former_replicated[topic]
             self._replicated[topic] = self._former_replicated[topic] = found
         return found
-
-    def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition."""
-        brokers = {one.id: one for one in self.brokers()}
-        return leader_among(brokers, partition, self._leaders, self._registry)
-
-    def address(self, broker_id: int) -> BrokerAddress:
-        """Return the address of a broker."""
-        found = self._watched.brokers().get(broker_id)
-        if found is None:
-            raise BrokerUnreachableError(f"broker {broker_id} is not in the registry")
-        return BrokerAddress(found.id, found.host, found.port)
