@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 
 from broker import errors
 from broker.client.cluster import Connect
@@ -30,19 +31,14 @@ def ask_controller(
     deadline_s = time.monotonic() + timeout_s
     while True:
         try:
-            controller = find_controller(brokers, connect)
-            connection = connect(controller)
-            try:
-                connection.connect()
-            except errors.BrokerUnreachableError as error:
-                connection.close()
-                raise errors.NotControllerError(
-                    f"the controller does not respond: {error}"
-                ) from error
-            try:
+            with closing(connect(find_controller(brokers, connect))) as connection:
+                try:
+                    connection.connect()
+                except errors.BrokerUnreachableError as error:
+                    raise errors.NotControllerError(
+                        f"the controller does not respond: {error}"
+                    ) from error
                 return connection.call(request)
-            finally:
-                connection.close()
         except errors.NotControllerError:
             if time.monotonic() > deadline_s:
                 raise
@@ -67,13 +63,12 @@ def cluster_metadata(
     """Return the response of the first broker that responds; `topics` None means all."""
     last: errors.BrokerError = errors.BrokerUnreachableError("there is no broker to ask")
     for broker in brokers:
-        connection = connect(broker)
         try:
-            if not connection.understands(ClusterMetadataRequest):
-                raise errors.UnsupportedVersionError(f"{connection.name} knows only of itself")
-            return ClusterMetadataResponse.decode(connection.call(ClusterMetadataRequest(topics)))
+            with closing(connect(broker)) as connection:
+                if not connection.understands(ClusterMetadataRequest):
+                    raise errors.UnsupportedVersionError(f"{connection.name} knows only of itself")
+                body = connection.call(ClusterMetadataRequest(topics))
+                return ClusterMetadataResponse.decode(body)
         except errors.BrokerError as error:
             last = error
-        finally:
-            connection.close()
     raise last

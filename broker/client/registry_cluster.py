@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.client.cluster import Cluster
 from broker.client.read_replicas import InSyncReplicas
-from broker.cluster_state import NO_LEADER
+from broker.cluster_state import NO_LEADER, PartitionState
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -54,7 +54,7 @@ class RegisteredCluster(Cluster):
         brokers = {one.id: one for one in self.brokers()}
         found = brokers.get(self.leader_id(partition))
         if found is None:
-            self._read_leaders([partition.topic])
+            self._read_led([partition.topic])
             found = brokers.get(self.leader_id(partition)) or brokers.get(partition.home)
         if found is None:
             raise BrokerUnreachableError(
@@ -75,17 +75,13 @@ class RegisteredCluster(Cluster):
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Read the leaders of the partitions of topics that have replicas again."""
-        return self._read_leaders(topics)
+        return {one: state.leader for one, state in self._read_led(topics).items()}
 
     def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
         """Read the in-sync replicas of the partitions of topics, and note their leaders."""
-        replicated = self._replicated_topics
-        states = replicated.led_states(topics)
-        for partition, state in states.items():
-            self.note_leader(partition, state.leader)
         return InSyncReplicas(
-            {partition: state.isr for partition, state in states.items()},
-            {one.id: one.rack for one in replicated.brokers() if one.rack},
+            {partition: state.isr for partition, state in self._read_led(topics).items()},
+            {one.id: one.rack for one in self._replicated_topics.brokers() if one.rack},
         )
 
     def has_replicas(self, partition: TopicPartition) -> bool:
@@ -99,11 +95,11 @@ class RegisteredCluster(Cluster):
         else:
             self._leaders[partition] = broker_id
 
-    def _read_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Read and note the leaders of the partitions with replicas that have one."""
-        led = self._replicated_topics.leaders(topics)
-        for partition, leader in led.items():
-            self.note_leader(partition, leader)
+    def _read_led(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
+        """Read the states of the partitions with replicas that have a leader, and note these."""
+        led = self._replicated_topics.led_states(topics)
+        for partition, state in led.items():
+            self.note_leader(partition, state.leader)
         return led
 
 
@@ -148,7 +144,7 @@ class RegistryCluster(RegisteredCluster):
             for topic, counts in self._registry.partitions_of(names).items()
             for partition in partitions_at(topic, counts)
         ]
-        led = self._read_leaders(names)
+        led = self._read_led(names)
         return sorted({*found, *led}) if led else found
 
 

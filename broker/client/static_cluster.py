@@ -52,18 +52,14 @@ class _Listed:
         self.id: int | None = None  # of the broker that responded last
         self.is_absent = False
         self.retry_at_s = 0.0
-        self._waits = connection.retries_refused
-
-    @property
-    def can_wait(self) -> bool:
-        """Return whether the owner wants to wait for a broker that refuses connections."""
-        return self._waits
+        # whether the owner wants to wait for a broker that refuses connections
+        self.can_wait = connection.retries_refused
 
     def ask(self, topics: tuple[str, ...] | None, *, waits: bool) -> _Answer:
         """Request the metadata of topics; of all topics the broker has if `topics` is None."""
         # `waits`: wait for a broker that refuses connections, if `can_wait`
         connection = self.connection
-        connection.retries_refused = waits and self._waits
+        connection.retries_refused = waits and self.can_wait
         if self.is_absent:
             connection.connect()  # `hello` may return the response of an earlier connection
         hello = connection.hello()

@@ -84,7 +84,7 @@ class WatchedCluster(RegisteredCluster):
         found = self._replicated.get(topic)
         if found is None:
             try:
-                led = list(self._read_leaders([topic]))
+                led = list(self._read_led([topic]))
                 found = _Replicated(led, super().assigned(topic))
             except RegistryUnreachableError:
                 if topic not in self._former_replicated:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
 from broker import errors
@@ -177,12 +177,11 @@ class ClusterReader:
         broker_id = self._broker_ids[self._fetcher_of[partition]]
         if not self._replicas.uses_followers or broker_id == self._cluster.leader_id(partition):
             return
-        with suppress(errors.BrokerError):  # the leader has the message as well
-            connection = self._connect(self._cluster.address(broker_id))
-            try:
-                connection.call(DigestLogRequest(partition, offset, 1))
-            finally:
-                connection.close()
+        with (
+            suppress(errors.BrokerError),  # the leader has the message as well
+            closing(self._connect(self._cluster.address(broker_id))) as connection,
+        ):
+            connection.call(DigestLogRequest(partition, offset, 1))
 
     def _offsets_by_fetcher(self, count: int) -> list[tuple[int, dict[TopicPartition, int]]]:
         """Return broker and starting offsets for each fetcher, `count` of them for a broker."""

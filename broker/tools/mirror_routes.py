@@ -10,6 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from broker import errors
@@ -92,15 +93,10 @@ def create_topic(
 
 def _create_on(connect: Connect, broker: BrokerAddress, request: CreateTopicRequest) -> bool:
     """Create a topic on one broker; return False if the broker cannot."""
-    connection = connect(broker)
-    try:
+    with closing(connect(broker)) as connection, suppress(errors.TopicExistsError):
         if connection.hello() is None:
             return False
         connection.call(request)
-    except errors.TopicExistsError:
-        return True
-    finally:
-        connection.close()
     return True
 
 

@@ -263,10 +263,6 @@ class ReplicatedTopics:
                 outcomes.append(StateResult(stored == _written(write).stored, stored))
         return outcomes
 
-    def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Return the leaders of the partitions of topics, without those that have none."""
-        return {one: state.leader for one, state in self.led_states(topics).items()}
-
     def assigned(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic, by home and index; none without replicas."""
         return sorted(one for found in self._assignments([topic])[0] for one in found.replicas)
@@ -287,7 +283,7 @@ class ReplicatedTopics:
         }
 
     def led_states(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
-        """Return the states of the partitions of topics that have a leader; see `leaders`."""
+        """Return the states of the partitions of topics that have a leader."""
         return self._led(self._assignments(topics)[0])
 
     def _led(self, topics: Iterable[TopicAssignment]) -> dict[TopicPartition, PartitionState]:

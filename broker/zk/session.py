@@ -98,18 +98,7 @@ class NodeStat(NamedTuple):
 
 
 def _node_stat(stat: Any) -> NodeStat:
-    return NodeStat(
-        czxid=stat.czxid,
-        mzxid=stat.mzxid,
-        ctime_ms=stat.ctime,
-        mtime_ms=stat.mtime,
-        version=stat.version,
-        cversion=stat.cversion,
-        aversion=stat.aversion,
-        ephemeral_owner=stat.ephemeralOwner,
-        data_length=stat.dataLength,
-        children_count=stat.numChildren,
-    )
+    return NodeStat(*stat[: len(NodeStat._fields)])  # kazoo's begins with the same fields
 
 
 class CreateNode(NamedTuple):
@@ -492,19 +481,14 @@ class Session:
         for change in changes:
             full = resolve(self._address.chroot, change.path)
             match change:
-                case CreateNode():
-                    transaction.create(
-                        full,
-                        change.value,
-                        ephemeral=change.ephemeral,
-                        sequence=change.is_sequential,
-                    )
-                case SetNode():
-                    transaction.set_data(full, change.value, change.version)
-                case DeleteNode():
-                    transaction.delete(full, change.version)
-                case CheckNode():
-                    transaction.check(full, change.version)
+                case CreateNode(_, value, ephemeral, sequence):
+                    transaction.create(full, value, ephemeral=ephemeral, sequence=sequence)
+                case SetNode(_, value, version):
+                    transaction.set_data(full, value, version)
+                case DeleteNode(_, version):
+                    transaction.delete(full, version)
+                case CheckNode(_, version):
+                    transaction.check(full, version)
         return transaction.commit_async()
 
     def _on_state(self, state: str) -> None:
