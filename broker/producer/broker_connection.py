@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.errors import BrokerError, BrokerUnreachableError, ProducerClosedError
 from broker.protocol.extension_requests import HelloRequest
@@ -70,7 +70,7 @@ class BrokerConnection:
         self._note_presence = note_presence
         self._connection: Connection | None = None
         self._is_07 = False
-        self._request_count = 0
+        self.request_count = 0  # for the rule
         self._marked_s = time.monotonic() - random.random() * max(0.0, rule.interval_s)
         self._is_aborted = False
 
@@ -142,15 +142,11 @@ class BrokerConnection:
             raise BrokerUnreachableError(f"there is no connection to broker {self.broker_id}")
         return self._connection
 
-    def count_request(self) -> None:
-        """Count a request for the rule."""
-        self._request_count += 1
-
     @property
     def is_reconnect_due(self) -> bool:
         """Return whether the rule requires a new connection."""
         rule = self._rule
-        if rule.requests and self._request_count >= rule.requests:
+        if rule.requests and self.request_count >= rule.requests:
             return True
         return rule.interval_s >= 0 and time.monotonic() - self._marked_s >= rule.interval_s
 
@@ -158,7 +154,7 @@ class BrokerConnection:
         """Close the connection, with no response outstanding, as the rule requires."""
         # First the broker must have read all requests: those without acknowledgements could be
         # overtaken by requests on the next connection.
-        self._request_count = 0
+        self.request_count = 0
         self._marked_s = time.monotonic()
         connection = self._connection
         if connection is not None and connection.is_open:
@@ -188,21 +184,3 @@ class BrokerConnection:
         connection = self._connection
         if connection is not None:
             connection.interrupt()
-
-
-def connection_to(
-    cluster: Cluster,
-    connect: Connect,
-    broker_id: int,
-    rule: ReconnectRule,
-    note_presence: Callable[[int, bool], None] | None = None,
-) -> BrokerConnection:
-    """Return the connection to a broker of a cluster."""
-    return BrokerConnection(
-        lambda: cluster.address(broker_id),
-        connect,
-        broker_id=broker_id,
-        rule=rule,
-        note_answer=cluster.note_answer,
-        note_presence=note_presence,
-    )

@@ -19,12 +19,7 @@ from typing import Protocol
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.producer.broker_connection import (
-    NO_RECONNECT,
-    BrokerConnection,
-    ReconnectRule,
-    connection_to,
-)
+from broker.producer.broker_connection import NO_RECONNECT, BrokerConnection, ReconnectRule
 from broker.protocol import requests, responses
 from broker.protocol.codec import scan
 from broker.protocol.extension_requests import (
@@ -176,7 +171,7 @@ class BrokerSender:
         window.append(request)
         self._window_bytes += request.size_bytes
         connection = self.connection.open()
-        self.connection.count_request()
+        self.connection.request_count += 1
         proof = acks
         if connection.hello() is None:
             self._produce_07(connection, sets)
@@ -375,8 +370,13 @@ class BrokerSenders(dict[int, BrokerSender]):
         self._is_aborted = False
 
     def __missing__(self, broker_id: int) -> BrokerSender:
-        connection = connection_to(
-            self._cluster, self._connect, broker_id, self._rules.reconnect, self._note_presence
+        connection = BrokerConnection(
+            lambda: self._cluster.address(broker_id),
+            self._connect,
+            broker_id=broker_id,
+            rule=self._rules.reconnect,
+            note_answer=self._cluster.note_answer,
+            note_presence=self._note_presence,
         )
         sender = self[broker_id] = BrokerSender(connection, self._rules, self._results)
         if self._is_aborted:

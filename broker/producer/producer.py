@@ -218,6 +218,8 @@ class Producer:
         BrokerUnreachableError: by all methods that need a broker, if none can be reached.
     """
 
+    # An argument for each setting: programs give two or three, and a value that held them would
+    # have to be made first.
     def __init__(
         self,
         cluster: Cluster,

@@ -511,12 +511,12 @@ def test_reconnect_rule_when_there_is_none_then_never_due(
     open_connection: ConnectionFactory,
 ) -> None:
     connection = BrokerConnection(lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection)
-    connection.count_request()
+    connection.request_count += 1
     assert not connection.is_reconnect_due
     counted = BrokerConnection(
         lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection, rule=ReconnectRule(requests=1)
     )
-    counted.count_request()
+    counted.request_count += 1
     assert counted.is_reconnect_due
     counted.reconnect()
     assert not counted.is_reconnect_due
