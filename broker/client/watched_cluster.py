@@ -51,7 +51,7 @@ class WatchedCluster(RegisteredCluster):
 
     def stop(self) -> None:
         """End the thread and the ZooKeeper session."""
-        self._watched.request_stop()
+        self._watched.stop()
         self._registry.stop()  # makes a read that blocks the thread fail
         self._watched.join()
 

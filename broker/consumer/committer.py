@@ -11,8 +11,8 @@ from broker.cluster_state import Creation
 from broker.consumer.membership import Ownership
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.partition_reader import PartitionReader
-from broker.consumer.stoppable import StoppableThread
 from broker.errors import BrokerError, CoordinationError, RegistryUnreachableError
+from broker.threads import StoppableThread
 from broker.topic import MessagePosition, TopicPartition
 
 logger = logging.getLogger(__name__)

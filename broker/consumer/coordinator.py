@@ -16,9 +16,9 @@ from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
 from broker.consumer.membership import GroupView, Lease, Membership, Ownership
 from broker.consumer.offset_store import OffsetStore
-from broker.consumer.stoppable import StoppableThread
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError
+from broker.threads import StoppableThread
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk.creations import Creations
 from broker.zk.session import Session

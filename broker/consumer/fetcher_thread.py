@@ -20,9 +20,9 @@ from broker.consumer.chunk import Chunk
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.offset_store import UNREADABLE_OFFSET
-from broker.consumer.stoppable import StoppableThread
 from broker.consumer.stream import ConsumerStream
 from broker.protocol.payload_filter import PayloadFilter
+from broker.threads import StoppableThread
 from broker.topic import TopicPartition, share_of
 
 logger = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.clock import Clock
 from broker.consumer.assignment import thread_ids
-from broker.consumer.stoppable import StoppableThread
+from broker.threads import StoppableThread
 from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths, values
 from broker.zk.creations import Creations, read_creations

@@ -373,7 +373,7 @@ class RegistryFeed:
     def request_stop(self) -> None:
         """Ask the thread to end."""
         self._stopped.set()
-        self._watched.request_stop()
+        self._watched.stop()
 
     def join(self) -> None:
         """Wait for the end of the thread; a read under way ends with the registry."""

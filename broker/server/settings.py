@@ -17,6 +17,7 @@ from broker.config import BrokerConfig
 from broker.errors import ConfigError, CoordinationError
 from broker.files import write_atomically
 from broker.log.data_directory import SETTINGS_NAME
+from broker.threads import StoppableThread
 from broker.topic_settings import TopicOverrides, normalize, parse_overrides
 from broker.zk import paths
 from broker.zk.session import Session
@@ -36,7 +37,7 @@ class Overrides(NamedTuple):
     topics: Mapping[str, TopicOverrides]
 
 
-class SettingsFollower:
+class SettingsFollower(StoppableThread):
     """Reads the settings in ZooKeeper, and again after each change."""
 
     def __init__(
@@ -46,6 +47,7 @@ class SettingsFollower:
         data_dir: Path,
         apply: Callable[[Overrides], None],
     ) -> None:
+        super().__init__("settings")
         self.problems: Mapping[str, str] = {}  # by path; replaced, never changed in place
         self._registry = SettingsRegistry(session)
         self._broker_id = broker_id
@@ -55,8 +57,6 @@ class SettingsFollower:
         self._good: dict[str, dict[str, str]] = {}
         self._changed = threading.Event()
         self._watched = WatchedReads(session, lambda _path: self._changed.set())
-        self._is_stopped = False
-        self._thread = threading.Thread(target=self._run, name="settings", daemon=True)
 
     def load(self) -> None:
         """Read and apply the settings, on the calling thread."""
@@ -67,30 +67,22 @@ class SettingsFollower:
         """Return the overrides of a topic in effect, by name; callable from any thread."""
         return self._good.get(paths.topic_settings(topic), {})
 
-    def start(self) -> None:
-        """Start the thread that follows changes."""
-        self._thread.start()
-
     def stop(self) -> None:
         """Ask the thread to stop; it ends at once, or when its request fails with the session."""
-        self._is_stopped = True
+        super().stop()
         self._changed.set()
 
-    def join(self) -> None:
-        """Wait for the thread's end."""
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Apply changes until the thread is stopped."""
         while True:
             self._changed.wait()
             self._changed.clear()
-            if self._is_stopped:
+            if self._stopping.is_set():
                 return
             try:
                 self._read()
             except CoordinationError as error:
-                if not self._is_stopped:
+                if not self._stopping.is_set():
                     logger.warning("settings may be out of date: %s; trying on", error)
                     self._try_later()
             except Exception:  # must not end the thread

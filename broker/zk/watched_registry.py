@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from broker.errors import CoordinationError
+from broker.threads import StoppableThread
 from broker.zk import paths
 from broker.zk.registry import Registry
 from broker.zk.values import BrokerInfo, broker_ids, decode_brokers, decode_number
@@ -38,7 +39,7 @@ class RegistryChange(NamedTuple):
     counts: dict[str, dict[int, int]]
 
 
-class WatchedRegistry:
+class WatchedRegistry(StoppableThread):
     """The brokers and topics of the registry as last read, for any number of threads.
 
     Args:
@@ -57,6 +58,7 @@ class WatchedRegistry:
         on_change: Callable[[RegistryChange], None],
         follows_all: bool = False,
     ) -> None:
+        super().__init__(name)
         self._watched = WatchedReads(
             registry.session, lambda path: self._dirty.put(_subject_of(path))
         )
@@ -67,25 +69,18 @@ class WatchedRegistry:
         self._counts: dict[str, dict[int, int]] = {}
         self._reading = threading.Lock()
         self._dirty: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._is_stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Start the thread that reads brokers and topics, and then their changes."""
         self._dirty.put(_BROKERS)
         if self._follows_all:
             self._dirty.put(_TOPICS)
-        self._thread.start()
+        super().start()
 
-    def request_stop(self) -> None:
-        """Have the thread end; `join` waits for that."""
-        self._is_stopped.set()
+    def stop(self) -> None:
+        """Ask the thread to stop. A read under way ends with the registry's session."""
+        super().stop()
         self._dirty.put(None)
-
-    def join(self) -> None:
-        """Wait for the end of the thread. A read under way ends with the registry's session."""
-        if self._thread.is_alive():
-            self._thread.join()
 
     def brokers(self) -> dict[int, BrokerInfo]:
         """Return the live brokers, by id."""
@@ -103,7 +98,7 @@ class WatchedRegistry:
             counts = self._counts[topic]
         return counts
 
-    def _run(self) -> None:
+    def run(self) -> None:
         """Read changed subjects again, until stopped."""
         is_first = True
         while (subjects := self._next_subjects()) is not None:
@@ -112,7 +107,7 @@ class WatchedRegistry:
             except CoordinationError as error:
                 for subject in subjects:
                     self._dirty.put(subject)
-                if not self._is_stopped.wait(_RETRY_S):
+                if not self._stopping.wait(_RETRY_S):
                     logger.warning("cluster metadata may be stale: %s", error)
                 continue
             if change is not None or is_first:

@@ -1,4 +1,4 @@
-"""The threads of a group member, which run until they are stopped."""
+"""Threads that run until they are stopped."""
 
 from __future__ import annotations
 
