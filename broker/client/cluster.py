@@ -13,7 +13,7 @@ from typing import Protocol
 
 from broker.client.connection import Connection
 from broker.client.read_replicas import InSyncReplicas
-from broker.errors import BrokerUnreachableError, TopicNotFoundError
+from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
@@ -171,13 +171,3 @@ def with_assigned(
     """Return the partitions that a topic has now and those that wait for a leader, in order."""
     # So a key, or an index into the partitions, means the same one whichever brokers are away.
     return sorted({*partitions, *cluster.assigned(topic)})
-
-
-def find_partitions(cluster: Cluster, topic: str) -> list[TopicPartition]:
-    """Return a topic's partitions; `BrokerUnreachableError` if all brokers with it are away."""
-    partitions = cluster.partitions(topic)
-    if not partitions and (absence := absence_of(cluster, topic)):
-        raise BrokerUnreachableError(absence)
-    if not partitions:
-        raise TopicNotFoundError(f"topic '{topic}' not found")
-    return partitions

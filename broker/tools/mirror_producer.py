@@ -64,11 +64,6 @@ class MirrorProducer:
             producer.watch(lambda waiting: self._goes_on(waiting.error))
 
     @property
-    def pending_count(self) -> int:
-        """Return the number of sets that are not acknowledged yet."""
-        return len(self._pending)
-
-    @property
     def pending_sources(self) -> set[TopicPartition]:
         """Return the source partitions of sets that are not acknowledged yet."""
         return {one.source for one in self._pending.values()}

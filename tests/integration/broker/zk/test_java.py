@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import ConfigError
-from broker.zk.java import Java, bundled_java, find_java, java_version
+from broker.zk.java import Java, bundled_java, find_java, java_version, major_version
 
 
 def make_java(path: Path, version: str) -> Path:
@@ -62,7 +62,7 @@ def test_find_java_when_all_are_unfit_then_error_says_why(tmp_path: Path) -> Non
 def test_major_version_when_version_is_old_or_new_style_then_is_the_release(
     version: str, major: int
 ) -> None:
-    assert Java(Path("java"), version, "PATH").major_version == major
+    assert major_version(version) == major
 
 
 @pytest.mark.zookeeper

@@ -63,4 +63,4 @@ def test_flush_when_a_set_is_refused_then_none_behind_it_is_acknowledged() -> No
     with pytest.raises(InvalidMessageError, match=r"not take messages of a\[9-0\] before 1: bad"):
         mirror_producer.flush()
     assert acknowledged == [0]
-    assert mirror_producer.pending_count == 2
+    assert len(mirror_producer._pending) == 2
