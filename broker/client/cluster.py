@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from broker.client.connection import Connection
 from broker.client.read_replicas import InSyncReplicas
@@ -81,77 +81,26 @@ class Cluster(Protocol):
         return
 
 
-class LockedCluster:
-    """A cluster for several threads: a lock serializes the calls."""
+class _Locked:
+    """Calls the methods of a cluster one at a time."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._lock = threading.Lock()
 
-    def brokers(self) -> list[BrokerAddress]:
-        """Return the live brokers, by id."""
-        with self._lock:
-            return self._cluster.brokers()
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._cluster, name)
 
-    def topics(self) -> list[str]:
-        """Return the topics, by name."""
-        with self._lock:
-            return self._cluster.topics()
+        def call(*args: Any, **named: Any) -> Any:
+            with self._lock:
+                return method(*args, **named)
 
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions by home and index; none for an unknown topic."""
-        with self._lock:
-            return self._cluster.partitions(topic)
+        return call
 
-    def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those without a leader now."""
-        with self._lock:
-            return self._cluster.assigned(topic)
 
-    def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the brokers that have each topic and are not live."""
-        with self._lock:
-            return self._cluster.absent_homes(topics)
-
-    def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition."""
-        with self._lock:
-            return self._cluster.leader(partition)
-
-    def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the last known leader of a partition."""
-        with self._lock:
-            return self._cluster.leader_id(partition)
-
-    def address(self, broker_id: int) -> BrokerAddress:
-        """Return the address of a broker."""
-        with self._lock:
-            return self._cluster.address(broker_id)
-
-    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Request the leaders of the partitions of topics again."""
-        with self._lock:
-            return self._cluster.find_leaders(topics)
-
-    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Request the in-sync replicas of the partitions of topics."""
-        with self._lock:
-            return self._cluster.in_sync_replicas(topics)
-
-    def has_replicas(self, partition: TopicPartition) -> bool:
-        """Return whether another broker can become the leader of a partition."""
-        with self._lock:
-            return self._cluster.has_replicas(partition)
-
-    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the supposed leader of a partition is not."""
-        with self._lock:
-            self._cluster.note_leader(partition, broker_id)
-
-    def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
-        """Note that not the broker expected at an address answers there."""
-        with self._lock:
-            self._cluster.note_answer(address, broker_id)
+def locked(cluster: Cluster) -> Cluster:
+    """Return a cluster for several threads: a lock serializes the calls of its methods."""
+    return cast(Cluster, _Locked(cluster))
 
 
 def absence_of(cluster: Cluster, topic: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from broker.client.cluster import Cluster, Connect, LockedCluster
+from broker.client.cluster import Cluster, Connect, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.static_cluster import StaticCluster
 from broker.config import ProducerConfig
@@ -33,7 +33,6 @@ from broker.protocol.responses import NO_TERM, BrokerAddress
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.client.watched_cluster import WatchedCluster
     from broker.producer.async_producer import AsyncProducer
     from broker.producer.callbacks import ProducerCallbacks
     from broker.producer.sender_thread import QueueRules
@@ -586,9 +585,7 @@ def _connector_of(config: ProducerConfig) -> Connect:
     return connect
 
 
-def _open_cluster(
-    config: ProducerConfig, connect: Connect, resources: ExitStack
-) -> WatchedCluster | LockedCluster:
+def _open_cluster(config: ProducerConfig, connect: Connect, resources: ExitStack) -> Cluster:
     # `resources` closes it
     # late: they need ZooKeeper's modules
     from broker.client.watched_cluster import WatchedCluster
@@ -609,7 +606,7 @@ def _open_cluster(
         raise ConfigError(f"broker.list: {error}") from error
     static = StaticCluster(addresses, connect)
     resources.callback(static.close)
-    return LockedCluster(static)
+    return locked(static)
 
 
 def _queueing_of(config: ProducerConfig) -> QueueRules | None:

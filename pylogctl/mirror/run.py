@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from broker.client.cluster import LockedCluster
+from broker.client.cluster import locked
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
@@ -147,7 +147,7 @@ def _make_mirror(
         target_env, timeout_s=STREAM_TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
     )
     limit_s = target_env.timeout_s(_PRODUCE_TIMEOUT_S)
-    target_cluster = LockedCluster(target.cluster)
+    target_cluster = locked(target.cluster)
     route = Route(
         source.cluster,
         target_cluster,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import typer
 
-from broker.client.cluster import Cluster, Connect, LockedCluster
+from broker.client.cluster import Cluster, Connect, locked
 from broker.client.list_offsets import OffsetLister
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.producer.producer import codec_of
@@ -72,7 +72,7 @@ def measure_produce(
         graceful_stop() as stop,
         show_intervals(env, every_s) as shown,
     ):
-        shared = LockedCluster(cluster)
+        shared = locked(cluster)
         result = produce_load(
             plan,
             lambda: make_producer(shared, connect, config),

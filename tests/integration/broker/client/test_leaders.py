@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from broker.client.cluster import LockedCluster
+from broker.client.cluster import locked
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
 from broker.client.static_cluster import StaticCluster
@@ -78,8 +78,8 @@ def test_producer_when_the_leader_moves_then_all_goes_to_the_new_one_in_order(
     replicas: Replicas, cluster: StaticCluster, is_queued: bool
 ) -> None:
     rules = QueueRules(BatchRules(batch_count=1, linger_s=0.0)) if is_queued else None
-    locked = LockedCluster(cluster)
-    with Producer(locked, Connection, max_in_flight=8, queueing=rules, backoff_s=0.01) as producer:
+    shared = locked(cluster)
+    with Producer(shared, Connection, max_in_flight=8, queueing=rules, backoff_s=0.01) as producer:
         deliveries: list[Delivery] = []
         for number in range(COUNT):
             if number in (30, 60):

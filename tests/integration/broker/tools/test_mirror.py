@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, BrokerError, Codec, Connection, Producer, StaticCluster, TopicPartition
-from broker.client.cluster import Cluster, LockedCluster
+from broker.client.cluster import Cluster, locked
 from broker.consumer.chunk import Chunk
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
@@ -130,7 +130,7 @@ def start_mirror() -> Iterator[StartMirror]:
     def start(group: Group, broker: Broker, **options: object) -> Running:
         brokers = StaticCluster([address_of(broker)], connect)
         clusters.append(brokers)
-        target = LockedCluster(brokers)
+        target = locked(brokers)
         route = Route(SourceCluster(), target, connect, lambda topic: f"m.{topic}")
         mirror = Mirror(
             group,
