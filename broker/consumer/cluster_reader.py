@@ -31,8 +31,6 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import ReadRange, TopicPartition, share_of
 
-_Polled = tuple[Fetcher, list[Chunk] | errors.BrokerError]
-
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
 _RECONNECT_WAIT_S = 0.2
@@ -40,6 +38,36 @@ _RECONNECT_WAIT_S = 0.2
 _WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
 # before the leader of a partition is asked, as the broker asked before does not lead it
 _WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
+
+
+class _Source:
+    """A fetcher of partitions at one broker, and the thread that polls it, if there is one."""
+
+    def __init__(self, fetcher: Fetcher, broker_id: int) -> None:
+        self.fetcher = fetcher
+        self.broker_id = broker_id
+        self.thread: threading.Thread | None = None
+        self.lost_since_s: float | None = None  # since when polls fail
+        self._calls: deque[Callable[[], None]] = deque()
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Change the fetcher in the thread that polls it, before the next poll."""
+        if self.thread is None:
+            action()
+        else:
+            self._calls.append(action)
+
+    def make_calls(self) -> None:
+        """Make the calls that are due; for the thread, or once it has ended."""
+        while self._calls:
+            self._calls.popleft()()
+
+    def poll(self) -> list[Chunk] | errors.BrokerError:
+        """Return the next chunks, or why there are none."""
+        try:
+            return self.fetcher.poll()
+        except errors.BrokerError as error:
+            return error
 
 
 class ClusterReader:
@@ -91,19 +119,16 @@ class ClusterReader:
             takes_followers=self._replicas.uses_followers,
         )
         self._damaged_reads = DamagedReads(leader_wait_s)
-        self._fetchers: list[Fetcher] = []
-        self._fetcher_of: dict[TopicPartition, Fetcher] = {}
+        self._sources: list[_Source] = []
+        self._source_of: dict[TopicPartition, _Source] = {}
         self._seen_version = 0  # of `_replicas`
-        self._broker_ids: dict[Fetcher, int] = {}
         # partitions whose leader is being searched: since when, and how many were asked since
         self._moves: dict[TopicPartition, tuple[float, int]] = {}
-        # calls to make in a fetcher's own thread, before its next poll
-        self._calls: dict[Fetcher, deque[Callable[[], None]]] = {}
-        self._lost_since_s: dict[Fetcher, float] = {}  # those whose last poll failed
-        self._queue: queue.Queue[_Polled] = queue.Queue(_QUEUED_POLLS)
+        self._queue: queue.Queue[tuple[_Source, list[Chunk] | errors.BrokerError]] = queue.Queue(
+            _QUEUED_POLLS
+        )
         self._stopped = threading.Event()
-        self._threads: list[threading.Thread] = []
-        self._thread_of: dict[Fetcher, threading.Thread] = {}
+        self._has_threads = False
         self._replicas.refresh_if_due(self._topics)
         self._seen_version = self._replicas.version
         for broker_id, offsets in self._offsets_by_fetcher(fetcher_count):
@@ -114,13 +139,13 @@ class ClusterReader:
 
     def __exit__(self, *exc_info: object) -> None:
         self._stopped.set()
-        if self._threads:
-            for fetcher in self._fetchers:
-                fetcher.interrupt()
-        for thread in self._threads:
-            thread.join()
-        for fetcher in self._fetchers:
-            fetcher.close()
+        if self._has_threads:
+            for source in self._sources:
+                source.fetcher.interrupt()
+        for source in self._sources:
+            if source.thread is not None:
+                source.thread.join()
+            source.fetcher.close()
 
     @property
     def partition_count(self) -> int:
@@ -143,25 +168,24 @@ class ClusterReader:
                 yield list(ready.values())
                 for reader in ready.values():
                     self._expect_rest(reader)
-            for fetcher in self._fetchers:
-                for partition in fetcher.partitions:
+            for source in self._sources:
+                for partition in source.fetcher.partitions:
                     if self._readers[partition].is_done:
-                        self._call(fetcher, partial(fetcher.forget, partition))
+                        source.call(partial(source.fetcher.forget, partition))
 
     def _expect_rest(self, reader: PartitionReader) -> None:
         """Request the rest of a message of which a part has arrived, at once."""
         partition, end = reader.partition, reader.expected_end
         if end > reader.offset + len(reader.data):
-            for fetcher in self._fetchers:
-                if partition in fetcher.partitions:
-                    self._call(fetcher, partial(fetcher.expect, partition, end))
+            source = self._source_of[partition]
+            source.call(partial(source.fetcher.expect, partition, end))
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue in a partition at another offset."""
         self._readers[partition].restart_at(offset)
-        for fetcher in self._fetchers:
-            if partition in fetcher.partitions:
-                self._call(fetcher, partial(fetcher.seek, partition, offset))
+        for source in self._sources:
+            if partition in source.fetcher.partitions:
+                source.call(partial(source.fetcher.seek, partition, offset))
 
     def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
         """Return the offset of the next good message behind a corrupt one; None if unknown."""
@@ -174,7 +198,7 @@ class ClusterReader:
 
     def _tell_follower(self, partition: TopicPartition, offset: int) -> None:
         """Report a damaged message to the follower that sent it, which is then not read again."""
-        broker_id = self._broker_ids[self._fetcher_of[partition]]
+        broker_id = self._source_of[partition].broker_id
         if not self._replicas.uses_followers or broker_id == self._cluster.leader_id(partition):
             return
         with (
@@ -212,27 +236,26 @@ class ClusterReader:
         moving: dict[int, list[TopicPartition]] = {}
         for partition, reader in self._readers.items():
             broker_id = self._replicas.broker_of(partition)
-            if not reader.is_done and broker_id != self._broker_ids[self._fetcher_of[partition]]:
+            if not reader.is_done and broker_id != self._source_of[partition].broker_id:
                 moving.setdefault(broker_id, []).append(partition)
         for broker_id, partitions in moving.items():
-            former = [(one, self._fetcher_of[one]) for one in partitions]
+            former = [(one, self._source_of[one]) for one in partitions]
             try:
                 self._read_at(partitions, self._cluster.address(broker_id))
             except errors.BrokerUnreachableError:
                 self._replicas.leave(partitions)  # their present fetchers keep them
                 continue
-            for partition, fetcher in former:
-                self._call(fetcher, partial(fetcher.forget, partition))
+            for partition, source in former:
+                source.call(partial(source.fetcher.forget, partition))
         self._drop_unused()
 
     def _drop_unused(self) -> None:
         """Close fetchers that have no partitions, once their threads have ended."""
-        used = set(self._fetcher_of.values())
-        for fetcher in [one for one in self._fetchers if one not in used]:
-            thread = self._thread_of.get(fetcher)
-            if thread is None or not thread.is_alive():
-                self._fetchers.remove(fetcher)
-                fetcher.close()
+        used = set(self._source_of.values())
+        for source in [one for one in self._sources if one not in used]:
+            if source.thread is None or not source.thread.is_alive():
+                self._sources.remove(source)
+                source.fetcher.close()
 
     def _follow(self, chunk: Chunk) -> None:
         """Read a partition at its leader, as the broker asked is not, or does not know it yet."""
@@ -263,52 +286,48 @@ class ClusterReader:
 
     def _read_at(self, partitions: Sequence[TopicPartition], address: BrokerAddress) -> None:
         # a further fetcher for these partitions alone, as leaders move seldom
-        fetcher = self._open({one: self._readers[one].offset for one in partitions}, address)
+        source = self._open({one: self._readers[one].offset for one in partitions}, address)
         for one in partitions:
             self._readers[one].drop_data()
-        if self._threads:
-            self._start_thread(fetcher)
+        if self._has_threads:
+            self._start_thread(source)
 
     def _open(
         self, offsets: Mapping[TopicPartition, int], address: BrokerAddress | None = None
-    ) -> Fetcher:
+    ) -> _Source:
         """Open a fetcher of partitions at these offsets, by default at the leader of them all."""
         if address is None:
             address = self._cluster.leader(next(iter(offsets)))
-        fetcher = self._make_fetcher(self._connect(address), offsets)
-        self._fetchers.append(fetcher)
-        self._broker_ids[fetcher] = address.id
-        self._calls[fetcher] = deque()
-        self._fetcher_of.update(dict.fromkeys(offsets, fetcher))
-        return fetcher
+        source = _Source(self._make_fetcher(self._connect(address), offsets), address.id)
+        self._sources.append(source)
+        self._source_of.update(dict.fromkeys(offsets, source))
+        return source
 
-    def _handle_loss(self, fetcher: Fetcher, error: errors.BrokerError) -> None:
+    def _handle_loss(self, source: _Source, error: errors.BrokerError) -> None:
         """Read partitions of a lost broker at their new leaders; retry the others there."""
         # the fetcher's thread, if it has one, has ended: its calls are made here
         if not error.is_retriable:
             raise error
         now_s = time.monotonic()
-        lost_since_s = self._lost_since_s.setdefault(fetcher, now_s)
-        calls = self._calls[fetcher]
-        while calls:
-            calls.popleft()()
+        source.lost_since_s = source.lost_since_s or now_s
+        source.make_calls()
         # if leaders stay unknown, they are requested again after the next attempt
         with suppress(*errors.UNANSWERED):
-            self._leave(fetcher)
-        if not fetcher.partitions:
-            self._fetchers.remove(fetcher)
-            fetcher.close()
+            self._leave(source)
+        if not source.fetcher.partitions:
+            self._sources.remove(source)
+            source.fetcher.close()
             return
-        if now_s - lost_since_s >= self._leader_wait_s:
+        if now_s - source.lost_since_s >= self._leader_wait_s:
             raise error
-        if self._threads:
-            self._start_thread(fetcher, wait_s=_RECONNECT_WAIT_S)
+        if self._has_threads:
+            self._start_thread(source, wait_s=_RECONNECT_WAIT_S)
         else:
             time.sleep(_RECONNECT_WAIT_S)
 
-    def _leave(self, fetcher: Fetcher) -> None:
+    def _leave(self, source: _Source) -> None:
         """Read partitions elsewhere that the broker of a fetcher does not lead any more."""
-        broker_id = self._broker_ids[fetcher]
+        fetcher, broker_id = source.fetcher, source.broker_id
         leaders = self._cluster.find_leaders(sorted({one.topic for one in fetcher.partitions}))
         moved: dict[int, list[TopicPartition]] = {}
         for partition in fetcher.partitions:
@@ -345,68 +364,55 @@ class ClusterReader:
         leaders: Mapping[TopicPartition, int] = {}
         with suppress(*errors.UNANSWERED):
             leaders = self._cluster.find_leaders([chunk.partition.topic])
-        broker_id = self._broker_ids[self._fetcher_of[chunk.partition]]
+        broker_id = self._source_of[chunk.partition].broker_id
         return leaders.get(chunk.partition) != broker_id
 
-    def _call(self, fetcher: Fetcher, action: Callable[[], None]) -> None:
-        """Change a fetcher in the thread that polls it."""
-        if self._threads:
-            self._calls[fetcher].append(action)
-        else:
-            action()
-
     def _next_chunks(self) -> list[Chunk]:
-        if len(self._fetchers) == 1 and not self._threads:
-            polled = _poll(self._fetchers[0])
+        if len(self._sources) == 1 and not self._has_threads:
+            source = self._sources[0]
+            found = source.poll()
         else:
-            if not self._threads:
-                for fetcher in self._fetchers:
-                    self._start_thread(fetcher)
+            if not self._has_threads:
+                self._has_threads = True
+                for source in self._sources:
+                    self._start_thread(source)
             try:
-                polled = self._queue.get(timeout=max(self._max_wait_ms / 1000, _QUEUE_WAIT_S))
+                source, found = self._queue.get(
+                    timeout=max(self._max_wait_ms / 1000, _QUEUE_WAIT_S)
+                )
             except queue.Empty:
                 return []
-        fetcher, found = polled
-        if fetcher not in self._fetchers:
+        if source not in self._sources:
             return []  # other fetchers have its partitions
         if isinstance(found, errors.BrokerError):
-            self._handle_loss(fetcher, found)
+            self._handle_loss(source, found)
             return []
-        self._lost_since_s.pop(fetcher, None)
-        return [chunk for chunk in found if self._fetcher_of[chunk.partition] is fetcher]
+        source.lost_since_s = None
+        return [chunk for chunk in found if self._source_of[chunk.partition] is source]
 
-    def _start_thread(self, fetcher: Fetcher, *, wait_s: float = 0.0) -> None:
-        name = f"fetcher-{len(self._threads)}"
-        thread = threading.Thread(
-            target=self._fetch, args=(fetcher, wait_s), name=name, daemon=True
+    def _start_thread(self, source: _Source, *, wait_s: float = 0.0) -> None:
+        source.thread = threading.Thread(
+            target=self._fetch,
+            args=(source, wait_s),
+            name=f"fetcher-{source.broker_id}",
+            daemon=True,
         )
-        thread.start()
-        self._threads.append(thread)
-        self._thread_of[fetcher] = thread
+        source.thread.start()
 
-    def _fetch(self, fetcher: Fetcher, wait_s: float) -> None:
+    def _fetch(self, source: _Source, wait_s: float) -> None:
         """Poll one broker and queue the chunks, until a poll fails; runs in a thread."""
-        calls = self._calls[fetcher]
         self._stopped.wait(wait_s)
-        while not self._stopped.is_set() and fetcher.partitions:
-            while calls:
-                calls.popleft()()
-            polled = _poll(fetcher)
+        while not self._stopped.is_set() and source.fetcher.partitions:
+            source.make_calls()
+            found = source.poll()
             while not self._stopped.is_set():
                 try:
-                    self._queue.put(polled, timeout=_QUEUE_WAIT_S)
+                    self._queue.put((source, found), timeout=_QUEUE_WAIT_S)
                     break
                 except queue.Full:
                     continue
-            if isinstance(polled[1], errors.BrokerError):
+            if isinstance(found, errors.BrokerError):
                 return
-
-
-def _poll(fetcher: Fetcher) -> _Polled:
-    try:
-        return fetcher, fetcher.poll()
-    except errors.BrokerError as error:
-        return fetcher, error
 
 
 def _one_per_partition(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:

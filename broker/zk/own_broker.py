@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class OwnBroker:
     """Creates the nodes of one broker in the present session, in place of those of earlier runs.
 
-    For one thread at a time; only `close` may be called by others.
+    For one thread at a time; others may call `close` and set `is_clean`.
     """
 
     def __init__(self, session: Session, *, wait_limit_s: float) -> None:

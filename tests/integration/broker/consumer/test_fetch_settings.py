@@ -84,7 +84,7 @@ def test_reader_when_several_fetchers_share_a_broker_then_all_partitions_are_rea
     found = {}
 
     with ClusterReader(cluster, Connection, ends, fetcher_count=3) as reader:
-        assert len(reader._fetchers) == 3
+        assert len(reader._sources) == 3
         for ready in reader.polls():
             for one in ready:
                 messages, valid_bytes, _ = decode(one.data, one.offset)
