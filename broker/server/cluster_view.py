@@ -229,6 +229,12 @@ class ClusterView:
                 )
             return self._snapshot
 
+    def set_own_address(self, own: responses.BrokerAddress) -> None:
+        """Note where clients reach this broker, once it listens."""
+        with self._lock:
+            self._own = own
+            self._set_brokers(self._brokers)
+
     def set_controller(self, broker_id: int) -> None:
         """Note which broker is the controller, `NO_CONTROLLER` for none."""
         with self._lock:

@@ -49,6 +49,7 @@ class SettingsFollower(StoppableThread):
     ) -> None:
         super().__init__("settings")
         self.problems: Mapping[str, str] = {}  # by path; replaced, never changed in place
+        self.applied = Overrides({}, {})
         self._registry = SettingsRegistry(session)
         self._broker_id = broker_id
         # the last good settings
@@ -119,7 +120,9 @@ class SettingsFollower(StoppableThread):
         if good != self._good:
             self._write_file(good)
         self._good, self.problems = good, problems
-        self._apply(self._overrides())
+        overrides = self._overrides()
+        self._apply(overrides)
+        self.applied = overrides
 
     def _parse(self, path: str, value: bytes) -> dict[str, str]:
         texts = decode_settings(path, value)

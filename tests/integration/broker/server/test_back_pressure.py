@@ -75,7 +75,7 @@ def test_client_when_it_takes_no_responses_then_those_in_memory_are_few(
     count = 150
     peer.send_bytes(frame * count)
     assert connect(broker).status()["topics"] == 4
-    (processor,) = broker._processors
+    (processor,) = broker._server.processors
     in_memory = sum(one._responses.bytes_in_memory for one in processor._connections)
     assert in_memory < MAX_RESPONSES_IN_MEMORY_BYTES + 2 * answer_bytes
     for _ in range(count):
@@ -93,7 +93,7 @@ def test_client_when_it_takes_no_filtered_reads_then_those_in_memory_are_few(
     answer_bytes = len(peer.receive())
     count = 20
     peer.send_bytes(frame * count)
-    (processor,) = broker._processors
+    (processor,) = broker._server.processors
     (connection,) = processor._connections
     wait_until(lambda: connection._responses.has_unsent, "the first answer")
     # searches are done in order: this one is after all that were asked for before it

@@ -74,10 +74,12 @@ def test_first_message_when_default_replication_factor_is_two_then_its_partition
     tmp_path: Path,
 ) -> None:
     brokers = start_cluster(start_broker, zookeeper, tmp_path, size=3)
-    assert brokers[2]._registry is not None
-    settings = SettingsRegistry(brokers[2]._registry.session)
+    assert brokers[2]._membership.registry is not None
+    settings = SettingsRegistry(brokers[2]._membership.registry.session)
     settings.change(node_of_topic("t"), lambda _: {"flush.ms": "50"})
-    wait_until(lambda: brokers[2]._settings_of("t"), "the broker to hear of the settings")
+    wait_until(
+        lambda: brokers[2]._membership.settings_of("t"), "the broker to hear of the settings"
+    )
     first = TopicPartition("t", 2, 1)
 
     assert publish(connect, brokers[2], first).error == LeaderNotAvailableError.code

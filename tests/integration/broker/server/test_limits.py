@@ -253,12 +253,12 @@ def test_connections_when_many_come_and_go_then_the_count_is_right(
 
 
 def waiting_count(broker: Broker) -> int:
-    return sum(len(processor.waiting) for processor in broker._processors)
+    return sum(len(processor.waiting) for processor in broker._server.processors)
 
 
 def close_idle_from_now_on(broker: Broker, after_s: float) -> None:
     """Change connections.max.idle.ms, once what must not take so long is done."""
-    for processor in broker._processors:
+    for processor in broker._server.processors:
         processor.set_max_idle(after_s)
 
 

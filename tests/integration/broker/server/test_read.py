@@ -112,7 +112,7 @@ def test_read_when_appends_leave_it_below_min_bytes_then_not_attempted(
     reader.send_extension(
         read if pattern is None else FilteredReadRequest(read, PayloadFilter(pattern))
     )
-    wait_until(lambda: any(one.waiting for one in running_broker._processors), "the read")
+    wait_until(lambda: any(one.waiting for one in running_broker._server.processors), "the read")
     at_first = len(attempts)
     for _ in range(8):
         writer.publish("events", ONE)

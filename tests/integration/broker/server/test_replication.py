@@ -425,11 +425,11 @@ def test_start_when_a_topic_is_gone_by_the_first_orders_then_clients_are_not_tol
     broker = cluster.brokers[0]
     broker._replicas.expect_topics(["gone"], [gone])
     broker._note_states([ReplicatedPartition(gone, "id", (1,), 1, state, 0)], ())
-    assert broker._snapshot().topic("gone") is not None
+    assert broker._view.snapshot().topic("gone") is not None
 
     cluster.peer(0).call(PushStatesRequest(1, 1, 1, True, (), (), ()))
 
-    assert broker._snapshot().topic("gone") is None
+    assert broker._view.snapshot().topic("gone") is None
 
 
 class HangingLog:

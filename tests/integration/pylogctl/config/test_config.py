@@ -399,8 +399,8 @@ def test_set_when_a_broker_does_not_apply_it_in_time_then_a_warning_says_so(
     config: Config,
     topic: str,
 ) -> None:
-    assert two_brokers[1]._settings is not None
-    two_brokers[1]._settings.stop()
+    assert two_brokers[1]._membership.settings is not None
+    two_brokers[1]._membership.settings.stop()
 
     result = config("set", "-t", topic, "flush.ms=1", "--timeout", "5s")
 
