@@ -96,6 +96,7 @@ bench-setup:
 
 docs: $(STAMP)
 	$(BIN)/python -m pylogctl.cli.docgen
+	$(BIN)/python -m broker.server.metrics_page
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

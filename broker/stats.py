@@ -21,11 +21,6 @@ class Window(NamedTuple):
         """Return events per second."""
         return self.event_count / self.length_s if self.length_s else 0.0
 
-    @property
-    def average_ms(self) -> float:
-        """Return the average duration of an event in milliseconds."""
-        return 1000 * self.total_s / self.event_count if self.event_count else 0.0
-
 
 class WindowedStats:
     """Counts events and how long they took, in windows of `period_s` seconds, above 0.

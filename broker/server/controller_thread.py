@@ -87,14 +87,15 @@ class ControllerThread:
         self._creations = PendingCreations()
         self.controller: Controller | None = None
         """None out of office; tests and metrics read it without locks."""
-        self.events = ControllerEvents(clock)
+        # annotated, as modules that metrics are declared in are checked before this one
+        self.events: ControllerEvents = ControllerEvents(clock)
         self.senders = PushSenders(
             self._take_answer, clock, stats_period_s=stats_period_s, timeout_s=push_timeout_s
         )
-        self.election_stats = WindowedStats(clock, stats_period_s)
+        self.election_stats: WindowedStats = WindowedStats(clock, stats_period_s)
         """Events that changed leaders; timed from arrival until the states were written."""
-        self.election_count = 0  # partitions that got another leader
-        self.fenced_count = 0  # terms of office that ended as another broker took it
+        self.election_count: int = 0  # partitions that got another leader
+        self.fenced_count: int = 0  # terms of office that ended as another broker took it
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
 
     def start(self) -> None:

@@ -1,58 +1,58 @@
-"""Counters of the broker, under the names that Kafka 0.7 shows over JMX.
+"""Counters of the threads that serve clients, and their metrics.
 
-Each processor counts into objects of its own, so that counting takes no lock; `Broker.metrics` adds
-them up.
+Each thread counts into objects of its own, so that counting takes no lock; they are added up when
+they are read.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.server.purgatory import DelayCounts, DelayedResponse, DelayKind
+from broker.metrics import Attributes, ManagedObject, Metric, counter, gauge, times
+from broker.server.purgatory import DelayCounts, DelayKind
 from broker.stats import WindowedStats
 
 
+@dataclass(slots=True)
 class TopicCounters:
-    """Messages and bytes in and out of one topic."""
+    """What happened to messages of one topic."""
 
-    __slots__ = (
-        "bytes_in",
-        "bytes_out",
-        "failed_fetch",
-        "failed_produce",
-        "messages_filtered_out",
-        "messages_in",
-    )
+    messages_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    failed_produce: int = 0
+    failed_fetch: int = 0
+    messages_filtered_out: int = 0
 
-    def __init__(self) -> None:
-        self.messages_in = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self.failed_produce = 0
-        self.failed_fetch = 0
-        self.messages_filtered_out = 0
 
-    def add(self, other: TopicCounters) -> None:
-        """Add another processor's counts to these."""
-        self.messages_in += other.messages_in
-        self.bytes_in += other.bytes_in
-        self.bytes_out += other.bytes_out
-        self.failed_produce += other.failed_produce
-        self.failed_fetch += other.failed_fetch
-        self.messages_filtered_out += other.messages_filtered_out
+_counts = attrgetter(*TopicCounters.__slots__)
 
-    def as_attributes(self) -> dict[str, float]:
-        """Return the counts under 0.7's attribute names; `MessagesFilteredOut` is ours."""
-        return {
-            "MessagesIn": self.messages_in,
-            "BytesIn": self.bytes_in,
-            "BytesOut": self.bytes_out,
-            "FailedProduceRequest": self.failed_produce,
-            "FailedFetchRequest": self.failed_fetch,
-            "MessagesFilteredOut": self.messages_filtered_out,
-        }
+
+def _total(shards: Iterable[TopicCounters]) -> TopicCounters:
+    return TopicCounters(*map(sum, zip(*map(_counts, shards), strict=True)))
+
+
+TOPIC: ManagedObject[TopicCounters] = ManagedObject(
+    "BrokerTopicStat.{topic}",
+    counter("MessagesIn", lambda it: it.messages_in,
+        "messages taken from producers, without what replicas copy"),
+    counter("BytesIn", lambda it: it.bytes_in,
+        "taken from producers, without what replicas copy", unit="bytes"),
+    counter("BytesOut", lambda it: it.bytes_out,
+        "sent to consumers, without what replicas copy", unit="bytes"),
+    counter("FailedProduceRequest", lambda it: it.failed_produce,
+        "message sets of producers that were refused, for whatever reason", healthy="0"),
+    counter("FailedFetchRequest", lambda it: it.failed_fetch,
+        "reads of consumers that were refused, for whatever reason", healthy="0"),
+    counter("MessagesFilteredOut", lambda it: it.messages_filtered_out,
+        "messages left out for the pattern of a read (`--grep-at broker`)"),
+)  # fmt: skip
+ALL_TOPICS = ManagedObject("BrokerAllTopicStat", *TOPIC.metrics)
 
 
 class ProcessorMetrics:
@@ -69,79 +69,81 @@ class ProcessorMetrics:
         self.topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
 
 
-def socket_server_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, float]:
-    """Return the attributes of `kafka:type=kafka.SocketServerStats` over all processors.
-
-    `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
-    read or write under these names. Ours are `BadFrames`, connections closed for bytes that are no
-    request, and those of `FollowerFetch`, the fetches of followers.
-    """
-    shards = list(metrics)
-    attributes: dict[str, float] = {}
-    for name, stats in (
-        ("Produce", [shard.produce for shard in shards]),
-        ("Fetch", [shard.fetch for shard in shards]),
-        ("FollowerFetch", [shard.follower_fetch for shard in shards]),
-    ):
-        windows = [one.window() for one in stats]
-        count = sum(window.event_count for window in windows)
-        total_s = sum(window.total_s for window in windows)
-        attributes |= {
-            f"{name}RequestsPerSecond": sum(window.per_second for window in windows),
-            f"Avg{name}RequestMs": 1000 * total_s / count if count else 0.0,
-            f"Max{name}RequestMs": 1000 * max((window.max_s for window in windows), default=0.0),
-            f"Num{name}Requests": sum(one.count for one in stats),
-            f"Total{name}RequestMs": 1000 * sum(one.total_s for one in stats),
-        }
-    attributes["TotalBytesRead"] = sum(shard.bytes_read for shard in shards)
-    attributes["TotalBytesWritten"] = sum(shard.bytes_written for shard in shards)
-    attributes["BadFrames"] = sum(shard.bad_frames for shard in shards)
-    return attributes
+# `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
+# read or write under these names.
+REQUESTS: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
+    "SocketServerStats",
+    times("ProduceRequest", lambda shards: [one.produce for one in shards],
+        "produce and publish requests, and how long it took to validate and write them: processor "
+        "and disk"),
+    times("FetchRequest", lambda shards: [one.fetch for one in shards],
+        "fetches and reads of consumers, and how long it took to make the response, without the "
+        "wait for messages"),
+    times("FollowerFetchRequest", lambda shards: [one.follower_fetch for one in shards],
+        "reads of followers, and how long it took to make the response, without the wait for "
+        "messages"),
+    counter("TotalBytesRead", lambda shards: sum(one.bytes_read for one in shards),
+        "received on all connections", unit="bytes"),
+    counter("TotalBytesWritten", lambda shards: sum(one.bytes_written for one in shards),
+        "sent on all connections", unit="bytes"),
+    counter("BadFrames", lambda shards: sum(one.bad_frames for one in shards),
+        "connections closed for bytes that are no request", healthy="0"),
+)  # fmt: skip
 
 
-def purgatory_attributes(
-    waiting: Iterable[DelayedResponse], counts: Iterable[Sequence[DelayCounts]], deadline_count: int
-) -> dict[str, float]:
-    """Return how many responses wait and have waited, for publishes and the two kinds of reads."""
-    kinds = Counter(one.kind for one in waiting)
-    attributes: dict[str, float] = {"Waiting": kinds.total(), "Deadlines": deadline_count}
-    shards = list(counts)
-    for kind, name in _DELAYS.items():
-        attributes |= {
-            f"{name}Waiting": kinds[kind],
-            f"{name}Waits": sum(one[kind].completed for one in shards),
-            f"Total{name}WaitMs": 1000 * sum(one[kind].total_s for one in shards),
-            f"{name}Expirations": sum(one[kind].expired for one in shards),
-        }
-    return attributes
-
-
-_DELAYS = {
-    DelayKind.PUBLISH: "Publish",
-    DelayKind.READ: "Read",
-    DelayKind.FOLLOWER_READ: "FollowerRead",
-}
-
-
-def topic_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, dict[str, float]]:
-    """Return `BrokerAllTopicStat` and a `BrokerTopicStat.TOPIC` for each topic seen."""
-    overall = TopicCounters()
-    by_topic: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
-    for shard in metrics:
+def topic_objects(shards: Sequence[ProcessorMetrics]) -> Iterator[tuple[str, Attributes]]:
+    """Yield the attributes of all topics together, and of each topic seen."""
+    by_topic: defaultdict[str, list[TopicCounters]] = defaultdict(list)
+    for shard in shards:
         for topic, counters in list(shard.topics.items()):
-            by_topic[topic].add(counters)
-            overall.add(counters)
-    named = {f"BrokerTopicStat.{topic}": c.as_attributes() for topic, c in by_topic.items()}
-    return {"BrokerAllTopicStat": overall.as_attributes(), **named}
+            by_topic[topic].append(counters)
+    totals = {topic: _total(counters) for topic, counters in by_topic.items()}
+    yield ALL_TOPICS.read(_total(totals.values()))
+    for topic, total in totals.items():
+        yield TOPIC.read(total, topic)
 
 
-def stats_attributes(stats: WindowedStats, noun: str, plural: str) -> dict[str, float]:
-    """Return the attributes of an event; `noun`, `plural`: as in `AvgFlushMs`, `NumFlushes`."""
-    window = stats.window()
-    return {
-        f"{plural}PerSecond": window.per_second,
-        f"Avg{noun}Ms": window.average_ms,
-        f"Max{noun}Ms": 1000 * window.max_s,
-        f"Total{noun}Ms": 1000 * stats.total_s,
-        f"Num{plural}": stats.count,
-    }
+class Delays(NamedTuple):
+    """The delayed responses of all processors."""
+
+    waiting: Counter[DelayKind]
+    counts: Sequence[Sequence[DelayCounts]]  # by kind, of each processor
+    deadline_count: int
+
+
+def _delays(
+    kind: DelayKind, name: str, noun: str, *, hint: str = "", expired: str, healthy: str = ""
+) -> tuple[Metric[Delays], ...]:
+    return (
+        gauge(f"{name}Waiting", lambda it: it.waiting[kind],
+            f"{noun} that wait now{hint}", healthy=healthy and "few"),
+        counter(f"{name}Waits", lambda it: sum(one[kind].completed for one in it.counts),
+            f"{noun} that had to wait, complete by now"),
+        counter(f"Total{name}WaitMs",
+            lambda it: 1000 * sum(one[kind].total_s for one in it.counts),
+            f"how long {noun} waited together; by `{name}Waits`, the average",
+            healthy=healthy and "short", unit="ms"),
+        counter(f"{name}Expirations", lambda it: sum(one[kind].expired for one in it.counts),
+            expired, healthy=healthy),
+    )  # fmt: skip
+
+
+_QUIET = "reads whose time was over before there was enough: quiet topics"
+PURGATORY: ManagedObject[Delays] = ManagedObject(
+    "Purgatory",
+    gauge("Waiting", lambda it: it.waiting.total(),
+        "responses that wait now", healthy="about the number of pollers"),
+    *_delays(
+        DelayKind.PUBLISH,
+        "Publish",
+        "publishes",
+        hint=". More and more: replicas or disks are slow",
+        expired="publishes that were not committed in their time: error 7",
+        healthy="0",
+    ),
+    *_delays(DelayKind.READ, "Read", "reads of consumers", expired=_QUIET),
+    *_delays(DelayKind.FOLLOWER_READ, "FollowerRead", "reads of followers", expired=_QUIET),
+    gauge("Deadlines", lambda it: it.deadline_count,
+        "deadlines that are kept. Far more: responses are not forgotten",
+        healthy="below twice `Waiting`, or 100"),
+)  # fmt: skip

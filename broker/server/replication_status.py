@@ -7,16 +7,18 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from broker.metrics import Attributes, ManagedObject, counter, gauge, times
 from broker.replication.leader import Leader
 from broker.server.hosted_replica import HostedReplica
-from broker.server.metrics import stats_attributes
+from broker.server.replica_manager import ReplicaManager
 
 if TYPE_CHECKING:
+    from broker.controller.controller import Controller, ControllerCounts
     from broker.server.controller_thread import ControllerThread
-    from broker.server.replica_manager import ReplicaManager
+    from broker.server.push_sender import PushTimes
 
 
 def replica_records(replicas: Iterable[HostedReplica], now_s: float) -> list[dict[str, Any]]:
@@ -69,73 +71,159 @@ def _record(hosted: HostedReplica, now_s: float) -> dict[str, Any]:
     return record
 
 
-def replication_metrics(
+class ReplicaFigures(NamedTuple):
+    """What the counts of replicas come from."""
+
+    manager: ReplicaManager
+    records: list[dict[str, Any]]
+    led: list[dict[str, Any]]
+    fenced_fetch_count: int
+
+
+REPLICAS: ManagedObject[ReplicaFigures] = ManagedObject(
+    "ReplicaManager",
+    gauge("PartitionCount", lambda it: len(it.records),
+        "replicas here", healthy="even over brokers"),
+    gauge("LeaderCount", lambda it: len(it.led),
+        "replicas here that lead", healthy="even over brokers"),
+    gauge("UnderReplicatedPartitions",
+        lambda it: sum(len(one["isr"]) < len(one["replicas"]) for one in it.led),
+        "partitions led here with a replica that is not in sync; look here first", healthy="0"),
+    gauge("UnderMinIsrPartitionCount",
+        lambda it: sum(len(one["isr"]) < one["min_isr"] for one in it.led),
+        "partitions led here for which acks -1 is refused", healthy="0"),
+    gauge("AtMinIsrPartitionCount",
+        lambda it: sum(len(one["isr"]) == one["min_isr"] < len(one["replicas"]) for one in it.led),
+        "partitions led here for which one more loss leads to that", healthy="0"),
+    gauge("MaxLagBytes",
+        lambda it: max((lag for one in it.led for lag in one["lags"].values() if lag), default=0),
+        "most that a follower is behind a log led here; `topic describe` has each",
+        healthy="near 0", unit="bytes"),
+    gauge("MaxStalledMs", lambda it: max((one["stalled_ms"] for one in it.led), default=0),
+        "longest time that messages of a partition led here have waited without an advance of its "
+        "high watermark, to half a second; 0 where none waits. Growing: an in-sync replica does "
+        "not fetch or flush, or fewer are in sync than required. `stalled_ms` in `replicas` of the "
+        "status has each", healthy="below 1000", unit="ms"),
+    counter("IsrShrinks", lambda it: it.manager.isr_counts.shrinks,
+        "replicas have left the in-sync replicas of partitions led here. With expands: a follower "
+        "comes and goes; without: it is broken. Those that leave because their broker is gone are "
+        "the controller's: `cluster changes`", healthy="still"),
+    counter("IsrExpands", lambda it: it.manager.isr_counts.expands,
+        "replicas have joined the in-sync replicas of partitions led here", healthy="still"),
+    counter("FailedIsrUpdates", lambda it: it.manager.isr_counts.failed,
+        "changes of in-sync replicas that the controller refused, or did not respond to; tried "
+        "again after a second", healthy="0"),
+    gauge("UnflushedBytes", lambda it: sum(one["log_end"] - one["flushed"] for one in it.records),
+        "written to replicas here and not flushed", healthy="small", unit="bytes"),
+    counter("Truncations", lambda it: sum(one["truncations"] for one in it.records),
+        "a follower's log was cut to what its leader has: after a change of leaders, or after it "
+        "was away for longer than the leader keeps messages", healthy="still"),
+    counter("TruncatedBytes", lambda it: sum(one["truncated_bytes"] for one in it.records),
+        "cut from logs of followers", healthy="still", unit="bytes"),
+    counter("TruncationsBelowHighWatermark",
+        lambda it: sum(one["truncations_below_high_watermark"] for one in it.records),
+        "committed messages were cut: after an unclean election, or a disk lost what it had "
+        "flushed", healthy="0 for ever"),
+    counter("FencedFetches", lambda it: it.fenced_fetch_count,
+        "fetches of followers, partition by partition, refused as the two brokers knew different "
+        "leader epochs, or for a former registration: some after each election", healthy="still"),
+    counter("FencedOrders", lambda it: it.manager.fenced_order_count,
+        "pushes of a former controller, or for a former registration of this broker, that were "
+        "refused", healthy="still"),
+    times("Order", lambda it: [it.manager.order_stats],
+        "pushes of the controller, and how long it took to carry them out: the disk"),
+)  # fmt: skip
+
+FETCHERS: ManagedObject[ReplicaManager] = ManagedObject(
+    "ReplicaFetcherManager",
+    gauge("FetcherCount", lambda it: len(it.fetchers()),
+        "threads that copy from brokers that lead what this one follows",
+        healthy="(brokers - 1) x `num.replica.fetchers`"),
+    gauge("FailedFetcherCount", lambda it: sum(one.is_failing for one in it.fetchers()),
+        "fetchers whose last request got no answer, or that have ended", healthy="0"),
+    counter("FetchRequests", lambda it: sum(one.request_count for one in it.fetchers()),
+        "requests that leaders have answered; a count that stands still while `FetcherCount` is "
+        "not 0: copying hangs", healthy="growing"),
+    counter("BytesFetched", lambda it: sum(one.fetched_bytes for one in it.fetchers()),
+        "copied from leaders", healthy="growing", unit="bytes"),
+    counter("ReassignmentBytesFetched", lambda it: sum(one.added_bytes for one in it.fetchers()),
+        "copied to replicas that are being added, until these are in sync",
+        healthy="growing while replicas are moved", unit="bytes"),
+    gauge("ReassignmentThrottle", lambda it: it.throttle.bytes_per_s,
+        "how much this broker may copy to replicas that are being added; 0: no limit",
+        healthy="0 when none are moved", unit="bytes per second"),
+)  # fmt: skip
+
+
+class Office(NamedTuple):
+    """The office of controller, as this broker has it."""
+
+    thread: ControllerThread | None  # None without ZooKeeper
+    controller: Controller | None  # None out of office
+
+
+CONTROLLERS: ManagedObject[Office] = ManagedObject(
+    "KafkaController",
+    gauge("ActiveControllerCount", lambda it: int(it.controller is not None),
+        "this broker is the controller", healthy="1 over all brokers"),
+    gauge("EventQueueSize", lambda it: 0 if it.thread is None else it.thread.events.waiting_count,
+        "events that wait for the controller's thread", healthy="0"),
+)  # fmt: skip
+ELECTIONS: ManagedObject[ControllerThread] = ManagedObject(  # with ZooKeeper
+    CONTROLLERS.name,
+    gauge("OldestEventMs", lambda it: round(1000 * it.events.oldest_s),
+        "how long the oldest event waits or is being handled: ZooKeeper, or very many partitions",
+        healthy="short", unit="ms"),
+    counter("LeaderElections", lambda it: it.election_count,
+        "partitions that this broker, as the controller, has given another leader",
+        healthy="still"),
+    times("Election", lambda it: [it.election_stats],
+        "events that gave partitions other leaders, such as the end of a broker: from the arrival "
+        "of the event until all new states were in ZooKeeper. The brokers hear of them as "
+        "`ControllerChannelManager` says", healthy="0, short"),
+    counter("LostOffices", lambda it: it.fenced_count,
+        "terms of office that ended because another broker had taken the office meanwhile",
+        healthy="0"),
+)  # fmt: skip
+OFFICE: ManagedObject[ControllerCounts] = ManagedObject(  # of the controller only
+    CONTROLLERS.name,
+    gauge("OfflinePartitionsCount", lambda it: it.offline,
+        "partitions without a leader", healthy="0"),
+    gauge("PreferredReplicaImbalanceCount", lambda it: it.away,
+        "partitions not led by the preferred replica: `topic elect`", healthy="near 0"),
+    gauge("UncleanLeaderElections", lambda it: it.unclean_elections,
+        "replicas that led without being in sync, in this term of office: messages were probably "
+        "lost", healthy="0 for ever"),
+    gauge("TopicsToDelete", lambda it: it.deletions,
+        "deleted topics of which a broker may still have a log: it is away, or its disk refuses",
+        healthy="0"),
+)  # fmt: skip
+PUSHES: ManagedObject[PushTimes] = ManagedObject(
+    "ControllerChannelManager.{broker}",
+    times("Push", lambda it: [it.stats],
+        "pushes of states, from the decision until the broker had carried them out; decisions that "
+        "came meanwhile go together"),
+    gauge("OldestPushMs", lambda it: round(1000 * it.oldest_s),
+        "how long the broker has not answered the oldest push yet: it is frozen or cut off",
+        healthy="0", unit="ms"),
+)  # fmt: skip
+
+
+def replication_objects(
     records: list[dict[str, Any]],
     controller: ControllerThread | None,
     replicas: ReplicaManager,
     fenced_fetch_count: int,
-) -> dict[str, dict[str, Any]]:
-    """Return the attributes of 0.8's managed objects, by object name."""
-    isr_counts, fetchers = replicas.isr_counts, replicas.fetchers()
+) -> Iterator[tuple[str, Attributes]]:
+    """Yield the attributes of 0.8's managed objects; those of one name belong together."""
     led = [one for one in records if one["role"] == "leader"]
+    yield REPLICAS.read(ReplicaFigures(replicas, records, led, fenced_fetch_count))
+    yield FETCHERS.read(replicas)
     in_office = None if controller is None else controller.controller
-    found: dict[str, dict[str, Any]] = {
-        "ReplicaManager": {
-            "PartitionCount": len(records),
-            "LeaderCount": len(led),
-            "UnderReplicatedPartitions": sum(len(one["isr"]) < len(one["replicas"]) for one in led),
-            "UnderMinIsrPartitionCount": sum(len(one["isr"]) < one["min_isr"] for one in led),
-            "AtMinIsrPartitionCount": sum(
-                len(one["isr"]) == one["min_isr"] < len(one["replicas"]) for one in led
-            ),
-            "MaxLagBytes": max(
-                (lag for one in led for lag in one["lags"].values() if lag is not None), default=0
-            ),
-            "MaxStalledMs": max((one["stalled_ms"] for one in led), default=0),
-            "IsrShrinks": isr_counts.shrinks,
-            "IsrExpands": isr_counts.expands,
-            "FailedIsrUpdates": isr_counts.failed,
-            "UnflushedBytes": sum(one["log_end"] - one["flushed"] for one in records),
-            "Truncations": sum(one["truncations"] for one in records),
-            "TruncatedBytes": sum(one["truncated_bytes"] for one in records),
-            "TruncationsBelowHighWatermark": sum(
-                one["truncations_below_high_watermark"] for one in records
-            ),
-            "FencedFetches": fenced_fetch_count,
-            "FencedOrders": replicas.fenced_order_count,
-            **stats_attributes(replicas.order_stats, "Order", "Orders"),
-        },
-        "ReplicaFetcherManager": {
-            "FetcherCount": len(fetchers),
-            "FailedFetcherCount": sum(one.is_failing for one in fetchers),
-            "FetchRequests": sum(one.request_count for one in fetchers),
-            "BytesFetched": sum(one.fetched_bytes for one in fetchers),
-            "ReassignmentBytesFetched": sum(one.added_bytes for one in fetchers),
-            "ReassignmentThrottle": replicas.throttle.bytes_per_s,
-        },
-        "KafkaController": {
-            "ActiveControllerCount": int(in_office is not None),
-            "EventQueueSize": 0 if controller is None else controller.events.waiting_count,
-        },
-    }
+    yield CONTROLLERS.read(Office(controller, in_office))
     if controller is not None:
-        found["KafkaController"] |= {
-            "OldestEventMs": round(1000 * controller.events.oldest_s),
-            "LeaderElections": controller.election_count,
-            **stats_attributes(controller.election_stats, "Election", "Elections"),
-            "LostOffices": controller.fenced_count,
-        }
-        for broker_id, times in controller.senders.times().items():
-            found[f"ControllerChannelManager.{broker_id}"] = {
-                **stats_attributes(times.stats, "Push", "Pushes"),
-                "OldestPushMs": round(1000 * times.oldest_s),
-            }
+        yield ELECTIONS.read(controller)
+        for broker_id, push_times in controller.senders.times().items():
+            yield PUSHES.read(push_times, broker_id)
     if in_office is not None:
-        counts = in_office.counts()
-        found["KafkaController"] |= {
-            "OfflinePartitionsCount": counts.offline,
-            "PreferredReplicaImbalanceCount": counts.away,
-            "UncleanLeaderElections": counts.unclean_elections,
-            "TopicsToDelete": counts.deletions,
-        }
-    return found
+        yield OFFICE.read(in_office.counts())

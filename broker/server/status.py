@@ -4,32 +4,112 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker import __version__
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.log.log import Log
 from broker.log.manager import LogManager
+from broker.metrics import Attributes, ManagedObject, counter, gauge, times
 from broker.protocol import codec
 from broker.protocol.responses import BrokerAddress
+from broker.server import metrics, replication_status
 from broker.server.cluster_membership import ClusterMembership
-from broker.server.metrics import (
-    purgatory_attributes,
-    socket_server_attributes,
-    stats_attributes,
-    topic_attributes,
-)
 from broker.server.replica_manager import ReplicaManager
-from broker.server.replication_status import replica_records, replication_metrics
 from broker.server.socket_server import SocketServer
-from broker.topic import TopicPartition
 from broker.topic_settings import TOPIC_SETTINGS, value_text
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
 
 SOFTWARE = f"pylogctl {__version__}"
 _STATES = {"starting": 1, "running": 3, "stopping": 6}
 """Kafka 0.8's numbers of the phases."""
 _RUNNING_AS_CONTROLLER = 4
+
+
+CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
+    metrics.REQUESTS.name,
+    gauge("ConnectionsWithHeldRequests", lambda it: sum(one.held_count for one in it.processors),
+        "connections with requests that were received and wait for their turn, for a worker "
+        "thread, or for room in the response queue", healthy="few"),
+    gauge("ConnectionsWithUnsentResponses",
+        lambda it: sum(one.unsent_count for one in it.processors),
+        "connections with a response that their client, or the network, has not taken yet",
+        healthy="few"),
+)  # fmt: skip
+SERVER: ManagedObject[int] = ManagedObject(
+    "KafkaServer",
+    gauge("BrokerState", lambda state: state,
+        "0 not running, 1 starting or recovering, 3 running, 4 running as the controller, 6 "
+        "shutting down", healthy="3 or 4"),
+    counter("CpuSeconds", lambda _: time.process_time(),
+        "processor time of the process since its start. Its threads share one interpreter: near 1 "
+        "a second there is no room left", healthy="below 0.7 a second", unit="seconds"),
+)  # fmt: skip
+ZOOKEEPER: ManagedObject[Registry | None] = ManagedObject(
+    "ZooKeeper",
+    gauge("SessionState", lambda registry: None if registry is None else registry.status.state,
+        "`suspended`: the connection is lost for now; `lost`: the session has expired; null "
+        "without ZooKeeper. `session` in the status says more", healthy="`connected`"),
+    counter("SessionExpirations",
+        lambda registry: 0 if registry is None else registry.expiration_count,
+        "each costs the leaderships of the broker", healthy="0"),
+)  # fmt: skip
+LOG_MANAGER: ManagedObject[LogManager] = ManagedObject(
+    "LogManager",
+    gauge("OfflineLogDirectoryCount",
+        lambda logs: sum(one.failure is not None for one in logs.directories.states()),
+        "data directories that have failed", healthy="0"),
+    gauge("RecoveryMs", lambda logs: round(1000 * logs.loaded.recovery_s),
+        "how long the start took to recover and load the logs; 0 if all had been closed cleanly",
+        healthy="0", unit="ms"),
+)  # fmt: skip
+FLUSHES: ManagedObject[LogManager] = ManagedObject(
+    "LogFlushStats",
+    times("Flush", lambda logs: [logs.flush_stats],
+        "flushes of logs, and how long they took: the disk"),
+)  # fmt: skip
+# Sizes of a log are absolute: 0.7 shows the position inside the last segment as `CurrentOffset`.
+LOG: ManagedObject[Log] = ManagedObject(
+    "logs.{topic}-{index}",
+    gauge("Name", lambda log: log.partition.name, "the partition, as home broker and index"),
+    gauge("Size", lambda log: log.size_bytes, "of the segments on disk", unit="bytes"),
+    gauge("NumberOfSegments", lambda log: len(log.segments.all), "segments on disk"),
+    gauge("CurrentOffset", lambda log: log.high_watermark, "high watermark", unit="bytes"),
+    gauge("LogStartOffset", lambda log: log.log_start_offset,
+        "first offset there is", unit="bytes"),
+    gauge("LogEndOffset", lambda log: log.log_end_offset,
+        "end of what is written", healthy="near `CurrentOffset`", unit="bytes"),
+    counter("NumAppendedMessages", lambda log: log.appended_message_count,
+        "messages appended since the start"),
+)  # fmt: skip
+# away from its home: `t[2-0]`, as `t-2-0` would be partition 0 of a topic `t-2`
+LOG_AWAY = ManagedObject("logs.{topic}[{home}-{index}]", *LOG.metrics)
+
+MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
+    replication_status.REPLICAS,
+    replication_status.FETCHERS,
+    replication_status.CONTROLLERS,
+    replication_status.ELECTIONS,
+    replication_status.OFFICE,
+    replication_status.PUSHES,
+    SERVER,
+    ZOOKEEPER,
+    metrics.PURGATORY,
+    metrics.REQUESTS,
+    CONNECTIONS,
+    LOG_MANAGER,
+    FLUSHES,
+    metrics.ALL_TOPICS,
+    metrics.TOPIC,
+    LOG,
+    LOG_AWAY,
+)
 
 
 @dataclass(kw_only=True)
@@ -157,66 +237,43 @@ class BrokerStatus:
         }
 
     def _replica_records(self) -> list[dict[str, Any]]:
-        return replica_records(self.replicas.all(), self.clock.monotonic_s())
+        return replication_status.replica_records(self.replicas.all(), self.clock.monotonic_s())
 
-    def metrics(self, phase: str, broker_id: int) -> dict[str, dict[str, Any]]:
-        """Return the attributes of 0.7's managed objects, by object name (the MBeans of Kafka 0.7).
+    def metrics(self, phase: str, broker_id: int) -> dict[str, Attributes]:
+        """Return the attributes of the managed objects, by object name."""
+        found: dict[str, Attributes] = {}
+        for name, attributes in self._objects(phase, broker_id):
+            found[name] = found[name] | attributes if name in found else attributes
+        return found
 
-        Sizes of a log are absolute: `CurrentOffset` is its high watermark, where 0.7 shows the
-        position inside the last segment.
-        """
-        controller, registry = self.membership.controller, self.membership.registry
+    def _objects(self, phase: str, broker_id: int) -> Iterator[tuple[str, Attributes]]:
+        controller = self.membership.controller
         state = _STATES.get(phase, 0)
         if phase == "running" and controller is not None and controller.controller:
             state = _RUNNING_AS_CONTROLLER
         shards, processors = self.server.metrics, self.server.processors
-        logs = {
-            f"logs.{_name_in_metrics(log.partition, broker_id)}": {
-                "Name": log.partition.name,
-                "Size": log.size_bytes,
-                "NumberOfSegments": len(log.segments.all),
-                "CurrentOffset": log.high_watermark,
-                "LogStartOffset": log.log_start_offset,
-                "LogEndOffset": log.log_end_offset,
-                "NumAppendedMessages": log.appended_message_count,
-            }
-            for log in self.logs.table.all()
-        }
-        offline_count = sum(one.failure is not None for one in self.logs.directories.states())
-        return {
-            "SocketServerStats": {
-                **socket_server_attributes(shards),
-                "ConnectionsWithHeldRequests": sum(one.held_count for one in processors),
-                "ConnectionsWithUnsentResponses": sum(one.unsent_count for one in processors),
-            },
-            "KafkaServer": {"BrokerState": state, "CpuSeconds": time.process_time()},
-            "Purgatory": purgatory_attributes(
-                [delayed for one in processors for delayed in one.waiting],
-                [one.delay_counts for one in processors],
-                sum(one.deadline_count for one in processors),
-            ),
-            "ZooKeeper": {
-                "SessionState": None if registry is None else registry.status.state,
-                "SessionExpirations": 0 if registry is None else registry.expiration_count,
-            },
-            "LogManager": {
-                "OfflineLogDirectoryCount": offline_count,
-                "RecoveryMs": round(1000 * self.logs.loaded.recovery_s),
-            },
-            **topic_attributes(shards),
-            **replication_metrics(
-                self._replica_records(),
-                controller,
-                self.replicas,
-                sum(shard.fenced_fetch_count for shard in shards),
-            ),
-            "LogFlushStats": stats_attributes(self.logs.flush_stats, "Flush", "Flushes"),
-            **logs,
-        }
-
-
-def _name_in_metrics(partition: TopicPartition, broker_id: int) -> str:
-    """Return the name of a log in metrics: 0.7's, if this broker is its home."""
-    if partition.home == broker_id:
-        return f"{partition.topic}-{partition.index}"
-    return str(partition)  # `t[2-0]`, as `t-2-0` would be partition 0 of a topic `t-2`
+        delays = metrics.Delays(
+            Counter(delayed.kind for one in processors for delayed in one.waiting),
+            [one.delay_counts for one in processors],
+            sum(one.deadline_count for one in processors),
+        )
+        yield metrics.REQUESTS.read(shards)
+        yield CONNECTIONS.read(self.server)
+        yield SERVER.read(state)
+        yield metrics.PURGATORY.read(delays)
+        yield ZOOKEEPER.read(self.membership.registry)
+        yield LOG_MANAGER.read(self.logs)
+        yield FLUSHES.read(self.logs)
+        yield from metrics.topic_objects(shards)
+        yield from replication_status.replication_objects(
+            self._replica_records(),
+            controller,
+            self.replicas,
+            sum(shard.fenced_fetch_count for shard in shards),
+        )
+        for log in self.logs.table.all():
+            one = log.partition
+            if one.home == broker_id:
+                yield LOG.read(log, one.topic, one.index)
+            else:
+                yield LOG_AWAY.read(log, one.topic, one.home, one.index)

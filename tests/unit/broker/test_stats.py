@@ -26,7 +26,7 @@ def test_window_when_nothing_happened_then_all_figures_are_zero(stats: WindowedS
     window = stats.window()
 
     assert window == Window(0, 0.0, 0.0, 0.0)
-    assert (window.per_second, window.average_ms) == (0.0, 0.0)
+    assert window.per_second == 0.0
 
 
 def test_window_when_the_first_one_runs_then_shows_what_there_is(
@@ -90,11 +90,10 @@ def test_maximum_when_events_are_counted_together_then_is_their_average(
     assert stats.window().max_s == 0.5
 
 
-def test_figures_when_window_is_complete_then_are_per_second_and_per_event() -> None:
+def test_figures_when_window_is_complete_then_are_per_second() -> None:
     window = Window(event_count=30, total_s=3.0, max_s=1.0, length_s=60.0)
 
     assert window.per_second == 0.5
-    assert window.average_ms == pytest.approx(100)
 
 
 def test_totals_when_windows_pass_then_go_on(stats: WindowedStats, clock: FakeClock) -> None:

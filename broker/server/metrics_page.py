@@ -1,0 +1,36 @@
+"""Writes the tables of `docs/operations/metrics.md` from the declared metrics, as `make docs` does.
+
+The headings, which name the managed objects, and the prose stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from broker.server.status import MANAGED_OBJECTS
+
+PAGE = Path(__file__).parents[2] / "docs/operations/metrics.md"
+_HEAD = "| attribute | kind | healthy | meaning |\n|---|---|---|---|\n"
+
+
+def with_tables(page: str) -> str:
+    """Return the page with the table of each section as it is declared now."""
+    rows: dict[str, str] = {}
+    for one in MANAGED_OBJECTS:
+        rows[one.title] = rows.get(one.title, "") + "".join(f"{row}\n" for row in one.rows())
+
+    def section(found: re.Match[str]) -> str:
+        return f"{found['start']}{_HEAD}{rows[found['title']]}"
+
+    # a heading that names an object, prose, and a table
+    return re.sub(
+        r"(?P<start>^### `(?P<title>[^`]+)`.*\n(?:[^#|\n].*\n|\n)*)(?:\|.*\n)+",
+        section,
+        page,
+        flags=re.MULTILINE,
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
