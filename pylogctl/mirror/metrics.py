@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.client.list_offsets import OffsetLister
 from broker.errors import BrokerError
+from broker.metrics import Metric, counter, gauge
 from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side
@@ -26,69 +27,32 @@ _HOST = "127.0.0.1"
 Ends = Mapping[TopicPartition, int]  # latest offsets; unreachable brokers' are missing
 
 
-class _Metric(NamedTuple):
-    name: str
-    kind: str
-    text: str
-    value: Callable[[RouteStatus, Ends], float | None]
+class _Route(NamedTuple):
+    status: RouteStatus
+    ends: Ends
 
 
-_METRICS = (
-    _Metric(
-        "pylogctl_mirror_messages_total",
-        "counter",
-        "Messages that the target has acknowledged.",
-        lambda route, ends: route.message_count,
-    ),
-    _Metric(
-        "pylogctl_mirror_bytes_total",
-        "counter",
-        "What they take in a log.",
-        lambda route, ends: route.size_bytes,
-    ),
-    _Metric(
-        "pylogctl_mirror_errors_total",
-        "counter",
-        "How often something went wrong.",
-        lambda route, ends: route.error_count,
-    ),
-    _Metric(
-        "pylogctl_mirror_corrupt_messages_total",
-        "counter",
-        "Corrupt messages that were left out.",
-        lambda route, ends: route.corrupt_count,
-    ),
-    _Metric(
-        "pylogctl_mirror_failing",
-        "gauge",
-        "1 if nothing was acknowledged since something went wrong.",
-        lambda route, ends: int(route.is_failing),
-    ),
-    _Metric(
-        "pylogctl_mirror_last_error_timestamp_seconds",
-        "gauge",
-        "When something went wrong last.",
-        lambda route, ends: None if route.error_ms is None else route.error_ms / 1000,
-    ),
-    _Metric(
-        "pylogctl_mirror_offset_bytes",
-        "gauge",
-        "Offset of the source up to which this mirror has mirrored.",
-        lambda route, ends: route.next_offset,
-    ),
-    _Metric(
-        "pylogctl_mirror_end_offset_bytes",
-        "gauge",
-        "Offset of the source after its last message.",
-        lambda route, ends: ends.get(route.source),
-    ),
-    _Metric(
-        "pylogctl_mirror_lag_bytes",
-        "gauge",
-        "Bytes of the source that are not mirrored yet.",
-        lambda route, ends: _lag_bytes(route, ends),
-    ),
-)
+_METRICS: tuple[Metric[_Route], ...] = (
+    counter("pylogctl_mirror_messages_total", lambda it: it.status.message_count,
+        "Messages that the target has acknowledged."),
+    counter("pylogctl_mirror_bytes_total", lambda it: it.status.size_bytes,
+        "What they take in a log."),
+    counter("pylogctl_mirror_errors_total", lambda it: it.status.error_count,
+        "How often something went wrong."),
+    counter("pylogctl_mirror_corrupt_messages_total", lambda it: it.status.corrupt_count,
+        "Corrupt messages that were left out."),
+    gauge("pylogctl_mirror_failing", lambda it: int(it.status.is_failing),
+        "1 if nothing was acknowledged since something went wrong."),
+    gauge("pylogctl_mirror_last_error_timestamp_seconds",
+        lambda it: None if it.status.error_ms is None else it.status.error_ms / 1000,
+        "When something went wrong last."),
+    gauge("pylogctl_mirror_offset_bytes", lambda it: it.status.next_offset,
+        "Offset of the source up to which this mirror has mirrored."),
+    gauge("pylogctl_mirror_end_offset_bytes", lambda it: it.ends.get(it.status.source),
+        "Offset of the source after its last message."),
+    gauge("pylogctl_mirror_lag_bytes", lambda it: _lag_bytes(it.status, it.ends),
+        "Bytes of the source that are not mirrored yet."),
+)  # fmt: skip
 
 
 def _lag_bytes(route: RouteStatus, ends: Ends) -> int | None:
@@ -101,9 +65,9 @@ def exposition(routes: Sequence[RouteStatus], ends: Ends) -> str:
     """Return the metrics of a mirror's routes in Prometheus' format; `ends` are of the sources."""
     lines = []
     for metric in _METRICS:
-        lines += [f"# HELP {metric.name} {metric.text}", f"# TYPE {metric.name} {metric.kind}"]
+        lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}"]
         for route in routes:
-            value = metric.value(route, ends)
+            value = metric.read(_Route(route, ends))
             if value is not None:
                 lines.append(f"{metric.name}{{{_labels(route)}}} {value}")
     return "".join(f"{line}\n" for line in lines)
