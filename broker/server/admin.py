@@ -39,6 +39,7 @@ from broker.protocol.requests import RequestHeader, RequestType
 from broker.server.cluster_view import MAX_METADATA_BYTES, ClusterMetadata, ClusterView
 from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.server.replica_manager import ReplicaManager
+from broker.server.shutdown import Shutdown
 from broker.server.state_change_log import StateChangeLog
 from broker.topic import TopicPartition, validate_topic_name
 
@@ -54,9 +55,6 @@ _SHARED_BYTES = 1 << 14
 class Host(Protocol):
     """The broker, as its handlers use it; see `Broker`."""
 
-    refuses_appends: bool
-    changes: StateChangeLog
-
     def hello(self) -> responses.HelloResponse:
         """Return who this broker is."""
 
@@ -66,12 +64,6 @@ class Host(Protocol):
     def status(self) -> dict[str, Any]:
         """Return the state and counters as a document."""
 
-    def request_shutdown(self, *, force: bool) -> None:
-        """Start the shutdown; with `force`, also end its wait for clients."""
-
-    def shutdown_report(self) -> bytes:
-        """Return the steps of the shutdown taken by now as a JSON array."""
-
 
 class AdminHandler:
     """Handles requests about the broker, its topics and their offsets, for one thread."""
@@ -79,6 +71,8 @@ class AdminHandler:
     def __init__(
         self,
         host: Host,
+        shutdown: Shutdown,
+        changes: StateChangeLog,
         logs: LogManager,
         replicas: ReplicaManager,
         view: ClusterView,
@@ -86,6 +80,8 @@ class AdminHandler:
         workers: ThreadPoolExecutor,
     ) -> None:
         self._host = host
+        self._shutdown = shutdown
+        self._changes = changes
         self._view = view
         self._logs = logs
         self._replicas = replicas
@@ -307,7 +303,7 @@ class AdminHandler:
 
         def work() -> list[Response]:
             try:
-                found = self._host.changes.read(request.position)
+                found = self._changes.read(request.position)
             except OSError as error:
                 text = f"the state-change log cannot be read: {error}"
                 refusal = responses.encode_extension_error(
@@ -365,10 +361,10 @@ class AdminHandler:
         def attempt(is_last: bool) -> list[Part] | None:
             if not is_last:
                 return None
-            body = DATA.encode(self._host.shutdown_report())
+            body = DATA.encode(self._shutdown.report())
             return [responses.encode_extension_response(header.correlation_id, body)]
 
-        self._host.request_shutdown(force=request.force)
+        self._shutdown.request(force=request.force)
         deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
         return DelayedResponse(attempt, deadline_s, [], lingers=True)
 

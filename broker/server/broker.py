@@ -62,8 +62,6 @@ class Broker:
         """What the start had to truncate from the logs, for the operator."""
         self.failure: StorageError | None = None
         """Why the broker asks for its own shutdown, if it does."""
-        self.refuses_appends = False
-        """Whether the shutdown has reached the step that refuses appends."""
         self._phase = "starting"
         self._is_flushed = False
         self._clock = clock = clock or SystemClock()
@@ -167,7 +165,7 @@ class Broker:
         return RequestHandlers(
             validator,
             ProduceHandler(
-                self,
+                self._shutdown,
                 self._logs,
                 self._replicas,
                 self._forwarder,
@@ -194,7 +192,14 @@ class Broker:
             ReplicaReadHandler(self._replicas, metrics, self._clock, config.max_fetch_wait_ms),
             self._control,
             AdminHandler(
-                self, self._logs, self._replicas, self._view, self._clock, self._server.workers
+                self,
+                self._shutdown,
+                self.changes,
+                self._logs,
+                self._replicas,
+                self._view,
+                self._clock,
+                self._server.workers,
             ),
         )
 
@@ -215,10 +220,6 @@ class Broker:
             force: do not wait for clients to leave; ends such a wait as well.
         """
         self._shutdown.request(force=force)
-
-    def shutdown_report(self) -> bytes:
-        """Return the steps of the shutdown taken by now as a JSON array."""
-        return self._shutdown.report()
 
     def stop(self) -> None:
         """Shut down: deregister, let clients leave, flush, respond and close, write the marker.
@@ -258,7 +259,7 @@ class Broker:
 
     def _refuse_appends(self) -> None:
         """Refuse appends and wait for those under way, so that the next flush has all of them."""
-        self.refuses_appends = True
+        self._shutdown.refuses_appends = True
         self._server.finish_turns()
 
     def _stop_everything(self) -> None:

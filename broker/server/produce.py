@@ -30,11 +30,11 @@ from broker.protocol.extension_requests import Acks, PartitionSet, single_publis
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
-from broker.server.admin import Host
 from broker.server.forwarder import Forwarder
 from broker.server.metrics import ProcessorMetrics
 from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
 from broker.server.replica_manager import ReplicaManager
+from broker.server.shutdown import Shutdown
 from broker.server.topic_creations import TopicCreations
 from broker.server.validation import Validator, ValidMessages
 from broker.topic import TopicPartition, validate_topic_name
@@ -149,7 +149,7 @@ class ProduceHandler:
 
     def __init__(
         self,
-        host: Host,
+        shutdown: Shutdown,
         logs: LogManager,
         replicas: ReplicaManager,
         forwarder: Forwarder,
@@ -161,7 +161,7 @@ class ProduceHandler:
         broker_id: int,
         max_topic_name_length: int,
     ) -> None:
-        self._host = host
+        self._shutdown = shutdown
         self._logs = logs
         self._replicas = replicas
         self._forwarder = forwarder
@@ -183,7 +183,7 @@ class ProduceHandler:
         refuses the sets of produce requests.
         """
         started_s = time.perf_counter()
-        if self._host.refuses_appends or (len(frames) == 1 and len(frames[0]) > _SMALL_BYTES):
+        if self._shutdown.refuses_appends or (len(frames) == 1 and len(frames[0]) > _SMALL_BYTES):
             return None
         request = decode_single_appends(frames)
         if request is None:
@@ -241,7 +241,7 @@ class ProduceHandler:
         started_s = time.perf_counter()
         correlation_ids, acks, timeout_ms, parts = request
         is_publish = correlation_ids is not None
-        if self._host.refuses_appends and not is_publish:
+        if self._shutdown.refuses_appends and not is_publish:
             raise errors.ShuttingDownError("the broker is shutting down")
         self._validator.begin_request()
         appends: list[_LogAppend] = []
@@ -314,7 +314,7 @@ class ProduceHandler:
         try:
             log = log_append.log
             if log is None:
-                if self._host.refuses_appends:
+                if self._shutdown.refuses_appends:
                     log_append.error = errors.ShuttingDownError(
                         f"broker {self._broker_id} is shutting down"
                     )

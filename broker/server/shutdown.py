@@ -36,6 +36,7 @@ class Shutdown:
         self._steps: list[dict[str, Any]] = []
         self.requested = threading.Event()  # by a client, or as all disks are lost
         self.is_forced = False  # it does not wait for clients
+        self.refuses_appends = False  # it has reached that step
 
     def request(self, *, force: bool) -> None:
         """Ask for it; with `force`, also end its waits."""

@@ -409,7 +409,7 @@ def test_send_when_broker_is_shutting_down_then_sent_again_to_the_next_one(
 
     restarting = threading.Thread(target=restart)
     restarting.start()
-    wait_until(lambda: first.refuses_appends, "the refusal of appends")
+    wait_until(lambda: first._shutdown.refuses_appends, "the refusal of appends")
     deliveries = [producer.send("events", [b"%d" % number]) for number in range(5)]
     may_flush.set()
     producer.flush()

@@ -241,7 +241,7 @@ def test_stop_when_it_has_come_to_the_flush_then_appends_are_refused_and_reads_s
     reader, producer = connect(running_broker), connect(running_broker)
     reader.publish("events", ONE)
     stopping = in_background(running_broker.stop)
-    wait_until(lambda: running_broker.refuses_appends, "the refusal of appends")
+    wait_until(lambda: running_broker._shutdown.refuses_appends, "the refusal of appends")
     refused = reader.publish("events", ONE)
     assert (refused.error, refused.text) == (ShuttingDownError.code, "broker 0 is shutting down")
     producer.produce("events", ONE)

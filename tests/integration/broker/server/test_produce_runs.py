@@ -31,6 +31,7 @@ from broker.server.handlers import CloseConnection, Offload, RequestHandlers, Yi
 from broker.server.metrics import ProcessorMetrics
 from broker.server.produce import ProduceHandler
 from broker.server.replica_manager import ReplicaManager
+from broker.server.shutdown import Shutdown
 from broker.server.topic_creations import TopicCreations
 from broker.server.validation import Validator
 from tests.doubles import FakeClock
@@ -77,12 +78,6 @@ class Effect:
     error: str | None
 
 
-class RunningHost:
-    """As much of a broker as appends need."""
-
-    refuses_appends = False
-
-
 def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) -> Effect:
     """Handle frames with a handler of their own, and look at the effect."""
     with TemporaryDirectory() as directory:
@@ -92,7 +87,7 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
         logs.open()
         metrics = ProcessorMetrics(clock, 60.0)
         handler = ProduceHandler(
-            RunningHost(),  # type: ignore[arg-type]  # stands in for the broker
+            Shutdown(clock),
             logs,
             replicas := ReplicaManager(
                 config, logs, clock, lambda _news, _gone: None, lambda _: None
