@@ -36,7 +36,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
-from broker.server.cluster_view import MAX_METADATA_BYTES, ClusterMetadata, ClusterView
+from broker.server.cluster_view import MAX_METADATA_BYTES, ClusterView
 from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.server.replica_manager import ReplicaManager
 from broker.server.shutdown import Shutdown
@@ -160,51 +160,33 @@ class AdminHandler:
             else:
                 parts += (b"".join(small), partitions)
                 small = []
+        if small:  # see `_respond`
+            parts.append(b"".join(small))
         header_part = responses.encode_extension_header(header.correlation_id, body_bytes)
-        return Response(header_part, *parts, b"".join(small))
+        return Response(header_part, *parts)
 
     def cluster_metadata(
         self, request: ClusterMetadataRequest, header: RequestHeader
     ) -> Response | Future[list[Response]]:
         """List the brokers of the cluster, and topics with all their partitions."""
+        ready = self._view.ready
 
-        def respond(snapshot: ClusterMetadata) -> Response:
-            body = snapshot.encode(request.topics)
-            return Response(
-                responses.encode_extension_header(header.correlation_id, len(body)), body
-            )
+        def make_body() -> bytes:
+            ready.result()  # raises if the broker stops before it has read the registry
+            return self._view.snapshot().encode(request.topics)
 
-        def work() -> list[Response]:
-            try:
-                return [respond(self._view.snapshot())]
-            except errors.ServerError as error:
-                text = str(error)
-                return [
-                    Response(
-                        responses.encode_extension_error(header.correlation_id, error.code, text)
-                    )
-                ]
-
-        if self._view.ready.done():
-            snapshot = self._view.snapshot()
-            if snapshot.is_cheap(request.topics):
-                return respond(snapshot)
-            return self._workers.submit(work)
+        if ready.done():
+            if self._view.snapshot().is_cheap(request.topics):
+                return _respond(header, make_body)
+            return self._on_worker(header, make_body)
         done: Future[list[Response]] = Future()
 
-        def end_wait(ready: Future[None]) -> None:
-            if not done.set_running_or_notify_cancel():
-                return
-            error = ready.exception()
-            if isinstance(error, errors.ServerError):
-                text = str(error)
-                refusal = responses.encode_extension_error(header.correlation_id, error.code, text)
-                done.set_result([Response(refusal)])
-            else:
-                done.set_result(work())
+        def end_wait(_: Future[None]) -> None:
+            if done.set_running_or_notify_cancel():
+                done.set_result([_respond(header, make_body)])
 
         # a broker that has just started responds once it has read the registry
-        self._view.ready.add_done_callback(end_wait)
+        ready.add_done_callback(end_wait)
         return done
 
     def _led_partitions(self, broker_id: int, count: int) -> memoryview:
@@ -230,49 +212,31 @@ class AdminHandler:
     ) -> Future[list[Response]]:
         """Delete a topic without replicas; on a worker, as its logs are flushed and moved aside."""
 
-        def work() -> list[Response]:
-            try:
-                if self._replicas.is_replicated(request.topic):
-                    raise errors.InvalidRequestError(
-                        f"topic '{request.topic}' has replicas on several brokers: ask the "
-                        "controller to delete it (version 1 of the request, or `pylogctl topic "
-                        f"delete {request.topic} --data`)"
-                    )
-                if self._replicas.is_lost(request.topic):
-                    raise errors.InvalidRequestError(
-                        f"there are logs of replicas of topic '{request.topic}', of which the "
-                        "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
-                        "recover` restores it, or discards them"
-                    )
-                self._logs.deletions.delete_topic(request.topic)
-            except errors.ServerError as error:
-                text = str(error)
-                return [
-                    Response(
-                        responses.encode_extension_error(header.correlation_id, error.code, text)
-                    )
-                ]
+        def work() -> bytes:
+            if self._replicas.is_replicated(request.topic):
+                raise errors.InvalidRequestError(
+                    f"topic '{request.topic}' has replicas on several brokers: ask the "
+                    "controller to delete it (version 1 of the request, or `pylogctl topic "
+                    f"delete {request.topic} --data`)"
+                )
+            if self._replicas.is_lost(request.topic):
+                raise errors.InvalidRequestError(
+                    f"there are logs of replicas of topic '{request.topic}', of which the "
+                    "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
+                    "recover` restores it, or discards them"
+                )
+            self._logs.deletions.delete_topic(request.topic)
             logger.info("deleted topic '%s'", request.topic)
-            return [Response(responses.encode_extension_response(header.correlation_id, b""))]
+            return b""
 
-        return self._workers.submit(work)
+        return self._on_worker(header, work)
 
     def move_log(self, request: MoveLogRequest, header: RequestHeader) -> Future[list[Response]]:
         """Start to move a log to another data directory, or report on its latest move."""
-
-        def work() -> list[Response]:
-            try:
-                body = DATA.encode(json.dumps(self._move_log(request)).encode())
-            except errors.ServerError as error:
-                text = str(error)
-                return [
-                    Response(
-                        responses.encode_extension_error(header.correlation_id, error.code, text)
-                    )
-                ]
-            return [Response(responses.encode_extension_response(header.correlation_id, body))]
-
-        return self._workers.submit(work)  # the free space of disks is read
+        # on a worker: the free space of disks is read
+        return self._on_worker(
+            header, lambda: DATA.encode(json.dumps(self._move_log(request)).encode())
+        )
 
     def _move_log(self, request: MoveLogRequest) -> dict[str, Any]:
         partition = request.partition
@@ -301,45 +265,36 @@ class AdminHandler:
     ) -> Future[list[Response]]:
         """Return lines of the state-change log."""
 
-        def work() -> list[Response]:
+        def work() -> bytes:
             try:
                 found = self._changes.read(request.position)
             except OSError as error:
-                text = f"the state-change log cannot be read: {error}"
-                refusal = responses.encode_extension_error(
-                    header.correlation_id, errors.StorageError.code, text
-                )
-                return [Response(refusal)]
-            body = responses.CHANGES.encode(responses.Changes(*found))
-            return [Response(responses.encode_extension_response(header.correlation_id, body))]
+                raise errors.StorageError(
+                    f"the state-change log cannot be read: {error}"
+                ) from error
+            return responses.CHANGES.encode(responses.Changes(*found))
 
-        return self._workers.submit(work)
+        return self._on_worker(header, work)
 
     def digest_log(
         self, request: DigestLogRequest, header: RequestHeader
     ) -> Future[list[Response]]:
         """Return the digest of a range of any replica here, and whether messages are damaged."""
 
-        def work() -> list[Response]:
-            try:
-                log = self._logs.table.find(request.partition)
-                if log is None:
-                    raise errors.WrongPartitionError(
-                        f"this broker has no log of {request.partition}"
-                    )
-                digest = digest_of(log, request.offset, request.length)
-                damage = self._replicas.damage_in(log, request.offset, request.length)
-                body = responses.LOG_DIGEST.encode(digest._replace(damage=damage))
-            except errors.ServerError as error:
-                text = str(error)
-                return [
-                    Response(
-                        responses.encode_extension_error(header.correlation_id, error.code, text)
-                    )
-                ]
-            return [Response(responses.encode_extension_response(header.correlation_id, body))]
+        def work() -> bytes:
+            log = self._logs.table.find(request.partition)
+            if log is None:
+                raise errors.WrongPartitionError(f"this broker has no log of {request.partition}")
+            digest = digest_of(log, request.offset, request.length)
+            damage = self._replicas.damage_in(log, request.offset, request.length)
+            return responses.LOG_DIGEST.encode(digest._replace(damage=damage))
 
-        return self._workers.submit(work)
+        return self._on_worker(header, work)
+
+    def _on_worker(
+        self, header: RequestHeader, make_body: Callable[[], bytes]
+    ) -> Future[list[Response]]:
+        return self._workers.submit(lambda: [_respond(header, make_body)])
 
     def hello(self, header: RequestHeader) -> Response:
         """Tell the broker's id, software and supported versions."""
@@ -367,6 +322,18 @@ class AdminHandler:
         self._shutdown.request(force=request.force)
         deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
         return DelayedResponse(attempt, deadline_s, [], lingers=True)
+
+
+def _respond(header: RequestHeader, make_body: Callable[[], bytes]) -> Response:
+    """Return the response with a body, or the refusal that making it raises."""
+    try:
+        body = make_body()
+    except errors.ServerError as error:
+        text = str(error)
+        return Response(responses.encode_extension_error(header.correlation_id, error.code, text))
+    head = responses.encode_extension_header(header.correlation_id, len(body))
+    # the last part must not be empty: the system holds what is sent before it, for 0.2 s
+    return Response(head, body) if body else Response(head)
 
 
 class _Listing:
