@@ -23,6 +23,7 @@ from broker.errors import StorageError
 from broker.log.checkpoint_files import UNKNOWN, RecoveryPoint
 from broker.log.data_directory import DataDirectory, LogKey
 from broker.log.directories import DataDirectories
+from broker.log.listeners import Listeners
 from broker.log.log import Log
 from broker.log.topics import HomeTopics
 from broker.topic import TopicPartition
@@ -45,6 +46,8 @@ class LogTable:
         self.directories = directories
         self.is_open = False
         """Whether logs may be created, moved and deleted."""
+        self.changes = Listeners()
+        """Called when a log is added or a topic deleted."""
         self.removal_lock = Lock()
         self.lock = Lock()
         self.offline: dict[TopicPartition, OfflineLog] = {}
@@ -92,6 +95,7 @@ class LogTable:
             self.topics.add_partition(partition.topic, partition.index)
         else:
             self._replicas[partition] = log
+        self.changes.notify()
 
     def remove(self, partition: TopicPartition) -> Log | None:
         """Remove and return the log of a partition, None if there is none."""

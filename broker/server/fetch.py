@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.clock import Clock
+from broker.log.listeners import Listeners
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
@@ -31,7 +32,15 @@ from broker.protocol.primitives import INT32, Buffer
 from broker.server.forwarder import MAX_READ_BYTES, Forwarder
 from broker.server.metrics import ProcessorMetrics
 from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
-from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response, join_bytes
+from broker.server.purgatory import (
+    DelayedResponse,
+    DelayKind,
+    Part,
+    Response,
+    Watched,
+    join_bytes,
+)
+from broker.server.read_loop import ENOUGH, is_enough, read_parts
 from broker.server.replica_manager import ReplicaManager
 from broker.topic import TopicPartition, validate_topic_name
 
@@ -52,11 +61,45 @@ _Fetched = tuple[bytes, FileSlice | None]
 """The header of a fetch's response, and the messages behind it."""
 
 
-class _Readable(NamedTuple):
-    """A log to serve a read from, and whether this broker only follows its leader."""
+class MissingLog:
+    """Stands for the log of a partition that has no message yet: a read creates none."""
 
-    log: Log
-    is_follower: bool
+    log_start_offset = high_watermark = read_limit = 0
+
+    def __init__(self, partition: TopicPartition, changes: Listeners) -> None:
+        self.partition = partition
+        self.changes = changes  # called when there is a log
+
+    def read(self, offset: int, max_bytes: int) -> None:
+        """Return no messages; raise as a log without messages does."""
+        if offset:
+            raise errors.OffsetOutOfRangeError(
+                f"offset {offset} of {self.partition} is out of range: 0 to 0 can be read"
+            )
+
+
+class Found(NamedTuple):
+    """One position of a read, and the log to serve it from; without one, an error."""
+
+    position: PartitionPosition
+    log: Log | MissingLog | None
+    is_follower: bool = False  # this broker only follows the leader
+    error: errors.ServerError | None = None
+
+
+def watched(found: Sequence[Found]) -> list[Watched]:
+    """Return what a read watches while it waits."""
+    logs = [one.log for one in found if one.log is not None]
+    return [one.changes if isinstance(one, MissingLog) else one for one in logs]
+
+
+def _readable_bytes(found: Found) -> int:
+    position, log, is_follower, _ = found
+    if log is None or position.offset < log.log_start_offset:
+        return ENOUGH
+    if position.offset > log.read_limit and not is_follower:
+        return ENOUGH
+    return max(0, min(log.high_watermark - position.offset, position.max_bytes))
 
 
 class FetchHandler:
@@ -210,25 +253,11 @@ class FetchHandler:
 
     def read(self, request: ReadRequest, header: requests.RequestHeader) -> Response:
         """Respond to a read now, or when enough is readable or its wait is over."""
-
-        def attempt(is_last: bool) -> list[Part] | None:
-            if is_last or self.is_enough(request):
-                return self._read_parts(request, header)
-            return None
-
-        parts = attempt(request.max_wait_ms <= 0)
-        if parts is not None:
-            return Response(*parts)
-        logs = [self._log_for(request, position).log for position in request.positions]
-        expected_bytes = len(request.positions) * _POSITION_BYTES
-        return DelayedResponse(
-            attempt,
-            self.deadline_of(request),
-            logs,
-            from_offset=_offset_to_reach(request),
-            expected_bytes=expected_bytes,
-            kind=DelayKind.READ,
-        )
+        found = self.find_all(request)
+        if request.max_wait_ms <= 0 or self.is_enough(request, found):
+            return Response(*self.read_parts(request, header, found))
+        expected_bytes = len(found) * _POSITION_BYTES
+        return _DelayedRead(self, request, header, watched(found), expected_bytes)
 
     def check_position_count(self, count: int) -> None:
         """Raise if a read names too many positions, before they are decoded."""
@@ -243,113 +272,92 @@ class FetchHandler:
         wait_ms = min(max(0, request.max_wait_ms), self._max_wait_ms)
         return self.clock.monotonic_s() + wait_ms / 1000
 
-    def is_enough(self, request: ReadRequest) -> bool:
-        """Return whether a read need not wait: enough is readable, or a partition has an error."""
-        total_bytes = 0
-        enough_bytes = min(request.min_bytes, request.max_bytes)
-        for position in request.positions:
-            try:
-                log, is_follower = self._log_for(request, position)
-            except errors.ServerError:
-                return True
-            if position.offset < log.log_start_offset:
-                return True
-            if position.offset > log.read_limit and not is_follower:
-                return True
-            available = log.high_watermark - position.offset
-            total_bytes += max(0, min(available, position.max_bytes))
-            if total_bytes >= enough_bytes:
-                return True  # an error of a later partition would end the wait too
-        return total_bytes >= enough_bytes
+    def find_all(self, request: ReadRequest) -> list[Found]:
+        """Look up the logs that a read is served from."""
+        is_any_replica = isinstance(request, AnyReplicaReadRequest)
+        found = []
+        for position in request.positions:  # a call less than a comprehension
+            found.append(self._find(position, is_any_replica=is_any_replica))
+        return found
 
-    def _log_for(self, request: ReadRequest, position: PartitionPosition) -> _Readable:
-        """Return the log that a read is served from."""
+    def _find(self, position: PartitionPosition, *, is_any_replica: bool) -> Found:
         partition = position.partition
-        if isinstance(request, AnyReplicaReadRequest):
-            follower = self._replicas.find_readable(partition)
-            if follower is not None:
-                return _Readable(follower, is_follower=True)
-        return _Readable(self.log_of(partition), is_follower=False)
+        if is_any_replica and (follower := self._replicas.find_readable(partition)) is not None:
+            return Found(position, follower, is_follower=True)
+        try:
+            log = self._replicas.find_served(partition)
+            if log is None:
+                return Found(position, self._missing_log(partition))
+        except errors.ServerError as error:
+            return Found(position, None, error=error)
+        return Found(position, log)
 
-    def log_of(self, partition: TopicPartition) -> Log:
-        """Return a partition's log, created if its topic exists: a reader can wait for it."""
-        topic, index = partition.topic, partition.index
-        log = self._replicas.find_served(partition)
-        if log is not None:
-            return log
-        validate_topic_name(topic, self._max_topic_name_length)
-        if topic not in self._logs.topics:
+    def _missing_log(self, partition: TopicPartition) -> MissingLog:
+        """Return what stands for the log of a partition that has no message yet."""
+        validate_topic_name(partition.topic, self._max_topic_name_length)
+        if partition.topic not in self._logs.topics:
             raise errors.UnknownTopicError(
-                f"there is no topic '{topic}' on broker {self._broker_id}"
+                f"there is no topic '{partition.topic}' on broker {self._broker_id}"
             )
-        return self._logs.creation.get_or_create(topic, index)
+        self._check_partition(partition.topic, partition.index)
+        at_home = TopicPartition(partition.topic, self._broker_id, partition.index)
+        return MissingLog(at_home, self._logs.table.changes)
 
-    def read_log(self, log: Log, offset: int, max_bytes: int) -> FileSlice | None:
+    def is_enough(self, request: ReadRequest, found: list[Found]) -> bool:
+        """Return whether a read need not wait: enough is readable, or a partition has an error."""
+        enough_bytes = min(request.min_bytes, request.max_bytes)
+        return is_enough(map(_readable_bytes, found), enough_bytes)
+
+    def read_log(self, log: Log | MissingLog, offset: int, max_bytes: int) -> FileSlice | None:
         """Read from a log; `NotLeaderError` if it cannot be read and another replica is to lead."""
         try:
             return log.read(offset, max_bytes)
         except errors.UnreadableError as error:
             raise self._replicas.unreadable(log.partition, error) from error
 
-    def _read_parts(self, request: ReadRequest, header: requests.RequestHeader) -> list[Part]:
+    def read_parts(
+        self, request: ReadRequest, header: requests.RequestHeader, found: list[Found]
+    ) -> list[Part]:
+        """Return the response to a read, with what is readable now."""
         started_s = time.perf_counter()
-        count = INT32.pack(len(request.positions))
-        parts: list[Part] = []
-        body_bytes = len(count)
-        room_bytes = min(request.max_bytes, _MAX_READ_BYTES)
-        has_found = False
-        for position in request.positions:
-            part, found = self._read_one(request, position, room_bytes, has_found=has_found)
-            has_found |= found is not None
-            set_bytes = found.length if found else 0
-            head = responses.encode_read_part_header(part, set_bytes)
-            body_bytes += len(head) + set_bytes
-            room_bytes -= set_bytes
-            parts.append(head)
-            if found:
-                parts.append(found)
-        head = responses.encode_extension_header(header.correlation_id, body_bytes) + count
+        max_bytes = min(request.max_bytes, _MAX_READ_BYTES)
+        parts = read_parts(header.correlation_id, found, max_bytes, self._read_one)
         self.metrics.fetch.record(time.perf_counter() - started_s)
-        return join_bytes([head, *parts])
+        return parts
 
     def _read_one(
-        self,
-        request: ReadRequest,
-        position: PartitionPosition,
-        room_bytes: int,
-        *,
-        has_found: bool,
-    ) -> tuple[responses.ReadPart, FileSlice | None]:
-        """Return the part of one position, and the messages to send with it."""
+        self, found: Found, room_bytes: int, has_messages: bool
+    ) -> tuple[bytes, FileSlice | None]:
+        """Return the head of one position, and the messages to send with it."""
+        position, log, is_follower, error = found
         partition = position.partition
-        try:
-            log, is_follower = self._log_for(request, position)
-        except errors.ServerError as problem:
-            leader = problem.leader if isinstance(problem, errors.NotLeaderError) else 0
-            return responses.ReadPart(partition, problem.code, leader, 0, b""), None
-        if is_follower and position.offset > log.high_watermark:
-            code = errors.OffsetNotAvailableError.code
-            return responses.ReadPart(
-                partition, code, log.high_watermark, log.log_start_offset, b""
-            ), None
-        error = errors.NO_ERROR
-        found = None
-        try:
+        messages = None
+        code = errors.NO_ERROR
+        if log is not None:
             max_bytes = min(position.max_bytes, room_bytes)
-            if max_bytes > 0:
-                found = self.read_log(log, position.offset, max_bytes)
-        except errors.NotLeaderError as problem:
-            return responses.ReadPart(partition, problem.code, problem.leader, 0, b""), None
-        except errors.ServerError as problem:
-            # else skip it: the response holds all descriptors it may; the next read gets it
-            if not (has_found and isinstance(problem, errors.OutOfDescriptorsError)):
-                error = problem.code
-                self.metrics.topics[partition.topic].failed_fetch += 1
-        if found:
-            self.metrics.topics[partition.topic].bytes_out += found.length
+            try:
+                if is_follower and position.offset > log.high_watermark:
+                    code = errors.OffsetNotAvailableError.code
+                elif max_bytes > 0:
+                    messages = self.read_log(log, position.offset, max_bytes)
+            except errors.ServerError as problem:
+                # else skip it: the response holds all descriptors it may; the next read gets it
+                if not (has_messages and isinstance(problem, errors.OutOfDescriptorsError)):
+                    error = problem
+        if log is None or isinstance(error, errors.NotLeaderError):
+            assert error is not None
+            leader = error.leader if isinstance(error, errors.NotLeaderError) else 0
+            part = responses.ReadPart(partition, error.code, leader, 0, b"")
+            return responses.encode_read_part_header(part, 0), None
+        if error is not None:
+            code = error.code
+            self.metrics.topics[partition.topic].failed_fetch += 1
         # After the read: the high watermark in the response must not be below what was read.
-        part = responses.ReadPart(partition, error, log.high_watermark, log.log_start_offset, b"")
-        return part, found
+        part = responses.ReadPart(partition, code, log.high_watermark, log.log_start_offset, b"")
+        if messages is None:
+            return responses.encode_read_part_header(part, 0), None
+        self.metrics.topics[partition.topic].bytes_out += messages.length
+        return responses.encode_read_part_header(part, messages.length), messages
 
     def filtered_read(
         self, request: FilteredReadRequest, header: requests.RequestHeader
@@ -357,13 +365,7 @@ class FetchHandler:
         """Respond to a read with a filter, when its wait is over and the search is done."""
         # quick for any pattern: an invalid one is refused at once, not only when messages come
         request.payload_filter.compile()
-        logs: list[Log] = []
-        if request.read.max_wait_ms > 0:
-            try:
-                logs = [self.log_of(position.partition) for position in request.read.positions]
-            except errors.ServerError:
-                logs = []  # `is_enough` ends the wait at once
-        return _FilteredRead(self, request, header, logs)
+        return _FilteredRead(self, request, header)
 
 
 def _offset_to_reach(request: ReadRequest) -> int:
@@ -472,41 +474,62 @@ class _ForwardedFetch(DelayedResponse):
         ]
 
 
-class _SearchedPosition(NamedTuple):
-    """One position of a filtered read: its log, and the search of it, or an error instead."""
+class _DelayedRead(DelayedResponse):
+    """The response to a read that waits until enough is readable."""
 
-    position: PartitionPosition
-    log: Log | None
-    search: Search | None
-    error: errors.ServerError | None
-
-
-class _FilteredRead(DelayedResponse):
-    """The response to a filtered read: waits for messages as any read, then for the search."""
-
-    __slots__ = ("_handler", "_header", "_request", "_result", "_searched", "_started_s")
+    __slots__ = ("_handler", "_header", "_request")
 
     def __init__(
         self,
         handler: FetchHandler,
-        request: FilteredReadRequest,
+        request: ReadRequest,
         header: requests.RequestHeader,
-        logs: list[Log],
+        logs: Sequence[Watched],
+        expected_bytes: int,
     ) -> None:
-        read = request.read
         super().__init__(
             self._try,
-            handler.deadline_of(read),
+            handler.deadline_of(request),
             logs,
-            from_offset=_offset_to_reach(read),
-            # The entries found are held in memory: pipelined requests must not add them up.
-            expected_bytes=min(max(0, read.max_bytes), KEPT_BYTES),
+            from_offset=_offset_to_reach(request),
+            expected_bytes=expected_bytes,
             kind=DelayKind.READ,
         )
         self._handler = handler
         self._request = request
         self._header = header
-        self._searched: list[_SearchedPosition] = []
+
+    def _try(self, is_last: bool) -> list[Part] | None:
+        found = self._find(is_last)
+        if found is None:
+            return None
+        return self._handler.read_parts(self._request, self._header, found)
+
+    def _find(self, is_last: bool) -> list[Found] | None:
+        """Return the logs to read from, or None to wait: then exactly these are watched."""
+        while True:
+            found = self._handler.find_all(self._request)
+            if is_last or self._handler.is_enough(self._request, found):
+                return found
+            logs = watched(found)
+            if logs == self.logs:
+                return None
+            self.watch_instead(logs)  # a log was created, or is another one
+
+
+class _FilteredRead(_DelayedRead):
+    """The response to a filtered read: waits for messages as any read, then for the search."""
+
+    __slots__ = ("_filter", "_result", "_searched", "_started_s")
+
+    def __init__(
+        self, handler: FetchHandler, request: FilteredReadRequest, header: requests.RequestHeader
+    ) -> None:
+        # The entries found are held in memory: pipelined requests must not add them up.
+        kept_bytes = min(max(0, request.read.max_bytes), KEPT_BYTES)
+        super().__init__(handler, request.read, header, [], kept_bytes)
+        self._filter = request.payload_filter
+        self._searched: list[tuple[Found, Search | None]] = []
         self._result: Future[None] | None = None
         self._started_s = 0.0
 
@@ -520,59 +543,57 @@ class _FilteredRead(DelayedResponse):
         self._searched = []
 
     def _try(self, is_last: bool) -> list[Part] | None:
-        handler = self._handler
         if self._result is None:
-            if not is_last and not handler.is_enough(self._request.read):
-                return None
-            return self._start()
+            found = self._find(is_last)
+            return None if found is None else self._start(found)
         if self._result.done():
             self._result.result()
             return self._parts()
-        if not is_last or handler.clock.monotonic_s() < self.deadline_s:
+        if not is_last or self._handler.clock.monotonic_s() < self.deadline_s:
             return None  # or the broker stops: the client asks again when it is back
         late = errors.RequestTimedOutError(
             f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
         )
         return [responses.encode_extension_error(self._header.correlation_id, late.code, str(late))]
 
-    def _start(self) -> list[Part] | None:
+    def _start(self, found: list[Found]) -> list[Part] | None:
         """Start the search of the readable messages; return the response if there are none."""
         self._started_s = time.perf_counter()
-        handler, read = self._handler, self._request.read
-        self._searched = [self._search_of(position) for position in read.positions]
-        searches = [one.search for one in self._searched if one.search is not None]
+        handler = self._handler
+        self._searched = [self._search_of(one) for one in found]
+        searches = [search for _, search in self._searched if search is not None]
         if not searches:
             return self._parts()
         self.deadline_s = handler.clock.monotonic_s() + SEARCH_DEADLINE_S
         self._result = handler.pattern_filter.submit(
-            searches, self._request.payload_filter, read.max_bytes
+            searches, self._filter, self._request.max_bytes
         )
         self._result.add_done_callback(lambda _: handler.wake(self))
         return None
 
-    def _search_of(self, position: PartitionPosition) -> _SearchedPosition:
-        log = None
+    def _search_of(self, found: Found) -> tuple[Found, Search | None]:
+        position, log, _, _ = found
+        if log is None:
+            return found, None
         try:
-            log = self._handler.log_of(position.partition)
-            found = self._handler.read_log(log, position.offset, _WHOLE_SEGMENT)
+            messages = self._handler.read_log(log, position.offset, _WHOLE_SEGMENT)
         except errors.NotLeaderError as error:
-            return _SearchedPosition(position, None, None, error)
+            return Found(position, None, error=error), None
         except errors.ServerError as error:
-            return _SearchedPosition(position, log, None, error)
-        if not found or position.max_bytes <= 0:
-            return _SearchedPosition(position, log, None, None)
-        search = Search(log.partition, found, position.offset, position.max_bytes)
-        return _SearchedPosition(position, log, search, None)
+            return Found(position, log, error=error), None
+        if not messages or position.max_bytes <= 0:
+            return found, None
+        return found, Search(log.partition, messages, position.offset, position.max_bytes)
 
     def _parts(self) -> list[Part]:
         body: list[Buffer] = [INT32.pack(len(self._searched))]
         for one in self._searched:
-            body += self._encode(one)
+            body += self._encode(*one)
         self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
         return [responses.encode_extension_response(self._header.correlation_id, b"".join(body))]
 
-    def _encode(self, searched: _SearchedPosition) -> list[bytes]:
-        position, log, search, error = searched
+    def _encode(self, found: Found, search: Search | None) -> list[bytes]:
+        position, log, _, error = found
         topics = self._handler.metrics.topics
         if search is not None:
             error = search.error

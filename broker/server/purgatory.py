@@ -153,8 +153,23 @@ class DelayedResponse(Response):
     def watch(self, wake: Callable[[DelayedResponse], None]) -> None:
         """Call `wake` whenever one of the logs advances, from the thread that advances it."""
         self._wakeup = lambda: wake(self)
-        for log in dict.fromkeys(self.logs):  # a request may name one many times
-            log.add_listener(self._wakeup, self.from_offset)
+        self._add_listener()
+
+    def watch_instead(self, logs: Sequence[Watched]) -> None:
+        """Watch other logs from now on; an advance before that is not noticed."""
+        self._remove_listener()
+        self.logs = logs
+        self._add_listener()
+
+    def _add_listener(self) -> None:
+        if self._wakeup is not None:
+            for log in dict.fromkeys(self.logs):  # a request may name one many times
+                log.add_listener(self._wakeup, self.from_offset)
+
+    def _remove_listener(self) -> None:
+        if self._wakeup is not None:
+            for log in dict.fromkeys(self.logs):
+                log.remove_listener(self._wakeup, self.from_offset)
 
     def attempt(self, *, is_last: bool) -> bool:
         """Try to complete the response; return whether it is complete.
@@ -172,10 +187,8 @@ class DelayedResponse(Response):
 
     def forget(self) -> None:
         """Stop watching: the response is complete, or its connection closed."""
-        if self._wakeup is not None:
-            for log in dict.fromkeys(self.logs):
-                log.remove_listener(self._wakeup, self.from_offset)
-            self._wakeup = None
+        self._remove_listener()
+        self._wakeup = None
         self._attempt = _attempt_nothing  # the former may refer to this, or to much else
 
 
@@ -203,11 +216,9 @@ class Purgatory(Generic[Owner]):
         self, delayed: DelayedResponse, owner: Owner, wake: Callable[[DelayedResponse], None]
     ) -> bool:
         """Keep a response until it is complete; return False if it is complete already."""
-        if delayed.attempt(is_last=False):
-            return False
         delayed.watch(wake)
         try:
-            if delayed.attempt(is_last=False):  # a log may have advanced before it was watched
+            if delayed.attempt(is_last=False):  # after that no advance of a log is missed
                 return False
         except BaseException:
             delayed.forget()

@@ -14,7 +14,6 @@ from broker import errors
 from broker.clock import Clock
 from broker.cluster_state import EpochStart
 from broker.log.segment import FileSlice
-from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import (
     NOTHING_DIVERGES,
     ReplicaFetchRequest,
@@ -24,12 +23,12 @@ from broker.protocol.replica_requests import (
     refused_replica_part,
 )
 from broker.protocol.requests import RequestHeader
-from broker.protocol.responses import encode_extension_header
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.server.hosted_replica import HostedReplica
 from broker.server.metrics import ProcessorMetrics
-from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response, join_bytes
+from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
+from broker.server.read_loop import ENOUGH, is_enough, read_parts
 from broker.server.replica_manager import ReplicaManager
 
 _POSITION_BYTES = 300
@@ -81,10 +80,10 @@ class ReplicaReadHandler:
             self._replicas.request_tick()
 
         def attempt(is_last: bool) -> list[Part] | None:
-            if not (is_last or _is_enough(request, asked)):
+            if not (is_last or is_enough(map(_readable_bytes, asked), request.min_bytes)):
                 return None
             began_s = time.perf_counter()
-            parts = self._parts(request, header, asked)
+            parts = read_parts(header.correlation_id, asked, request.max_bytes, self._read_one)
             self._metrics.follower_fetch.record(noted_s + time.perf_counter() - began_s)
             return parts
 
@@ -128,26 +127,9 @@ class ReplicaReadHandler:
             return _Asked(position, hosted, leader, None, error)
         return _Asked(position, hosted, leader, diverging, None)
 
-    def _parts(
-        self, request: ReplicaFetchRequest, header: RequestHeader, asked: list[_Asked]
-    ) -> list[Part]:
-        count = INT32.pack(len(asked))
-        parts: list[Part] = []
-        body_bytes = len(count)
-        room_bytes = request.max_bytes
-        for one in asked:
-            part, found = self._part(one, room_bytes)
-            data_bytes = found.length if found else 0
-            head = encode_replica_part_header(part, data_bytes)
-            body_bytes += len(head) + data_bytes
-            room_bytes -= data_bytes
-            parts.append(head)
-            if found:
-                parts.append(found)
-        head = encode_extension_header(header.correlation_id, body_bytes) + count
-        return join_bytes([head, *parts])
-
-    def _part(self, asked: _Asked, room_bytes: int) -> tuple[ReplicaPart, FileSlice | None]:
+    def _read_one(
+        self, asked: _Asked, room_bytes: int, has_messages: bool
+    ) -> tuple[bytes, FileSlice | None]:
         position, hosted, leader, diverging, error = asked
         if error is None and diverging is None:
             assert hosted is not None and leader is not None
@@ -155,11 +137,13 @@ class ReplicaReadHandler:
                 with hosted:
                     answer = leader.answer(asked.fetch_position)
                     if answer.diverging == NO_DIVERGENCE:
-                        return _read(hosted, position, answer, room_bytes)
+                        max_bytes = min(position.max_bytes, room_bytes)
+                        return _read(hosted, position, answer, max_bytes, has_messages)
                     diverging = answer
             except errors.ServerError as refusal:
                 error = refusal
-        return self._refused(position, hosted, diverging, error), None
+        part = self._refused(position, hosted, diverging, error)
+        return encode_replica_part_header(part, 0), None
 
     def _refused(
         self,
@@ -190,15 +174,22 @@ class ReplicaReadHandler:
 
 
 def _read(
-    hosted: HostedReplica, position: ReplicaPosition, answer: FetchAnswer, room_bytes: int
-) -> tuple[ReplicaPart, FileSlice | None]:
-    """Return the part of a partition with its messages; caller holds the replica's lock."""
+    hosted: HostedReplica,
+    position: ReplicaPosition,
+    answer: FetchAnswer,
+    max_bytes: int,
+    has_messages: bool,
+) -> tuple[bytes, FileSlice | None]:
+    """Return the head of a partition and its messages; caller holds the replica's lock."""
     log = hosted.log
     found = None
     starts: tuple[EpochStart, ...] = ()
-    max_bytes = min(position.max_bytes, room_bytes)
-    if max_bytes > 0:
-        found = log.read(position.offset, max_bytes, to_log_end=True)
+    try:
+        if max_bytes > 0:
+            found = log.read(position.offset, max_bytes, to_log_end=True)
+    except errors.OutOfDescriptorsError:
+        if not has_messages:  # else skip it, as for consumers
+            raise
     if found is not None:
         starts = log.epochs.covering(position.offset, position.offset + found.length)
     part = ReplicaPart(
@@ -210,19 +201,14 @@ def _read(
         starts,
         b"",
     )
-    return part, found
+    return encode_replica_part_header(part, found.length if found else 0), found
 
 
-def _is_enough(request: ReplicaFetchRequest, asked: list[_Asked]) -> bool:
-    """Return whether a read need not wait: there are enough bytes, an error or a divergence."""
-    total_bytes = 0
-    for position, hosted, leader, diverging, error in asked:
-        if error is not None or diverging is not None:
-            return True
-        assert hosted is not None and leader is not None
-        if leader.is_stopped:
-            return True
-        total_bytes += min(hosted.log.log_end_offset - position.offset, position.max_bytes)
-        if total_bytes >= request.min_bytes:
-            return True
-    return False
+def _readable_bytes(asked: _Asked) -> int:
+    position, hosted, leader, diverging, error = asked
+    if error is not None or diverging is not None:
+        return ENOUGH
+    assert hosted is not None and leader is not None
+    if leader.is_stopped:
+        return ENOUGH
+    return min(hosted.log.log_end_offset - position.offset, position.max_bytes)

@@ -17,6 +17,7 @@ from broker.log.segment import FileSlice
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
+    DeleteTopicRequest,
     FilteredReadRequest,
     PartitionPosition,
     ReadRequest,
@@ -24,7 +25,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import ReadPart, decode_read_response
 from broker.server.broker import Broker
-from broker.server.fetch import FetchHandler
+from broker.server.fetch import FetchHandler, Found
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, partition, read_request
 from tests.support.waiting import wait_until
@@ -101,9 +102,9 @@ def test_read_when_appends_leave_it_below_min_bytes_then_not_attempted(
     attempts: list[int] = []
     is_enough = FetchHandler.is_enough
 
-    def counting(handler: FetchHandler, request: ReadRequest) -> bool:
+    def counting(handler: FetchHandler, request: ReadRequest, found: list[Found]) -> bool:
         attempts.append(request.min_bytes)
-        return is_enough(handler, request)
+        return is_enough(handler, request, found)
 
     monkeypatch.setattr(FetchHandler, "is_enough", counting)
     reader, writer = connect(running_broker), connect(running_broker)
@@ -204,9 +205,54 @@ def test_read_when_topic_is_created_but_empty_then_woken_by_the_first_message(
     writer.call(CreateTopicRequest("events", 2))
     reader.send_extension(read_request("events", 0, max_wait_ms=LONG_MS))
     assert not reader.has_answer(0.05)
+    writer.produce("events", ONE, index=1)
+    assert not reader.has_answer(0.05)
     writer.publish("events", ONE)
     (part,) = decode_read_response(reader.receive_extension())
     assert (part.error, part.message_set) == (0, ONE)
+
+
+@pytest.mark.parametrize("pattern", [None, b"message"])
+def test_read_when_a_partition_has_no_log_then_waits_and_creates_none(
+    pattern: bytes | None, running_broker: Broker, connect: PeerFactory
+) -> None:
+    reader, writer = connect(running_broker), connect(running_broker)
+    writer.call(CreateTopicRequest("events", 2))
+    request = read_request("events", 0, max_wait_ms=LONG_MS)
+    reader.send_extension(
+        request if pattern is None else FilteredReadRequest(request, PayloadFilter(pattern))
+    )
+    wait_until(lambda: any(one.waiting for one in running_broker._server.processors), "the read")
+    (empty,) = read(writer, ReadRequest(0, 1, 1000, (position("events", 1, 0),)))
+    assert (empty.error, empty.message_set) == (0, b"")
+    assert running_broker._logs.table.all() == []
+    writer.publish("events", ONE)
+    reader.receive_extension()
+    assert [one.partition.index for one in running_broker._logs.table.all()] == [0]
+
+
+def test_read_when_a_partition_without_a_log_is_deleted_then_told_so(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    reader, writer = connect(running_broker), connect(running_broker)
+    writer.call(CreateTopicRequest("events", 1))
+    reader.send_extension(read_request("events", 0, max_wait_ms=LONG_MS))
+    assert not reader.has_answer(0.05)
+    writer.call(DeleteTopicRequest("events"))
+    (part,) = decode_read_response(reader.receive_extension())
+    assert part.error == UnknownTopicError.code
+
+
+def test_read_when_a_partition_has_no_log_then_offset_zero_alone_is_in_range(peer: Peer) -> None:
+    peer.call(CreateTopicRequest("events", 1))
+    for offset in (-1, 1):
+        part = peer.read("events", offset, max_wait_ms=LONG_MS)
+        assert (part.error, part.high_watermark, part.log_start_offset) == (
+            OffsetOutOfRangeError.code,
+            0,
+            0,
+        )
+    assert peer.read("events", 0).error == 0
 
 
 def test_read_when_another_partition_of_the_topic_has_data_then_empty_one_is_no_error(

@@ -90,6 +90,20 @@ def test_delayed_response_when_attempted_after_completion_then_keeps_its_parts()
     assert delayed.parts == [b"first"]
 
 
+def test_delayed_response_when_it_watches_other_logs_instead_then_only_these_wake_it() -> None:
+    former, other = Notified(), Notified()
+    delayed = delayed_by(former, [])
+    delayed.watch_instead([former])
+    delayed.watch(other.wake)
+    delayed.watch_instead([other, other])
+    assert former.callbacks == []
+    (callback,) = other.callbacks
+    callback()
+    assert other.woken == [delayed]
+    delayed.forget()
+    assert other.callbacks == []
+
+
 def test_delayed_response_when_forgotten_twice_then_no_harm() -> None:
     log = Notified()
     delayed = delayed_by(log, [])
@@ -111,16 +125,15 @@ def test_purgatory_when_a_response_is_complete_at_once_then_does_not_keep_it() -
     log = Notified()
     purgatory: Purgatory[str] = Purgatory()
     assert not purgatory.add(delayed_by(log, [[b"x"]]), "owner", log.wake)
-    assert not purgatory.add(delayed_by(log, [None, [b"x"]]), "owner", log.wake)
     assert purgatory.all() == []
     assert log.callbacks == []
 
 
-def test_purgatory_when_the_second_attempt_fails_then_watches_no_longer() -> None:
+def test_purgatory_when_the_first_attempt_fails_then_watches_no_longer() -> None:
     log = Notified()
     purgatory: Purgatory[str] = Purgatory()
     with pytest.raises(IndexError):
-        purgatory.add(delayed_by(log, [None]), "owner", log.wake)
+        purgatory.add(delayed_by(log, []), "owner", log.wake)
     assert log.callbacks == []
 
 
@@ -163,7 +176,7 @@ def test_purgatory_when_removed_then_has_no_owner() -> None:
 
 def test_purgatory_when_a_response_has_waited_then_counts_it_once_by_its_kind() -> None:
     purgatory: Purgatory[str] = Purgatory()
-    answers: list[list[Part] | None] = [None, None, [b"x"]]
+    answers: list[list[Part] | None] = [None, [b"x"]]
     complete = DelayedResponse(lambda _: answers.pop(0), 1.0, [], kind=DelayKind.READ)
     deserted = DelayedResponse(never, 1.0, [], kind=DelayKind.READ)
     at_once = DelayedResponse(lambda _: [b"x"], 1.0, [], kind=DelayKind.READ)
