@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from broker.errors import BrokerError
+from broker.server.mailbox import Mailbox
 from broker.server.processor import Processor
 from broker.server.quotas import ConnectionCount, PeerLog
 
@@ -77,7 +78,7 @@ class Acceptor:
         self._make_room = make_room  # closes other files when descriptors run out
         self._stopped = threading.Event()
         self._is_short = self._is_logged = False
-        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._mailbox = Mailbox()
         self._thread = threading.Thread(target=self._run, name="acceptor", daemon=True)
 
     def start(self) -> None:
@@ -89,16 +90,16 @@ class Acceptor:
         if self._stopped.is_set():
             return
         self._stopped.set()
-        self._wake_sender.send(b"\0")
+        self._mailbox.wake()
         if self._thread.ident is not None:
             self._thread.join()
-        for sock in (self._listener, self._wake_receiver, self._wake_sender):
-            sock.close()
+        self._listener.close()
+        self._mailbox.close()
 
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._listener, selectors.EVENT_READ)
-            selector.register(self._wake_receiver, selectors.EVENT_READ)
+            selector.register(self._mailbox, selectors.EVENT_READ)
             while not self._stopped.is_set():
                 selector.select()
                 if not self._stopped.is_set():

@@ -21,13 +21,10 @@ from broker.errors import BrokerError
 from broker.server.connection_state import Event, State, next_state
 from broker.server.frame_receiver import STALL_S, FrameReceiver, without_traceback
 from broker.server.produce import RefusedPartitions
-from broker.server.purgatory import DelayedResponse, DelayKind, Response, Watched
+from broker.server.purgatory import DelayedResponse, Response, Watched
 from broker.server.quotas import QueuedBytes
 from broker.server.response_queue import ResponseQueue
 
-MAX_WAITING_READS = 16
-"""Delayed reads of one connection: each is attempted whenever messages arrive."""
-_READS = (DelayKind.READ, DelayKind.FOLLOWER_READ)
 _FEW_BYTES = 16 << 10
 _FEW_FRAMES = 32
 """Connections that send at most this much per read may be muted while a flush is pending."""
@@ -69,59 +66,50 @@ class ServerConnection:
         self.sock = sock
         self.peer = peer
         self._clock = clock
-        self._state = State.READING
+        self.state = State.READING
         self._queued_bytes = queued_bytes
-        self._receiver = FrameReceiver(
+        self.receiver = FrameReceiver(
             sock,
             max_frame_bytes=max_frame_bytes,
             queued_bytes=queued_bytes,
             on_granted=partial(on_granted, self),
         )
-        self._responses = ResponseQueue()
-        self._delayed: dict[DelayedResponse, None] = {}
-        self._waiting_read_count = 0
-        self.received_bytes = 0  # by the last call of `receive`
+        self.responses = ResponseQueue()
         self._work: Future[Any] | None = None
         """A worker's task that only serves a response: it is cancelled if the client leaves."""
         self.turn_end_s = 0.0
         """The processor's measure of the work done for this connection."""
         self.fault: Exception | None = None  # why no more requests are received
-        self._half_closed_s: float | None = None
+        self.half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
         self.refused: RefusedPartitions = {}
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
-        self._lingers = False
         self._last_active_s = clock.monotonic_s()
-        self._last_unanswered_s = -math.inf
+        self.last_unanswered_s = -math.inf
         self.has_published = False
         """Whether a message set came in a publish request, which can be acknowledged."""
 
     @property
-    def state(self) -> State:
-        """Return the present state."""
-        return self._state
-
-    @property
     def interest(self) -> int:
         """Return the selector events to wait for; 0 for none."""
-        events = selectors.EVENT_READ if self._state is State.READING else 0
-        return events | selectors.EVENT_WRITE if self._responses.has_unsent else events
+        events = selectors.EVENT_READ if self.state is State.READING else 0
+        return events | selectors.EVENT_WRITE if self.responses.has_unsent else events
 
     def _take(self, event: Event) -> None:
-        self._state = next_state(self._state, event)
+        self.state = next_state(self.state, event)
 
     def _update(self) -> None:
         """Move to the state for what the connection has to wait for now."""
-        if self._state is not State.OFFLOADED:
-            self._receiver.release_handled()
-        has_held = self._receiver.has_held
-        is_blocked = self.is_full or (has_held and self._responses.has_unsent)
-        if self._state is State.BLOCKED and not is_blocked:
+        if self.state is not State.OFFLOADED:
+            self.receiver.release_handled()
+        has_held = self.receiver.has_held
+        is_blocked = self.responses.is_full or (has_held and self.responses.has_unsent)
+        if self.state is State.BLOCKED and not is_blocked:
             self._take(Event.UNBLOCK)
-        elif self._state is State.MUTED and not self._is_flush_pending:
+        elif self.state is State.MUTED and not self._is_flush_pending:
             self._take(Event.UNMUTE)
-        if self._state is not State.READING:
+        if self.state is not State.READING:
             return
         if is_blocked:
             self._take(Event.BLOCK)
@@ -129,7 +117,7 @@ class ServerConnection:
             return  # for the processor to handle in the next turn
         elif self.fault is not None:
             self._take(Event.END)
-        elif self._receiver.is_awaiting_buffer:
+        elif self.receiver.is_awaiting_buffer:
             self._take(Event.AWAIT_BUFFER)
         elif self._is_flush_pending:
             self._take(Event.MUTE)
@@ -141,56 +129,43 @@ class ServerConnection:
         with it. If there are very many frames, the last ones are held. `fault` is set after an end
         of stream, an error or a bad frame size; the frames before it are returned all the same.
         """
-        frames = self._receiver.receive(shared)
-        self.received_bytes = self._receiver.received_bytes
+        frames = self.receiver.receive(shared)
         if frames:
             self._last_active_s = self._clock.monotonic_s()
-        if self._receiver.fault is not None:
-            self.fault = self._receiver.fault
+        if self.receiver.fault is not None:
+            self.fault = self.receiver.fault
             if isinstance(self.fault, EOFError):
                 self.note_half_closed()
         return frames
 
     def note_half_closed(self) -> None:
         """Note that the client sends nothing after the bytes that the socket holds now."""
-        if self._half_closed_s is None:
-            self._half_closed_s = self._clock.monotonic_s()
-
-    @property
-    def overdue_reads(self) -> list[DelayedResponse]:
-        """Return the reads that wait for messages though the client has closed its half."""
-        if self._half_closed_s is None:
-            return []
-        # it may have left altogether, which only a response can show: the socket is reset then
-        return [one for one in self._delayed if one.kind in _READS]
+        if self.half_closed_s is None:
+            self.half_closed_s = self._clock.monotonic_s()
 
     def fail(self, reason: Exception) -> None:
         """Handle and receive no more requests; responses to earlier ones are still sent."""
         self.fault = without_traceback(reason)
-        self._receiver.drop_held()
-
-    def hold(self, frames: Sequence[memoryview]) -> None:
-        """Keep the last of the frames received or taken last, to be handled later."""
-        self._receiver.hold(frames)
+        self.receiver.drop_held()
 
     def offload(self, frames: Sequence[memoryview], work: Future[Any] | None = None) -> None:
         """Note that a worker handles a request, and hold the frames after it."""
         self._take(Event.OFFLOAD)
         self._work = work
-        self.hold(frames)
+        self.receiver.hold(frames)
 
     def work_done(self) -> None:
         """Note that the worker is done; also after the connection is closed."""
         self._take(Event.WORK_DONE)
         self._work = None
-        self._receiver.release_handled()
+        self.receiver.release_handled()
         self._last_active_s = self._clock.monotonic_s()
 
     def yield_turn(self, frames: Sequence[memoryview] = ()) -> None:
         """Leave frames, and those that are held already, to the next turn."""
         self._take(Event.YIELD)
         if frames:
-            self.hold(frames)
+            self.receiver.hold(frames)
 
     def begin_turn(self) -> None:
         """Return to READING, to handle the frames that `yield_turn` left."""
@@ -198,8 +173,8 @@ class ServerConnection:
 
     def grant_buffer(self) -> None:
         """Continue with a large frame that waited for the budget."""
-        self._receiver.resume()
-        if self._state is State.WAITING_FOR_BUFFER and not self._receiver.is_awaiting_buffer:
+        self.receiver.resume()
+        if self.state is State.WAITING_FOR_BUFFER and not self.receiver.is_awaiting_buffer:
             self._take(Event.BUFFER_GRANTED)
         self._last_active_s = self._clock.monotonic_s()
 
@@ -211,12 +186,12 @@ class ServerConnection:
         several logs are not muted, as those logs are flushed side by side; nor is one that has
         begun a large frame, as others may wait for the budget that it holds.
         """
-        is_much = (
-            self.received_bytes > _FEW_BYTES or max(len(frames), len(self._delayed)) > _FEW_FRAMES
-        )
-        if is_much or not self._delayed or self._receiver.has_begun_large:
+        delayed = self.responses.delayed
+        if not delayed or max(len(frames), len(delayed)) > _FEW_FRAMES:
             return
-        pending = [one for one in self._delayed if one.awaits_flush]
+        if self.receiver.received_bytes > _FEW_BYTES or self.receiver.has_begun_large:
+            return
+        pending = [one for one in delayed if one.awaits_flush]
         if not pending:
             return
         logs: set[Watched] = {log for one in pending for log in one.logs}
@@ -233,7 +208,7 @@ class ServerConnection:
         if self._muted_by is None or self._is_flush_pending:
             return False
         self._muted_by = None
-        if self._state is State.MUTED:
+        if self.state is State.MUTED:
             self._take(Event.UNMUTE)
         return True
 
@@ -241,62 +216,31 @@ class ServerConnection:
         """Return the first held frames if they can be handled now; they are held no longer."""
         if not self.may_take_held:
             return []
-        frames = self._receiver.take_held()
-        if self._receiver.fault is not None:
-            self.fault = self._receiver.fault
+        frames = self.receiver.take_held()
+        if self.receiver.fault is not None:
+            self.fault = self.receiver.fault
         return frames
 
     @property
     def may_take_held(self) -> bool:
         """Return whether there are held frames that can be handled now."""
         self._update()
-        return self._state is State.READING and self._receiver.has_held
-
-    @property
-    def has_held(self) -> bool:
-        """Return whether there are requests that were received and not handled yet."""
-        return self._receiver.has_held
+        return self.state is State.READING and self.receiver.has_held
 
     @property
     def may_receive(self) -> bool:
         """Return whether more can be received now."""
         self._update()
-        return self._state is State.READING and not self._receiver.has_held
-
-    @property
-    def is_full(self) -> bool:
-        """Return whether responses must be completed and taken before more requests are handled."""
-        return self._responses.is_full or self._waiting_read_count > MAX_WAITING_READS
-
-    def queue(self, response: Response) -> None:
-        """Queue a complete response."""
-        self._responses.append(response)
-
-    def delay(self, delayed: DelayedResponse) -> None:
-        """Queue a delayed response."""
-        self._lingers |= delayed.lingers
-        self._delayed[delayed] = None
-        self._waiting_read_count += not delayed.awaits_flush
-        self._responses.append(delayed)
-
-    def attempt(self, delayed: DelayedResponse, *, is_last: bool) -> bool:
-        """Try to complete a delayed response; return whether it is complete."""
-        expected_bytes = delayed.bytes_in_memory
-        if not delayed.attempt(is_last=is_last):
-            return False
-        del self._delayed[delayed]
-        self._waiting_read_count -= not delayed.awaits_flush
-        self._responses.adjust(delayed.bytes_in_memory - expected_bytes)
-        return True
+        return self.state is State.READING and not self.receiver.has_held
 
     def send(self) -> int:
         """Send complete responses; return the bytes sent. `fault` is set if the client is gone."""
-        before = self._responses.sent_bytes
+        before = self.responses.sent_bytes
         try:
-            self._responses.send(self.sock)
+            self.responses.send(self.sock)
         except OSError as error:
             self.fault = without_traceback(error)
-        sent = self._responses.sent_bytes - before
+        sent = self.responses.sent_bytes - before
         if sent:
             self._last_active_s = self._clock.monotonic_s()
         return sent
@@ -307,68 +251,48 @@ class ServerConnection:
         if not isinstance(self.fault, (BrokerError, EOFError)):
             return self.fault is not None
         # after a refusal the responses to earlier requests are sent; after a closed half, all
-        has_held = self._receiver.has_held
-        return not (self._responses or has_held or self._state is State.OFFLOADED)
+        has_held = self.receiver.has_held
+        return not (self.responses or has_held or self.state is State.OFFLOADED)
 
     def note_unanswered(self) -> None:
         """Note that the requests received last get no response."""
-        self._last_unanswered_s = self._last_active_s
-
-    def was_unanswered_since(self, since_s: float) -> bool:
-        """Return whether requests without a response came since a monotonic time; any thread."""
-        return self._last_unanswered_s >= since_s
+        self.last_unanswered_s = self._last_active_s
 
     @property
     def awaits_acknowledgements(self) -> bool:
         """Return whether the client publishes, and all its requests get responses."""
-        return self.has_published and self._last_unanswered_s == -math.inf
-
-    @property
-    def has_unsent(self) -> bool:
-        """Return whether a complete response waits for room in the socket."""
-        return self._responses.has_unsent
-
-    @property
-    def lingers(self) -> bool:
-        """Return whether the client waits for the end of the broker."""
-        return self._lingers
-
-    @property
-    def _awaited(self) -> DelayedResponse | None:
-        """Return the response that the client waits for, if it is the next and not complete."""
-        first = self._responses.first
-        return first if isinstance(first, DelayedResponse) and first.parts is None else None
+        return self.has_published and self.last_unanswered_s == -math.inf
 
     @property
     def could_be_deserted(self) -> bool:
         """Return whether the broker does not read now, and so would miss that the client leaves."""
-        if self._half_closed_s is not None or self._lingers:
+        if self.half_closed_s is not None or self.responses.has_lingering:
             return False
-        if self._state is State.OFFLOADED:
+        if self.state is State.OFFLOADED:
             return self._work is not None
-        awaited = self._awaited
+        awaited = self.responses.awaited
         return (
-            self._state in (State.BLOCKED, State.YIELDED, State.CLOSING)
+            self.state in (State.BLOCKED, State.YIELDED, State.CLOSING)
             and awaited is not None
             and not awaited.awaits_flush  # that comes soon
         )
 
     def is_deserted(self, now_s: float) -> bool:
         """Return whether a client that has closed its half has waited long: it may have left."""
-        if self._half_closed_s is None or (self._work is None and self._awaited is None):
+        if self.half_closed_s is None or (self._work is None and self.responses.awaited is None):
             return False
-        return now_s - max(self._half_closed_s, self._last_active_s) > _HALF_CLOSED_S
+        return now_s - max(self.half_closed_s, self._last_active_s) > _HALF_CLOSED_S
 
     def reason_to_close(self, now_s: float, *, max_idle_s: float) -> str:
         """Return why the connection should be closed for inactivity; empty if it should not."""
-        is_kept_waiting = self._state in (State.OFFLOADED, State.WAITING_FOR_BUFFER) or (
-            self._state in (State.BLOCKED, State.YIELDED) and not self._responses.has_unsent
+        is_kept_waiting = self.state in (State.OFFLOADED, State.WAITING_FOR_BUFFER) or (
+            self.state in (State.BLOCKED, State.YIELDED) and not self.responses.has_unsent
         )
-        has_stalled = self._receiver.has_stalled(now_s, is_kept_waiting=is_kept_waiting)
+        has_stalled = self.receiver.has_stalled(now_s, is_kept_waiting=is_kept_waiting)
         if has_stalled and self._queued_bytes.waiting_count:
             return f"too little of a large request came in {STALL_S:g}s, and others need the room"
-        is_waited_for = self._delayed or self._receiver.is_awaiting_buffer
-        if is_waited_for or self._state is State.OFFLOADED:
+        is_waited_for = self.responses.delayed or self.receiver.is_awaiting_buffer
+        if is_waited_for or self.state is State.OFFLOADED:
             return ""
         is_idle = self._last_active_s < now_s - max_idle_s
         return "no whole request for connections.max.idle.ms" if is_idle else ""
@@ -376,24 +300,23 @@ class ServerConnection:
     def close(self) -> list[DelayedResponse]:
         """Close the socket, release the connection's resources, return its delayed responses."""
         # else a worker has the frame, and `work_done` releases its budget
-        if self._state is not State.OFFLOADED:
-            self._receiver.release_handled()
+        if self.state is not State.OFFLOADED:
+            self.receiver.release_handled()
         self._take(Event.CLOSE)
-        delayed = list(self._delayed)
+        delayed = list(self.responses.delayed)
         for one in delayed:
             if not one.lingers:  # which is completed after this
                 one.forget()
-        self._delayed.clear()
-        self._responses.clear()
+        self.responses.clear()
         self._muted_by = None
         if self._work is not None:
             self._work.cancel()
-        self._receiver.close()
+        self.receiver.close()
         self.sock.close()
         return delayed
 
     def linger(self) -> LingeringClient | None:
         """Return the client if it waits for the end of the broker; call this before `close`."""
-        if not self._lingers or self.fault is not None:
+        if not self.responses.has_lingering or self.fault is not None:
             return None
-        return LingeringClient(self.sock.dup(), self._awaited)
+        return LingeringClient(self.sock.dup(), self.responses.awaited)

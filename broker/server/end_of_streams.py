@@ -34,10 +34,10 @@ def end_streams(
     due_s: dict[ServerConnection, float] = {}
     with selectors.DefaultSelector() as selector:
         for connection in connections:
-            if connection.lingers:
+            if connection.responses.has_lingering:
                 continue
             if last_response is not None and connection.awaits_acknowledgements:
-                connection.queue(Response(last_response))
+                connection.responses.append(Response(last_response))
             selector.register(connection.sock, selectors.EVENT_WRITE, connection)
             due_s[connection] = give_up_s
         while due_s:
@@ -50,7 +50,7 @@ def end_streams(
                 if events & selectors.EVENT_READ:
                     is_open = _discard(connection)
                 elif is_open := _send(connection):
-                    if connection.has_unsent:
+                    if connection.responses.has_unsent:
                         continue
                     selector.modify(connection.sock, selectors.EVENT_READ, connection)
                 quiet_s = clock.monotonic_s() + _QUIET_S
@@ -62,7 +62,7 @@ def _send(connection: ServerConnection) -> bool:
     connection.send()
     if isinstance(connection.fault, OSError):
         return False
-    if connection.has_unsent:
+    if connection.responses.has_unsent:
         return True
     try:
         connection.sock.shutdown(socket.SHUT_WR)

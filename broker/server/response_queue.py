@@ -8,10 +8,13 @@ from collections import deque
 
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import Buffer
-from broker.server.purgatory import Part, Response
+from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
 
+MAX_WAITING_READS = 16
+"""Delayed reads of one connection: each is attempted whenever messages arrive."""
 MAX_RESPONSES_IN_MEMORY_BYTES = 1 << 20
 MAX_QUEUED_RESPONSES = 1024
+_READS = (DelayKind.READ, DelayKind.FOLLOWER_READ)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 _JOINED_BYTES = 1 << 16
 _SEND_TURN_BYTES = 4 << 20
@@ -24,6 +27,9 @@ class ResponseQueue:
     def __init__(self) -> None:
         self.bytes_in_memory = 0
         self.sent_bytes = 0  # in all, since the start
+        self.delayed: dict[DelayedResponse, None] = {}  # those not complete yet, in their order
+        self.has_lingering = False  # whether one was for the end of the broker
+        self._waiting_read_count = 0
         self._responses: deque[Response] = deque()
         self._part = 0
         self._part_sent = 0
@@ -32,22 +38,42 @@ class ResponseQueue:
         return len(self._responses)
 
     def append(self, response: Response) -> None:
-        """Queue a response, complete or delayed."""
+        """Queue a complete response."""
         self._responses.append(response)
         self.bytes_in_memory += response.bytes_in_memory
 
-    def adjust(self, more_bytes: int) -> None:
-        """Adjust the bytes in memory once the real size of a queued response is known."""
-        self.bytes_in_memory += more_bytes
+    def delay(self, delayed: DelayedResponse) -> None:
+        """Queue a delayed response."""
+        self.has_lingering |= delayed.lingers
+        self.delayed[delayed] = None
+        self._waiting_read_count += not delayed.awaits_flush
+        self.append(delayed)
+
+    def attempt(self, delayed: DelayedResponse, *, is_last: bool) -> bool:
+        """Try to complete a delayed response; return whether it is complete."""
+        expected_bytes = delayed.bytes_in_memory
+        if not delayed.attempt(is_last=is_last):
+            return False
+        del self.delayed[delayed]
+        self._waiting_read_count -= not delayed.awaits_flush
+        self.bytes_in_memory += delayed.bytes_in_memory - expected_bytes
+        return True
 
     def clear(self) -> None:
         """Drop all responses."""
         self._responses.clear()
+        self.delayed.clear()
 
     @property
-    def first(self) -> Response | None:
-        """Return the response that is sent next."""
-        return self._responses[0] if self._responses else None
+    def delayed_reads(self) -> list[DelayedResponse]:
+        """Return the reads that wait for messages."""
+        return [one for one in self.delayed if one.kind in _READS]
+
+    @property
+    def awaited(self) -> DelayedResponse | None:
+        """Return the response that is sent next, if it is not complete."""
+        first = self._responses[0] if self._responses else None
+        return first if isinstance(first, DelayedResponse) and first.parts is None else None
 
     @property
     def has_unsent(self) -> bool:
@@ -56,9 +82,9 @@ class ResponseQueue:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the client must take responses before more requests are handled."""
+        """Return whether responses must be completed and taken before more requests are handled."""
         count = len(self._responses)
-        if count > MAX_QUEUED_RESPONSES:
+        if count > MAX_QUEUED_RESPONSES or self._waiting_read_count > MAX_WAITING_READS:
             return True
         return count > 1 and self.bytes_in_memory > MAX_RESPONSES_IN_MEMORY_BYTES
 

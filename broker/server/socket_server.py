@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.server.acceptor import Acceptor, listen
-from broker.server.connection import LingeringClient
+from broker.server.connection import LingeringClient, ServerConnection
 from broker.server.handlers import RequestHandlers
 from broker.server.metrics import ProcessorMetrics
 from broker.server.processor import Processor
@@ -115,7 +115,12 @@ class SocketServer:
 
     def unanswered_since(self, since_s: float) -> int:
         """Return how many clients sent requests without a response since then."""
-        return sum(one.unanswered_since(since_s) for one in self.processors)
+        return sum(one.last_unanswered_s >= since_s for one in self.connections)
+
+    @property
+    def connections(self) -> list[ServerConnection]:
+        """Return the open connections; callable from any thread."""
+        return [connection for one in self.processors for connection in one.connections]
 
     def stop(self, last_response: bytes | None) -> list[LingeringClient]:
         """Close the listener and all connections; the caller ends the returned clients."""

@@ -34,11 +34,12 @@ _RUNNING_AS_CONTROLLER = 4
 
 CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
     metrics.REQUESTS.name,
-    gauge("ConnectionsWithHeldRequests", lambda it: sum(one.held_count for one in it.processors),
+    gauge("ConnectionsWithHeldRequests",
+        lambda it: sum(one.receiver.has_held for one in it.connections),
         "connections with requests that were received and wait for their turn, for a worker "
         "thread, or for room in the response queue", healthy="few"),
     gauge("ConnectionsWithUnsentResponses",
-        lambda it: sum(one.unsent_count for one in it.processors),
+        lambda it: sum(one.responses.has_unsent for one in it.connections),
         "connections with a response that their client, or the network, has not taken yet",
         healthy="few"),
 )  # fmt: skip
@@ -251,11 +252,12 @@ class BrokerStatus:
         state = _STATES.get(phase, 0)
         if phase == "running" and controller is not None and controller.controller:
             state = _RUNNING_AS_CONTROLLER
-        shards, processors = self.server.metrics, self.server.processors
+        shards = self.server.metrics
+        purgatories = [one.purgatory for one in self.server.processors]
         delays = metrics.Delays(
-            Counter(delayed.kind for one in processors for delayed in one.waiting),
-            [one.delay_counts for one in processors],
-            sum(one.deadline_count for one in processors),
+            Counter(delayed.kind for one in purgatories for delayed in one.all()),
+            [one.counts for one in purgatories],
+            sum(one.deadline_count for one in purgatories),
         )
         yield metrics.REQUESTS.read(shards)
         yield CONNECTIONS.read(self.server)

@@ -76,7 +76,7 @@ def test_client_when_it_takes_no_responses_then_those_in_memory_are_few(
     peer.send_bytes(frame * count)
     assert connect(broker).status()["topics"] == 4
     (processor,) = broker._server.processors
-    in_memory = sum(one._responses.bytes_in_memory for one in processor._connections)
+    in_memory = sum(one.responses.bytes_in_memory for one in processor.connections)
     assert in_memory < MAX_RESPONSES_IN_MEMORY_BYTES + 2 * answer_bytes
     for _ in range(count):
         peer.receive()
@@ -94,11 +94,11 @@ def test_client_when_it_takes_no_filtered_reads_then_those_in_memory_are_few(
     count = 20
     peer.send_bytes(frame * count)
     (processor,) = broker._server.processors
-    (connection,) = processor._connections
-    wait_until(lambda: connection._responses.has_unsent, "the first answer")
+    (connection,) = processor.connections
+    wait_until(lambda: connection.responses.has_unsent, "the first answer")
     # searches are done in order: this one is after all that were asked for before it
     assert connect(broker).read_filtered("events", 0, b"x").runs == ()
-    assert connection._responses.bytes_in_memory < MAX_RESPONSES_IN_MEMORY_BYTES + 2 * answer_bytes
+    assert connection.responses.bytes_in_memory < MAX_RESPONSES_IN_MEMORY_BYTES + 2 * answer_bytes
     for _ in range(count):
         assert len(peer.receive()) == answer_bytes
 

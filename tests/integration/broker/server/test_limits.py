@@ -15,8 +15,8 @@ from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
-from broker.server.connection import MAX_WAITING_READS
 from broker.server.quotas import ConnectionCount, PeerLog
+from broker.server.response_queue import MAX_WAITING_READS
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
@@ -253,7 +253,7 @@ def test_connections_when_many_come_and_go_then_the_count_is_right(
 
 
 def waiting_count(broker: Broker) -> int:
-    return sum(len(processor.waiting) for processor in broker._server.processors)
+    return sum(len(processor.purgatory) for processor in broker._server.processors)
 
 
 def close_idle_from_now_on(broker: Broker, after_s: float) -> None:

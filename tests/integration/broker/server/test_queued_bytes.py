@@ -129,9 +129,9 @@ def test_clients_when_they_wait_for_the_budget_then_hold_little_memory(
     await_waiting(broker, count)
 
     held = [
-        len(one._receiver._tail)
+        len(one.receiver._tail)
         for processor in broker._server.processors
-        for one in processor._connections
+        for one in processor.connections
     ]
     # the first to wait may have been read before anybody knew that it would have to
     assert sorted(held)[-2] <= LARGE_FRAME_BYTES

@@ -43,6 +43,10 @@ def read(peer: Peer, request: ReadRequest) -> list[ReadPart]:
     return decode_read_response(peer.call(request))
 
 
+def has_waiting(broker: Broker) -> bool:
+    return any(len(one.purgatory) for one in broker._server.processors)
+
+
 def test_read_when_data_is_there_then_completed_at_once(peer: Peer) -> None:
     peer.publish("events", ONE * 2)
     part = peer.read("events", len(ONE), max_wait_ms=LONG_MS)
@@ -113,7 +117,9 @@ def test_read_when_appends_leave_it_below_min_bytes_then_not_attempted(
     reader.send_extension(
         read if pattern is None else FilteredReadRequest(read, PayloadFilter(pattern))
     )
-    wait_until(lambda: any(one.waiting for one in running_broker._server.processors), "the read")
+    wait_until(
+        lambda: any(len(one.purgatory) for one in running_broker._server.processors), "the read"
+    )
     at_first = len(attempts)
     for _ in range(8):
         writer.publish("events", ONE)
@@ -222,7 +228,9 @@ def test_read_when_a_partition_has_no_log_then_waits_and_creates_none(
     reader.send_extension(
         request if pattern is None else FilteredReadRequest(request, PayloadFilter(pattern))
     )
-    wait_until(lambda: any(one.waiting for one in running_broker._server.processors), "the read")
+    wait_until(
+        lambda: any(len(one.purgatory) for one in running_broker._server.processors), "the read"
+    )
     (empty,) = read(writer, ReadRequest(0, 1, 1000, (position("events", 1, 0),)))
     assert (empty.error, empty.message_set) == (0, b"")
     assert running_broker._logs.table.all() == []

@@ -154,14 +154,14 @@ class DrivenConnection(RuleBasedStateMachine):
                 case b"d" | b"f" as kind:
                     self.delay(awaits_flush=kind == b"f")
                 case b"l":
-                    self.connection.queue(Response(bytes(1 << 20)))
+                    self.connection.responses.append(Response(bytes(1 << 20)))
                 case b"m":
                     for _ in range(MAX_QUEUED_RESPONSES):
-                        self.connection.queue(Response(b"r"))
+                        self.connection.responses.append(Response(b"r"))
                 case _:
-                    self.connection.queue(Response(b"response"))
-            if self.connection.is_full:
-                self.connection.hold(frames[number:])
+                    self.connection.responses.append(Response(b"response"))
+            if self.connection.responses.is_full:
+                self.connection.receiver.hold(frames[number:])
                 return
 
     def delay(self, *, awaits_flush: bool) -> None:
@@ -173,7 +173,7 @@ class DrivenConnection(RuleBasedStateMachine):
             awaits_flush=awaits_flush,
         )
         self.delayed.append((delayed, is_ready))
-        self.connection.delay(delayed)
+        self.connection.responses.delay(delayed)
 
     is_open = precondition(lambda self: self.state is not State.CLOSED)
     is_reading = precondition(lambda self: self.state is State.READING)
@@ -250,7 +250,7 @@ class DrivenConnection(RuleBasedStateMachine):
     @rule()
     def worker_is_done(self) -> None:
         self.connection.work_done()
-        self.connection.queue(Response(b"worked"))
+        self.connection.responses.append(Response(b"worked"))
         self.advance()
 
     @precondition(lambda self: self.state is State.YIELDED)
@@ -266,7 +266,7 @@ class DrivenConnection(RuleBasedStateMachine):
     def delayed_response_completes(self, is_first: bool) -> None:
         delayed, is_ready = self.delayed.pop(0 if is_first else -1)
         is_ready.append(True)
-        assert self.connection.attempt(delayed, is_last=False)
+        assert self.connection.responses.attempt(delayed, is_last=False)
         self.connection.unmute()
         self.advance()
 
@@ -288,7 +288,7 @@ class DrivenConnection(RuleBasedStateMachine):
         """While it does not read, something must still be able to change its state."""
         if self.state is State.READING:
             assert self.connection.fault is None
-            assert not self.connection.is_full
+            assert not self.connection.responses.is_full
         if self.state is State.BLOCKED:
             assert self.connection.interest or self.delayed
         if self.state is State.CLOSING:
@@ -324,7 +324,7 @@ def receive(connection: ServerConnection) -> list[memoryview]:
 def begin_large(connection: ServerConnection, client: socket.socket) -> None:
     """Have a connection receive all of a large frame but its last byte."""
     client.sendall(LARGE[:-1])
-    while not connection._receiver.has_begun_large:
+    while not connection.receiver.has_begun_large:
         receive(connection)
 
 
@@ -337,7 +337,9 @@ def test_connection_when_it_has_begun_a_large_frame_then_is_not_muted_behind_a_f
         for number in range(2):
             if number:
                 begin_large(connection, client)
-            connection.delay(DelayedResponse(lambda is_last: None, 1e9, [log], awaits_flush=True))
+            connection.responses.delay(
+                DelayedResponse(lambda is_last: None, 1e9, [log], awaits_flush=True)
+            )
             connection.mute_behind_flush([memoryview(b"publish")])
         assert connection.may_receive
         assert connection.state is State.READING
@@ -384,6 +386,6 @@ def test_connection_when_closed_inside_a_large_frame_then_freed_without_the_garb
         del frames
     budget.release(others)
     assert budget.taken == 0
-    freed = weakref.ref(connection._receiver)
+    freed = weakref.ref(connection.receiver)
     del connection
     assert freed() is None

@@ -14,7 +14,6 @@ import pytest
 from broker.clock import SystemClock
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
-from broker.server.connection import MAX_WAITING_READS
 from broker.server.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.handlers import Offload, Outcome, YieldTurn
 from broker.server.metrics import ProcessorMetrics
@@ -22,7 +21,7 @@ from broker.server.processor import SLICE_S, Processor
 from broker.server.produce import RefusedPartitions
 from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
 from broker.server.quotas import PeerLog, QueuedBytes
-from broker.server.response_queue import MAX_QUEUED_RESPONSES
+from broker.server.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
 from tests.support.waiting import wait_until
 
 NEVER_S = 1e9
@@ -187,7 +186,7 @@ def test_delayed_response_when_deadline_passes_then_attempted_a_last_time(
     client = bench.connect()
     client.sendall(encode_frame(b"x"))
     assert client.recv(4) == b"late"
-    counts = bench.processor.delay_counts[DelayKind.OTHER]
+    counts = bench.processor.purgatory.counts[DelayKind.OTHER]
     wait_until(lambda: (counts.completed, counts.expired) == (1, 1), "the count of both")
 
 
@@ -319,7 +318,7 @@ def test_deadlines_when_responses_complete_early_then_do_not_pile_up(bench: Benc
         may_complete.set()
         bench.processor.wake(one)
         assert client.recv(1) == b"y"
-    assert len(bench.processor._purgatory._deadlines) < 100
+    assert len(bench.processor.purgatory._deadlines) < 100
 
 
 def test_responses_when_client_takes_none_then_requests_of_one_read_wait(
@@ -426,7 +425,7 @@ def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
 
     bench.start(lambda frame: None)
     old = bench.connect("old")
-    monkeypatch.setattr(bench.processor, "_take_accepted", fail)
+    monkeypatch.setattr(bench.processor, "_expire", fail)
     broken = bench.connect("broken")
     assert old.recv(1) == b""
     wait_until(lambda: not bench.processor._thread.is_alive(), "the end of the thread")
@@ -813,7 +812,7 @@ def test_client_when_it_leaves_with_requests_behind_one_that_waits_then_is_close
     client.close()
 
     wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
-    assert bench.processor._purgatory.all() == []
+    assert bench.processor.purgatory.all() == []
 
 
 def test_reads_when_a_client_has_many_that_wait_then_few_are_attempted(bench: Bench) -> None:
@@ -871,8 +870,8 @@ def test_publish_when_its_flush_ends_among_many_reads_then_responds_before_them(
 
     may_complete.set()
     for one in waiting:
-        bench.processor._purgatory.note_woken(one)
-    bench.processor._wake_up()
+        bench.processor.purgatory.note_woken(one)
+    bench.processor._mailbox.wake()
 
     assert receive(publisher, 14) == b"publish" * 2
     for reader in readers:
