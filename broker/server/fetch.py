@@ -55,9 +55,8 @@ _MAX_READ_BYTES = 1 << 30
 _WHOLE_SEGMENT = (1 << 63) - 1
 _POSITION_BYTES = 200
 """Memory of one position of a delayed read."""
-
-
-_Fetched = tuple[bytes, FileSlice | None]
+_FETCH_HEADER_BYTES = len(responses.encode_fetch_header(errors.NO_ERROR, 0))
+_Fetched = tuple[bytes, Part | None]
 """The header of a fetch's response, and the messages behind it."""
 
 
@@ -138,35 +137,32 @@ class FetchHandler:
 
     def fetch(self, request: requests.FetchRequest) -> Response:
         """Respond to a fetch with the readable messages; later if the leader has to be asked."""
-        started_s = time.perf_counter()
-        found = self._fetch_one(request, _MAX_RESPONSE_BYTES - responses.ERROR_BYTES)
-        if isinstance(found, PartitionPosition):
-            return _ForwardedFetch(self, [found], is_multifetch=False)
-        response = Response(*(one for one in found if one))
-        self.metrics.fetch.record(time.perf_counter() - started_s)
-        return response
+        return self._fetch_all((request,), is_multifetch=False)
 
     def multifetch(self, request: requests.MultiFetchRequest) -> Response:
         """Respond to several fetches together; an error of one does not affect the others."""
+        return self._fetch_all(request.fetches, is_multifetch=True)
+
+    def _fetch_all(
+        self, fetches: Sequence[requests.FetchRequest], *, is_multifetch: bool
+    ) -> Response:
         started_s = time.perf_counter()
         fetched: list[_Fetched | PartitionPosition] = []
-        parts: list[Part] = []
-        part_bytes = len(request.fetches) * len(responses.encode_fetch_header(errors.NO_ERROR, 0))
-        is_forwarded = False
-        for one in request.fetches:
-            room_bytes = _MAX_RESPONSE_BYTES - responses.ERROR_BYTES - part_bytes
-            found = self._fetch_one(one, room_bytes, is_multifetch=True)
+        here: list[_Fetched] = []
+        room_bytes = _MAX_RESPONSE_BYTES - responses.ERROR_BYTES
+        if is_multifetch:
+            room_bytes -= len(fetches) * _FETCH_HEADER_BYTES
+        for one in fetches:
+            found = self._fetch_one(one, room_bytes, is_multifetch=is_multifetch)
             fetched.append(found)
-            if isinstance(found, PartitionPosition):
-                is_forwarded = True
-                continue
-            parts += (part for part in found if part)
-            if found[1]:
-                part_bytes += found[1].length
-        if is_forwarded:
-            return _ForwardedFetch(self, fetched, is_multifetch=True)
+            if not isinstance(found, PartitionPosition):
+                here.append(found)
+                room_bytes -= found[1].length if isinstance(found[1], FileSlice) else 0
+        if len(here) < len(fetched):
+            return _ForwardedFetch(self, fetched, is_multifetch=is_multifetch)
+        response = Response(*_fetch_parts(here, is_multifetch=is_multifetch))
         self.metrics.fetch.record(time.perf_counter() - started_s)
-        return Response(*join_bytes([responses.encode_multifetch_header(part_bytes), *parts]))
+        return response
 
     def _fetch_one(
         self, request: requests.FetchRequest, room_bytes: int, *, is_multifetch: bool = False
@@ -379,6 +375,21 @@ def _offsets_without_log(time_ms: int) -> list[int]:
     return [0] if time_ms in (requests.LATEST_TIME, requests.EARLIEST_TIME) else []
 
 
+def _fetch_parts(fetched: Sequence[_Fetched], *, is_multifetch: bool) -> list[Part]:
+    """Return the parts of the response to a fetch or multifetch."""
+    parts: list[Part] = []
+    part_bytes = 0
+    for header, messages in fetched:
+        parts.append(header)
+        part_bytes += len(header)
+        if messages is not None:
+            parts.append(messages)
+            part_bytes += messages.length if isinstance(messages, FileSlice) else len(messages)
+    if is_multifetch:
+        parts.insert(0, responses.encode_multifetch_header(part_bytes))
+    return join_bytes(parts)
+
+
 def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
     """Return the error code for a client of 0.7.
 
@@ -440,38 +451,27 @@ class _ForwardedFetch(DelayedResponse):
         )
 
     def _parts(self, read: Sequence[responses.ReadPart]) -> list[Part]:
-        parts: list[Part] = []
         forwarded = iter(read)
-        for one in self._fetched:
-            if isinstance(one, PartitionPosition):
-                parts += self._encode(next(forwarded))
-            else:
-                parts += (part for part in one if part)
-        if self._is_multifetch:
-            part_bytes = sum(
-                part.length if isinstance(part, FileSlice) else len(part) for part in parts
-            )
-            parts.insert(0, responses.encode_multifetch_header(part_bytes))
+        fetched = [
+            self._take(next(forwarded)) if isinstance(one, PartitionPosition) else one
+            for one in self._fetched
+        ]
         self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
-        return join_bytes(parts)
+        return _fetch_parts(fetched, is_multifetch=self._is_multifetch)
 
-    def _encode(self, part: responses.ReadPart) -> list[Part]:
+    def _take(self, part: responses.ReadPart) -> _Fetched:
+        """Return the response to one fetch from what its leader has sent."""
         counters = self._handler.metrics.topics[part.partition.topic]
         if part.error != errors.NO_ERROR:
             error = errors.error_for_code(
                 part.error, f"{part.partition} cannot be read at its leader"
             )
             counters.failed_fetch += 1
-            return [
-                responses.encode_fetch_header(
-                    _code_for_07(error, is_multifetch=self._is_multifetch), 0
-                )
-            ]
+            code = _code_for_07(error, is_multifetch=self._is_multifetch)
+            return responses.encode_fetch_header(code, 0), None
         counters.bytes_out += len(part.message_set)
-        return [
-            responses.encode_fetch_header(errors.NO_ERROR, len(part.message_set)),
-            part.message_set,
-        ]
+        header = responses.encode_fetch_header(errors.NO_ERROR, len(part.message_set))
+        return header, part.message_set
 
 
 class _DelayedRead(DelayedResponse):

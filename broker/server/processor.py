@@ -369,11 +369,7 @@ class Processor:
         due = self.purgatory.take_due(now_s)
         if due:
             self._attempt_all(due, is_last=True)
-        for delayed in due:
-            if self.purgatory.owner_of(delayed) is not None:  # put off, or left to the next turn
-                self.purgatory.watch_deadline(delayed)
-            elif delayed.parts is not None:
-                self.purgatory.counts[delayed.kind].expired += 1
+            self.purgatory.note_expired(due)
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
             self._connections.sweep(now_s)

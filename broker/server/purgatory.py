@@ -201,16 +201,15 @@ class Purgatory(Generic[Owner]):
     """The delayed responses of one processor, with their deadlines and owners."""
 
     def __init__(self) -> None:
-        self._owners: dict[DelayedResponse, Owner] = {}
+        self._kept: dict[int, tuple[DelayedResponse, Owner]] = {}  # by number
         self._deadlines: list[tuple[float, int]] = []
         """A heap; it has numbers, not responses, as most complete long before their deadline."""
-        self._by_number: dict[int, DelayedResponse] = {}
         self._next_number = itertools.count()
         self._woken: deque[DelayedResponse] = deque()
         self.counts = [DelayCounts() for _ in DelayKind]  # by `DelayKind`
 
     def __len__(self) -> int:
-        return len(self._owners)
+        return len(self._kept)
 
     def add(
         self, delayed: DelayedResponse, owner: Owner, wake: Callable[[DelayedResponse], None]
@@ -223,31 +222,30 @@ class Purgatory(Generic[Owner]):
         except BaseException:
             delayed.forget()
             raise
-        self._owners[delayed] = owner
         delayed.kept_at_s = time.perf_counter()
         delayed.number = next(self._next_number)
-        self._by_number[delayed.number] = delayed
-        self.watch_deadline(delayed)
-        if len(self._deadlines) > 2 * len(self._owners) + 64:
-            self._deadlines = [one for one in self._deadlines if one[1] in self._by_number]
+        self._kept[delayed.number] = delayed, owner
+        self._watch_deadline(delayed)
+        if len(self._deadlines) > 2 * len(self._kept) + 64:
+            self._deadlines = [one for one in self._deadlines if one[1] in self._kept]
             heapq.heapify(self._deadlines)
         return True
 
     def remove(self, delayed: DelayedResponse) -> None:
         """Remove a response that is complete, or whose connection closed."""
-        self._owners.pop(delayed, None)
-        if self._by_number.pop(delayed.number, None) is not None and delayed.parts is not None:
+        if self._kept.pop(delayed.number, None) is not None and delayed.parts is not None:
             counts = self.counts[delayed.kind]
             counts.completed += 1
             counts.total_s += time.perf_counter() - delayed.kept_at_s
 
     def owner_of(self, delayed: DelayedResponse) -> Owner | None:
         """Return the connection of a response, None if it is not kept any more."""
-        return self._owners.get(delayed)
+        kept = self._kept.get(delayed.number)
+        return None if kept is None else kept[1]
 
     def all(self) -> list[DelayedResponse]:
         """Return all that are kept; callable from any thread."""
-        return list(self._owners)
+        return [delayed for delayed, _ in list(self._kept.values())]
 
     def note_woken(self, delayed: DelayedResponse) -> None:
         """Have a response returned by `take_woken`; callable from any thread."""
@@ -272,15 +270,22 @@ class Purgatory(Generic[Owner]):
         """Return the monotonic time of the next deadline; its response may be complete."""
         return self._deadlines[0][0] if self._deadlines else None
 
-    def watch_deadline(self, delayed: DelayedResponse) -> None:
-        """Have `take_due` return a response at its deadline; again, if that was moved."""
+    def _watch_deadline(self, delayed: DelayedResponse) -> None:
         heapq.heappush(self._deadlines, (delayed.deadline_s, delayed.number))
 
     def take_due(self, now_s: float) -> list[DelayedResponse]:
-        """Return those whose deadline has passed."""
+        """Return those whose deadline has passed; `note_expired` must follow."""
         due = []
         while self._deadlines and self._deadlines[0][0] <= now_s:
-            delayed = self._by_number.get(heapq.heappop(self._deadlines)[1])
-            if delayed is not None:
-                due.append(delayed)
+            kept = self._kept.get(heapq.heappop(self._deadlines)[1])
+            if kept is not None:
+                due.append(kept[0])
         return due
+
+    def note_expired(self, due: Sequence[DelayedResponse]) -> None:
+        """Take note that those due were attempted for the last time; some may be put off."""
+        for delayed in due:
+            if delayed.number in self._kept:  # put off, or left to the next turn
+                self._watch_deadline(delayed)
+            elif delayed.parts is not None:
+                self.counts[delayed.kind].expired += 1
