@@ -187,7 +187,8 @@ class Processor:
         if self.purgatory.has_woken:
             for delayed in self._attempt_all(self.purgatory.take_woken(), is_last=False):
                 self.purgatory.note_woken(delayed)
-        self._take_yielded()
+        if self._yielded:
+            self._take_yielded()
         self._expire()
 
     def _seconds_to_next(self) -> float:
@@ -297,8 +298,6 @@ class Processor:
 
     def _take_yielded(self, *, is_last: bool = False) -> None:
         """Handle held frames of earlier turns, least served first; with `is_last`, all of them."""
-        if not self._yielded:
-            return
         yielded, self._yielded = self._yielded, []
         yielded.sort(key=attrgetter("turn_end_s"))
         end_s = time.perf_counter() + SLICE_S
