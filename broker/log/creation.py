@@ -94,13 +94,7 @@ class LogCreation:
                 return log
             self._validate_open()
             topics.validate_not_deleting(topic)
-            table.validate_not_offline(topic, index)
-            count = topics.partition_count(topic)
-            if not 0 <= index < count:
-                raise errors.WrongPartitionError(
-                    f"topic '{topic}' has no partition {index} on broker {table.home}: "
-                    f"it has {count}"
-                )
+            table.validate_partition(topic, index)
             is_new_topic = topic not in topics
             if is_new_topic:
                 topics.creation_ids.add(topic)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import NamedTuple
 
-from broker.errors import StorageError
+from broker.errors import StorageError, WrongPartitionError
 from broker.log.checkpoint_files import UNKNOWN, RecoveryPoint
 from broker.log.data_directory import DataDirectory, LogKey
 from broker.log.directories import DataDirectories
@@ -133,10 +133,15 @@ class LogTable:
         """Return the partitions that cannot be used, and why."""
         return {partition: one.error for partition, one in list(self.offline.items())}
 
-    def validate_not_offline(self, topic: str, index: int) -> None:
-        """Validate that a partition of this home is not offline; one without a log passes."""
+    def validate_partition(self, topic: str, index: int) -> None:
+        """Validate that this home has a partition, not offline; one without a log passes."""
         if self.offline:
             self.validate_online(TopicPartition(topic, self.home, index))
+        count = self.topics.partition_count(topic)
+        if not 0 <= index < count:
+            raise WrongPartitionError(
+                f"topic '{topic}' has no partition {index} on broker {self.home}: it has {count}"
+            )
 
     def validate_online(self, partition: TopicPartition) -> None:
         """Validate that a partition of any home is not offline; one without a log passes."""

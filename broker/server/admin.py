@@ -125,11 +125,12 @@ class AdminHandler:
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
         """Return error and offset of a partition without a log."""
         validate_topic_name(partition.topic)
-        self._logs.table.validate_not_offline(partition.topic, partition.index)
         if partition.topic not in self._logs.topics:
             return errors.UnknownTopicError.code, -1
-        if not 0 <= partition.index < self._logs.topics.partition_count(partition.topic):
-            return errors.WrongPartitionError.code, -1
+        try:
+            self._logs.table.validate_partition(partition.topic, partition.index)
+        except errors.WrongPartitionError as error:
+            return error.code, -1
         return errors.NO_ERROR, 0
 
     def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:

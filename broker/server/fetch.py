@@ -203,13 +203,7 @@ class FetchHandler:
 
     def _check_partition(self, topic: str, index: int) -> None:
         validate_topic_name(topic, self._max_topic_name_length)
-        self._logs.table.validate_not_offline(topic, index)
-        count = self._logs.topics.partition_count(topic)
-        if not 0 <= index < count:
-            raise errors.WrongPartitionError(
-                f"topic '{topic}' has no partition {self._broker_id}-{index}: "
-                f"it has {count} on this broker"
-            )
+        self._logs.table.validate_partition(topic, index)
 
     def offsets(self, request: requests.OffsetsRequest) -> Response | Future[Response | None]:
         """Respond to an offsets request; with a future if the leader has to be asked."""
