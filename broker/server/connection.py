@@ -167,10 +167,6 @@ class ServerConnection:
         if frames:
             self.receiver.hold(frames)
 
-    def begin_turn(self) -> None:
-        """Return to READING, to handle the frames that `yield_turn` left."""
-        self._take(Event.NEXT_TURN)
-
     def grant_buffer(self) -> None:
         """Continue with a large frame that waited for the budget."""
         self.receiver.resume()
@@ -213,7 +209,8 @@ class ServerConnection:
         return True
 
     def take_held(self) -> list[memoryview]:
-        """Return the first held frames if they can be handled now; they are held no longer."""
+        """Begin the turn after `yield_turn`; return held frames that can be handled in it."""
+        self._take(Event.NEXT_TURN)
         if not self.may_take_held:
             return []
         frames = self.receiver.take_held()

@@ -308,7 +308,6 @@ class Processor:
                 break
 
     def _handle_held(self, connection: ServerConnection) -> None:
-        connection.begin_turn()
         frames = connection.take_held()
         self.metrics.bad_frames += bool(frames) and isinstance(connection.fault, ProtocolError)
         if frames:

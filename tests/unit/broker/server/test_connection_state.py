@@ -256,7 +256,6 @@ class DrivenConnection(RuleBasedStateMachine):
     @precondition(lambda self: self.state is State.YIELDED)
     @rule()
     def turn_comes(self) -> None:
-        self.connection.begin_turn()
         if frames := self.connection.take_held():
             self.handle(frames)
         self.advance()
