@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -258,19 +259,19 @@ def test_plan_when_a_topic_with_one_replica_has_to_move_then_it_is_planned(
 def publish_some(brokers: dict[int, Broker], partition: TopicPartition) -> None:
     """Publish more than a throttle grants at once, however low it is.
 
-    While the leader's next term begins it refuses with an error that may be retried.
+    While the leader's next term begins it refuses with an error that may be retried, on another
+    connection: it takes no later set of the one whose set it has refused.
     """
-    connection = Connection(brokers[partition.home].address(), timeout_s=60)
     sets = (PartitionSet(partition, build_set([bytes(1000)] * 40)),)
 
     def is_published() -> bool:
-        body = connection.call(PublishRequest(Acks.COMMITTED, 60_000, sets))
-        (published,) = decode_publish_response(body)
+        with closing(Connection(brokers[partition.home].address(), timeout_s=60)) as connection:
+            body = connection.call(PublishRequest(Acks.COMMITTED, 60_000, sets))
+            (published,) = decode_publish_response(body)
         assert published.error in (0, NotLeaderError.code), published.text
         return published.error == 0
 
     wait_until(is_published, "the next term")
-    connection.close()
 
 
 def add_replica(topic: Invoke, partition: TopicPartition, *options: str) -> int:
