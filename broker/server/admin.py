@@ -38,9 +38,10 @@ from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.server.cluster_view import MAX_METADATA_BYTES, ClusterView
 from broker.server.purgatory import DelayedResponse, Part, Response
-from broker.server.replica_manager import ReplicaManager
+from broker.server.replica_table import ReplicaTable
 from broker.server.shutdown import Shutdown
 from broker.server.state_change_log import StateChangeLog
+from broker.server.storage_faults import damage_in
 from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class AdminHandler:
         shutdown: Shutdown,
         changes: StateChangeLog,
         logs: LogManager,
-        replicas: ReplicaManager,
+        replicas: ReplicaTable,
         view: ClusterView,
         clock: Clock,
         workers: ThreadPoolExecutor,
@@ -201,7 +202,7 @@ class AdminHandler:
 
     def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Response:
         """Create a topic without replicas."""
-        if self._replicas.is_replicated(request.topic):
+        if request.topic in self._replicas.topics:
             raise errors.TopicExistsError(
                 f"topic '{request.topic}' exists with replicas: the controller adds partitions"
             )
@@ -214,7 +215,7 @@ class AdminHandler:
         """Delete a topic without replicas; on a worker, as its logs are flushed and moved aside."""
 
         def work() -> bytes:
-            if self._replicas.is_replicated(request.topic):
+            if request.topic in self._replicas.topics:
                 raise errors.InvalidRequestError(
                     f"topic '{request.topic}' has replicas on several brokers: ask the "
                     "controller to delete it (version 1 of the request, or `pylogctl topic "
@@ -287,7 +288,7 @@ class AdminHandler:
             if log is None:
                 raise errors.WrongPartitionError(f"this broker has no log of {request.partition}")
             digest = digest_of(log, request.offset, request.length)
-            damage = self._replicas.damage_in(log, request.offset, request.length)
+            damage = damage_in(self._replicas, log, request.offset, request.length)
             return responses.LOG_DIGEST.encode(digest._replace(damage=damage))
 
         return self._on_worker(header, work)

@@ -71,19 +71,24 @@ class Broker:
         self._replicas = replicas = ReplicaManager(
             config, logs, clock, self._note_states, self.changes.note
         )
-        logs.retention.is_ownerless = replicas.is_unknown
+        logs.retention.is_ownerless = replicas.table.is_unknown
         logs.on_no_directory = self._fail
         logs.on_directory_failure = self._note_directory_failure
         self._server = SocketServer(config, clock)
         self._view = view = ClusterView(config.zookeeper_connect, self.address())
-        replicas.on_brokers = view.set_racks
+        replicas.brokers.on_noted = view.set_racks
         self._membership = ClusterMembership(logs, replicas, view, self.changes, clock)
         self._control = ControlHandler(replicas)
         self._creations = TopicCreations(
-            config, logs, replicas, view.snapshot, self._membership.settings_of
+            config,
+            logs,
+            replicas.table,
+            replicas.brokers,
+            view.snapshot,
+            self._membership.settings_of,
         )
         self._forwarder = Forwarder(
-            replicas, self._creations, clock, config.broker_id, config.max_request_bytes
+            replicas.table, replicas.brokers, self._creations, clock, config.max_request_bytes
         )
         self._pattern_filter = PatternFilter(clock, max_entry_bytes=config.max_request_bytes)
         self._shutdown = Shutdown(clock)
@@ -167,7 +172,7 @@ class Broker:
             ProduceHandler(
                 self._shutdown,
                 self._logs,
-                self._replicas,
+                self._replicas.table,
                 self._forwarder,
                 self._creations,
                 validator,
@@ -178,7 +183,7 @@ class Broker:
             ),
             FetchHandler(
                 self._logs,
-                self._replicas,
+                self._replicas.table,
                 self._forwarder,
                 self._pattern_filter,
                 metrics,
@@ -189,14 +194,16 @@ class Broker:
                 max_wait_ms=config.max_fetch_wait_ms,
                 max_positions=config.max_fetch_positions,
             ),
-            ReplicaReadHandler(self._replicas, metrics, self._clock, config.max_fetch_wait_ms),
+            ReplicaReadHandler(
+                self._replicas.table, metrics, self._clock, config.max_fetch_wait_ms
+            ),
             self._control,
             AdminHandler(
                 self,
                 self._shutdown,
                 self.changes,
                 self._logs,
-                self._replicas,
+                self._replicas.table,
                 self._view,
                 self._clock,
                 self._server.workers,
@@ -235,7 +242,7 @@ class Broker:
         membership, shutdown = self._membership, self._shutdown
         if membership.registry is not None and not membership.has_session:
             shutdown.run("wait for ZooKeeper", membership.await_session)
-        if self._replicas.is_hosting and self.config.enable_controlled_shutdown:
+        if self._replicas.table.all() and self.config.enable_controlled_shutdown:
             shutdown.run(
                 "move leaderships",
                 lambda: shutdown.move_leaderships(

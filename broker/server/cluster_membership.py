@@ -99,14 +99,14 @@ class ClusterMembership:
         registry = self.registry
         if registry is None:
             return None
-        self._replicas.registered_epoch = lambda: registry.broker_epoch
-        self._replicas.registry_id = lambda: registry.registry_id
+        self._replicas.table.registered_epoch = lambda: registry.broker_epoch
+        self._replicas.orders.registry_id = lambda: registry.registry_id
 
         def note_loss_known() -> None:
             self._logs.is_loss_known = True
             registry.mark_clean()
 
-        self._replicas.on_first_orders = note_loss_known
+        self._replicas.orders.on_first_orders = note_loss_known
         creator = f"{address.host}-{self._clock.time_ms()}"
         registry.register_broker(
             address.id,
@@ -141,7 +141,7 @@ class ClusterMembership:
         expected = topics.partitions(
             names, lambda topic: self._logs.settings.of(topic).min_insync_replicas
         )
-        self._replicas.expect_topics(names, (one.partition for one in expected))
+        self._replicas.orders.expect_topics(names, (one.partition for one in expected))
         self._view.apply_partition_states(expected)
 
         def stored_controller_epoch() -> int:
@@ -149,7 +149,7 @@ class ClusterMembership:
                 raise RegistryUnreachableError("there is no session at present")
             return stored_epoch(registry.session)
 
-        self._replicas.stored_controller_epoch = stored_controller_epoch
+        self._replicas.orders.stored_controller_epoch = stored_controller_epoch
         balance = LeaderBalance(
             config.leader_balance_interval_ms / 1000, config.max_leader_imbalance
         )
@@ -176,7 +176,7 @@ class ClusterMembership:
 
     def _note_controller(self, broker_id: int) -> None:
         self._view.set_controller(broker_id)
-        self._replicas.controller_id = broker_id
+        self._replicas.brokers.controller_id = broker_id
 
     def note_topic(self, topic: str, *, is_new: bool = True) -> None:
         """Tell of a topic that is new, or has another number of partitions."""

@@ -57,7 +57,7 @@ class ControlHandler:
 
     def _carry_out(self, body: memoryview) -> list[UnknownReplica]:
         try:
-            self._replicas.check_push(decode_push_epochs(body))
+            self._replicas.orders.check(decode_push_epochs(body))
             return self._replicas.apply(PushStatesRequest.decode(Reader(body)))
         finally:
             if len(body) > RECEIVE_BYTES:
@@ -69,7 +69,7 @@ class ControlHandler:
         """Have a request carried out by the controller; return its future response."""
         outcome: Future[Any]
         if isinstance(request, ListUnknownReplicasRequest):
-            outcome = self._orders.submit(self._replicas.unknown_replicas)
+            outcome = self._orders.submit(self._replicas.records.find_unknown)
         elif self.controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
         else:

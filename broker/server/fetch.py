@@ -41,7 +41,8 @@ from broker.server.purgatory import (
     join_bytes,
 )
 from broker.server.read_loop import ENOUGH, is_enough, read_parts
-from broker.server.replica_manager import ReplicaManager
+from broker.server.replica_table import ReplicaTable
+from broker.server.storage_faults import unreadable
 from broker.topic import TopicPartition, validate_topic_name
 
 SEARCH_DEADLINE_S = 20.0
@@ -107,7 +108,7 @@ class FetchHandler:
     def __init__(
         self,
         logs: LogManager,
-        replicas: ReplicaManager,
+        replicas: ReplicaTable,
         forwarder: Forwarder,
         pattern_filter: PatternFilter,
         metrics: ProcessorMetrics,
@@ -190,11 +191,11 @@ class FetchHandler:
         log = self._logs.table.get(request.topic, request.index)
         if log is None:
             self._check_partition(request.topic, request.index)
-            if self._replicas.is_replicated(request.topic):
+            if request.topic in self._replicas.topics:
                 partition = TopicPartition(request.topic, self._broker_id, request.index)
                 return PartitionPosition(partition, request.offset, max_bytes)
             return None
-        has_replicas = log.is_replicated or self._replicas.is_replicated(request.topic)
+        has_replicas = log.is_replicated or request.topic in self._replicas.topics
         if has_replicas and request.offset > log.read_limit:
             # this replica may be behind the one that the client read before
             return None
@@ -218,7 +219,7 @@ class FetchHandler:
             )
         # an error closes the connection, as in 0.7
         self._check_partition(request.topic, request.index)
-        if self._replicas.is_replicated(request.topic):
+        if request.topic in self._replicas.topics:
             partition = TopicPartition(request.topic, self._broker_id, request.index)
             return self.forwarder.offsets(partition, request.time_ms, request.max_offsets)
         return Response(responses.encode_offsets_response(_offsets_without_log(request.time_ms)))
@@ -303,7 +304,7 @@ class FetchHandler:
         try:
             return log.read(offset, max_bytes)
         except errors.UnreadableError as error:
-            raise self._replicas.unreadable(log.partition, error) from error
+            raise unreadable(self._replicas, log.partition, error) from error
 
     def read_parts(
         self, request: ReadRequest, header: requests.RequestHeader, found: list[Found]

@@ -33,8 +33,9 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.primitives import Reader
+from broker.server.live_brokers import LiveBrokers
 from broker.server.purgatory import Response
-from broker.server.replica_manager import ReplicaManager
+from broker.server.replica_table import ReplicaTable
 from broker.server.topic_creations import TopicCreations
 from broker.topic import TopicPartition
 
@@ -46,7 +47,6 @@ _NEW_LEADER_WAIT_S = 2.0
 """A broker learns of a new leader a little later than the new leader itself."""
 _RETRY_S = 0.1
 _TIMEOUT_S = 10.0
-_CONNECT_TIMEOUT_S = 2.0
 _WORKERS = 4
 MAX_READ_BYTES = 512 << 10
 """Messages in one response to a read, and one message more if that is larger than its share."""
@@ -59,16 +59,16 @@ class Forwarder:
 
     def __init__(
         self,
-        replicas: ReplicaManager,
+        replicas: ReplicaTable,
+        brokers: LiveBrokers,
         creations: TopicCreations,
         clock: Clock,
-        broker_id: int,
         max_message_bytes: int,
     ) -> None:
         self._replicas = replicas
+        self._brokers = brokers
         self._creations = creations
         self._clock = clock
-        self._broker_id = broker_id
         self._max_message_bytes = max_message_bytes  # a damaged length may be larger
         self._is_stopping = threading.Event()
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="forwarder")
@@ -224,7 +224,7 @@ class Forwarder:
     def _leader_of(self, partition: TopicPartition) -> int:
         """Return the id of a partition's leader, or raise `LeaderNotAvailableError`."""
         leader_id = self._replicas.leader_id(partition)
-        if self._replicas.address_of(leader_id) is None:
+        if self._brokers.address_of(leader_id) is None:
             raise errors.LeaderNotAvailableError(f"no broker that is live leads {partition}")
         return leader_id
 
@@ -235,21 +235,13 @@ class Forwarder:
 
     def _connect(self, broker_id: int) -> Connection:
         """Return this thread's connection to a broker, or raise `LeaderNotAvailableError`."""
-        address = self._replicas.address_of(broker_id)
+        address = self._brokers.address_of(broker_id)
         if address is None:
             raise errors.LeaderNotAvailableError(f"broker {broker_id} is not live any more")
         key = threading.get_ident(), broker_id
-        connection = self._connections.get(key)
-        if connection is None or connection.address != address:
-            if connection is not None:
-                connection.close()
-            connection = self._connections[key] = Connection(
-                address,
-                timeout_s=_TIMEOUT_S,
-                connect_timeout_s=_CONNECT_TIMEOUT_S,
-                client_id=f"broker-{self._broker_id}",
-                retries_refused=False,
-            )
+        former = self._connections.get(key)
+        connection = self._brokers.connect(address, former, timeout_s=_TIMEOUT_S)
+        self._connections[key] = connection
         return connection
 
 

@@ -33,7 +33,7 @@ from broker.replication.leader import Leader
 from broker.server.forwarder import Forwarder
 from broker.server.metrics import ProcessorMetrics
 from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
-from broker.server.replica_manager import ReplicaManager
+from broker.server.replica_table import ReplicaTable
 from broker.server.shutdown import Shutdown
 from broker.server.topic_creations import TopicCreations
 from broker.server.validation import Validator, ValidMessages
@@ -151,7 +151,7 @@ class ProduceHandler:
         self,
         shutdown: Shutdown,
         logs: LogManager,
-        replicas: ReplicaManager,
+        replicas: ReplicaTable,
         forwarder: Forwarder,
         creations: TopicCreations,
         validator: Validator,
@@ -286,7 +286,7 @@ class ProduceHandler:
 
     def _has_replicas(self, topic: str) -> bool:
         """Return whether a topic has replicas, or its first message gives it some."""
-        return self._replicas.is_replicated(topic) or self._creations.needs_controller(topic)
+        return topic in self._replicas.topics or self._creations.needs_controller(topic)
 
     def _validate(
         self, partition: TopicPartition, message_set: Buffer, refused: RefusedPartitions

@@ -9,10 +9,9 @@ acknowledges them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from contextlib import suppress
-from threading import Event, Thread
-from typing import NamedTuple, Protocol, TypeVar
+from threading import Event
+from typing import NamedTuple
 
 from broker import errors
 from broker.client.connection import Connection
@@ -28,22 +27,23 @@ from broker.protocol.replica_requests import (
     ReplicaPosition,
     decode_replica_fetch_response,
 )
-from broker.protocol.responses import BrokerAddress
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.positions import FetchAnswer, FetchPosition
+from broker.server.disk_threads import DiskThreads
 from broker.server.hosted_replica import HostedReplica
+from broker.server.live_brokers import LiveBrokers
+from broker.server.replica_table import ReplicaTable
 from broker.server.throttle import Throttle
+from broker.state_changes import ChangeKind, LoggedChange
+from broker.threads import StoppableThread
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-_CONNECT_TIMEOUT_S = 2.0
 _RETRY_S = 0.2
 _IDLE_S = 0.2
 """How often to check whether there is a partition to fetch."""
 _MAX_RESPONSE_BYTES = 16 << 20
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 class _Asked(NamedTuple):
@@ -55,54 +55,31 @@ class _Asked(NamedTuple):
     is_throttled: bool  # the replica is being added
 
 
-class Followers(Protocol):
-    """The replicas of a broker, as a fetcher uses them; see `ReplicaManager`."""
-
-    @property
-    def broker_epoch(self) -> int:
-        """Return the epoch of the broker's registration."""
-
-    @property
-    def throttle(self) -> Throttle:
-        """Return the throttle of copies to replicas that are being added."""
-
-    def following(self, leader_id: int, share: int) -> list[HostedReplica]:
-        """Return the replicas that copy from a broker, or one of its fetchers' share of them."""
-
-    def address_of(self, broker_id: int) -> BrokerAddress | None:
-        """Return the address of a live broker, None for another."""
-
-    def counts_flushed(self, topic: str) -> bool:
-        """Return whether only flushed messages of a topic count as being on a replica."""
-
-    def flush(self, logs: list[Log]) -> None:
-        """Flush logs side by side."""
-
-    def note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
-        """Log that a log, which ended at an offset, was truncated; the replica is locked."""
-
-    def side_by_side(self, action: Callable[[_Item], _Result], items: list[_Item]) -> list[_Result]:
-        """Call a function, which waits for a disk, with each item on threads."""
-
-
-class ReplicaFetcher:
+class ReplicaFetcher(StoppableThread):
     """Copies from one leader all partitions, or a share of them: one of `num.replica.fetchers`."""
 
     def __init__(
         self,
         leader_id: int,
         share: int,
-        replicas: Followers,
+        *,
+        table: ReplicaTable,
+        brokers: LiveBrokers,
+        disks: DiskThreads,
+        throttle: Throttle,
         config: BrokerConfig,
         clock: Clock,
     ) -> None:
+        super().__init__(f"replica-fetcher-{leader_id}-{share}")
         self._leader_id = leader_id
-        self._share = share
-        self._replicas = replicas
+        self._table = table
+        self._brokers = brokers
+        self._disks = disks
+        self._throttle = throttle  # of copies to replicas that are being added
         self._config = config
         self._clock = clock
+        self._followers: list[HostedReplica] = []  # or former ones
         self._connection: Connection | None = None
-        self._is_stopping = Event()
         self._woken = Event()
         self._turn = 0
         self._retry_s: float | None = None
@@ -116,20 +93,15 @@ class ReplicaFetcher:
         self.request_count = 0  # fetches that got a response
         self.fetched_bytes = 0
         self.added_bytes = 0  # of them, for replicas that are being added
-        name = f"replica-fetcher-{leader_id}-{share}"
-        self._thread = Thread(target=self._run, name=name, daemon=True)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Have the thread check at once for partitions to fetch."""
+    def follow(self, followers: list[HostedReplica]) -> None:
+        """Copy from now on these replicas, which follow the leader, and no others."""
+        self._followers = followers
         self._woken.set()
 
-    def request_stop(self) -> None:
+    def stop(self) -> None:
         """Stop soon: a response under way is discarded or appended, as its replica decides."""
-        self._is_stopping.set()
+        super().stop()
         self._woken.set()
         connection = self._connection
         if connection is not None:
@@ -138,55 +110,38 @@ class ReplicaFetcher:
     @property
     def is_failing(self) -> bool:
         """Return whether its last request got no response, or its thread has ended."""
-        return bool(self._failure) or not self._thread.is_alive()
+        return bool(self._failure) or not self.is_alive()
 
-    @property
-    def is_alive(self) -> bool:
-        """Return whether its thread has not ended."""
-        return self._thread.is_alive()
-
-    def join(self) -> None:
-        """Wait for the thread's end."""
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._is_stopping.is_set():
+    def run(self) -> None:
+        """Fetch until the thread is to end."""
+        while not self._stopping.is_set():
             try:
                 self._fetch()
             except Exception:  # a bug must not end the copying of all partitions
                 logger.exception("copying from broker %d failed", self._leader_id)
-                self._is_stopping.wait(1.0)
+                self._stopping.wait(1.0)
         if self._connection is not None:
             self._connection.close()
 
     def _fetch(self) -> None:
         asked = self._collect()
-        address = self._replicas.address_of(self._leader_id)
+        address = self._brokers.address_of(self._leader_id)
         if not asked or address is None:
             self._woken.wait(self._wait_s(_IDLE_S))
             self._woken.clear()
             return
-        connection = self._connection
-        if connection is None or connection.address != address:
-            if connection is not None:
-                connection.close()
-            connection = self._connection = Connection(
-                address,
-                timeout_s=self._config.replica_socket_timeout_ms / 1000,
-                connect_timeout_s=_CONNECT_TIMEOUT_S,
-                client_id=f"broker-{self._config.broker_id}",
-                retries_refused=False,
-                receive_bytes=self._config.replica_socket_receive_bytes,
-            )
-            if self._is_stopping.is_set():
-                return
+        connection = self._connection = self._brokers.connect(
+            address, self._connection, receive_bytes=self._config.replica_socket_receive_bytes
+        )
+        if self._stopping.is_set():  # set later, the connection is found and interrupted
+            return
         try:
             parts = decode_replica_fetch_response(connection.call(self._request(asked)))
         except errors.BrokerError as error:
             connection.close()
             self._settle([])
             self._note_failure(str(error))
-            self._is_stopping.wait(_RETRY_S)
+            self._stopping.wait(_RETRY_S)
             return
         self._settle(parts)
         self._note_failure("")
@@ -199,7 +154,7 @@ class ReplicaFetcher:
         now_s = self._clock.monotonic_s()
         found = {}
         self._retry_s = None
-        for hosted in self._replicas.following(self._leader_id, self._share):
+        for hosted in self._followers:
             if hosted.log.is_faulty:
                 continue  # else it could be in sync, and lead
             with hosted:
@@ -230,7 +185,7 @@ class ReplicaFetcher:
         ]
         return ReplicaFetchRequest(
             self._config.broker_id,
-            self._replicas.broker_epoch,
+            self._table.broker_epoch,
             int(self._wait_s(self._config.replica_fetch_wait_ms / 1000) * 1000),
             self._config.replica_fetch_min_bytes,
             max(_MAX_RESPONSE_BYTES, max(one.max_bytes for one in positions)),
@@ -246,7 +201,7 @@ class ReplicaFetcher:
         wanted_bytes = max(asked.hosted.wanted_bytes, self._config.replica_fetch_bytes)
         if not asked.is_throttled:
             return wanted_bytes
-        throttle, now_s = self._replicas.throttle, self._clock.monotonic_s()
+        throttle, now_s = self._throttle, self._clock.monotonic_s()
         granted = throttle.reserve(wanted_bytes, asked.hosted.wanted_bytes, now_s)
         self._reserved[partition] = granted
         if not granted:
@@ -259,7 +214,7 @@ class ReplicaFetcher:
         sizes = {part.partition: len(part.data) for part in parts}
         for partition, granted in self._reserved.items():
             received = sizes.get(partition, 0)
-            self._replicas.throttle.settle(granted, received)
+            self._throttle.settle(granted, received)
             self.added_bytes += received
         self._reserved.clear()
 
@@ -275,10 +230,10 @@ class ReplicaFetcher:
         # the start of an epoch is synced first
         slow = [pair for pair in pairs if _begins_epoch(*pair)]
         if len(slow) > 1:
-            taken = self._replicas.side_by_side(self._take_or_refuse, pairs)
+            taken = self._disks.run(self._take_or_refuse, pairs)
         else:
             taken = [self._take_or_refuse(pair) for pair in pairs]
-        self._replicas.flush([log for log in taken if log is not None])
+        self._disks.run(_flush, [log for log in taken if log is not None])
         while self._damaged and self._connection is not None:
             with suppress(errors.BrokerError):  # sent again if the data is received damaged again
                 self._connection.call(self._damaged.pop())
@@ -317,7 +272,7 @@ class ReplicaFetcher:
             if part.error == errors.OffsetOutOfRangeError.code:
                 result = role.out_of_range(position, part.log_start_offset, now_s)
                 if result is FetchResult.RESTARTED:
-                    self._replicas.note_truncated(hosted, position.offset)
+                    self._note_truncated(hosted, position.offset)
                 return False
             if part.error != errors.NO_ERROR:
                 error = errors.error_for_code(
@@ -329,7 +284,7 @@ class ReplicaFetcher:
             answer = FetchAnswer(part.high_watermark, part.log_start_offset, part.diverging)
             result = role.fetched(position, answer, part.epoch_starts, len(entries.data))
             if result in (FetchResult.TRUNCATED, FetchResult.RESTARTED):
-                self._replicas.note_truncated(hosted, position.offset)
+                self._note_truncated(hosted, position.offset)
             if result is FetchResult.UP_TO_DATE:
                 role.answered_s = now_s
             if result is not FetchResult.APPEND:
@@ -338,7 +293,30 @@ class ReplicaFetcher:
             role.appended(answer)
             role.answered_s = now_s
             hosted.wanted_bytes = 0
-        return self._replicas.counts_flushed(part.partition.topic)
+        return self._table.counts_flushed(part.partition.topic)
+
+    def _note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
+        """Log that a replica's log, which ended at an offset, was truncated; it is locked."""
+        role = hosted.replica.role
+        self._table.note_change(
+            LoggedChange(
+                ChangeKind.TRUNCATED,
+                controller_epoch=self._table.states.controller_epoch,
+                partition=hosted.log.partition,
+                leader_epoch=hosted.replica.leader_epoch,
+                version=None if role is None else role.info.version,
+                offset=hosted.log.log_end_offset,
+                text=f"the log ended at {from_offset}",
+            )
+        )
+
+
+def _flush(log: Log) -> None:
+    """Flush a log; an error is logged, as the log refuses appends then."""
+    try:
+        log.flush()
+    except errors.StorageError as error:
+        logger.error("%s", error)
 
 
 def _begins_epoch(part: ReplicaPart, asked: _Asked) -> bool:

@@ -29,7 +29,7 @@ from broker.server.hosted_replica import HostedReplica
 from broker.server.metrics import ProcessorMetrics
 from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
 from broker.server.read_loop import ENOUGH, is_enough, read_parts
-from broker.server.replica_manager import ReplicaManager
+from broker.server.replica_table import ReplicaTable
 
 _POSITION_BYTES = 300
 """Memory of one position of a delayed read."""
@@ -55,7 +55,7 @@ class ReplicaReadHandler:
 
     def __init__(
         self,
-        replicas: ReplicaManager,
+        replicas: ReplicaTable,
         metrics: ProcessorMetrics,
         clock: Clock,
         max_wait_ms: int,
@@ -71,13 +71,13 @@ class ReplicaReadHandler:
         now_s = self._clock.monotonic_s()
         error: errors.ServerError | None = None
         try:
-            self._replicas.check_follower(request.replica_id, request.broker_epoch)
+            self._replicas.states.check_follower(request.replica_id, request.broker_epoch)
         except errors.ServerError as refusal:
             error = refusal
         asked = [self._note_progress(request, one, now_s, error) for one in request.positions]
         noted_s = time.perf_counter() - started_s
         if any(one.leader is not None and one.leader.has_joining for one in asked):
-            self._replicas.request_tick()
+            self._replicas.isr_due.set()
 
         def attempt(is_last: bool) -> list[Part] | None:
             if not (is_last or is_enough(map(_readable_bytes, asked), request.min_bytes)):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock, Timer
 
+from broker import errors
 from broker.cluster_state import ReplicatedPartition
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.replica_logs import read_record, write_record
 from broker.replica_records import ReplicaRecord, UnknownReplica
+from broker.server.replica_table import ReplicaTable
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -23,8 +25,9 @@ _DELAY_S = 0.3
 class ReplicaRecords:
     """The records of one broker."""
 
-    def __init__(self, logs: LogManager) -> None:
+    def __init__(self, logs: LogManager, table: ReplicaTable) -> None:
         self._logs = logs
+        self._table = table
         self.settings_of: Callable[[str], Mapping[str, str]] = lambda _topic: {}
         """Returns the settings of a topic that differ from the broker's."""
         self._reported: set[str] = set()
@@ -77,12 +80,14 @@ class ReplicaRecords:
             info.kept_id,
         )
 
-    def find_unknown(
-        self,
-        known: Container[TopicPartition],
-        unnamed: Mapping[TopicPartition, ReplicatedPartition],
-    ) -> list[UnknownReplica]:
-        """Return the replicas with a log here whose partitions the registry does not have."""
+    def find_unknown(self) -> list[UnknownReplica]:
+        """Return the replicas that have logs here and that the controller does not know."""
+        if not self._table.has_full_orders and self._logs.table.has_replicas:
+            raise errors.LeaderNotAvailableError(
+                f"the controller has not yet told broker {self._logs.table.home} of all "
+                "partitions; try again"
+            )
+        known, unnamed = self._table.states.known, self._table.states.unnamed
         found = []
         for log in self._logs.table.all():
             creation_id = self._logs.table.replica_creation_id(log.partition)

@@ -104,13 +104,13 @@ REPLICAS: ManagedObject[ReplicaFigures] = ManagedObject(
         "high watermark, to half a second; 0 where none waits. Growing: an in-sync replica does "
         "not fetch or flush, or fewer are in sync than required. `stalled_ms` in `replicas` of the "
         "status has each", healthy="below 1000", unit="ms"),
-    counter("IsrShrinks", lambda it: it.manager.isr_counts.shrinks,
+    counter("IsrShrinks", lambda it: it.manager.isr.shrinks,
         "replicas have left the in-sync replicas of partitions led here. With expands: a follower "
         "comes and goes; without: it is broken. Those that leave because their broker is gone are "
         "the controller's: `cluster changes`", healthy="still"),
-    counter("IsrExpands", lambda it: it.manager.isr_counts.expands,
+    counter("IsrExpands", lambda it: it.manager.isr.expands,
         "replicas have joined the in-sync replicas of partitions led here", healthy="still"),
-    counter("FailedIsrUpdates", lambda it: it.manager.isr_counts.failed,
+    counter("FailedIsrUpdates", lambda it: it.manager.isr.failed,
         "changes of in-sync replicas that the controller refused, or did not respond to; tried "
         "again after a second", healthy="0"),
     gauge("UnflushedBytes", lambda it: sum(one["log_end"] - one["flushed"] for one in it.records),
@@ -127,26 +127,27 @@ REPLICAS: ManagedObject[ReplicaFigures] = ManagedObject(
     counter("FencedFetches", lambda it: it.fenced_fetch_count,
         "fetches of followers, partition by partition, refused as the two brokers knew different "
         "leader epochs, or for a former registration: some after each election", healthy="still"),
-    counter("FencedOrders", lambda it: it.manager.fenced_order_count,
+    counter("FencedOrders", lambda it: it.manager.orders.fenced_count,
         "pushes of a former controller, or for a former registration of this broker, that were "
         "refused", healthy="still"),
-    times("Order", lambda it: [it.manager.order_stats],
+    times("Order", lambda it: [it.manager.orders.stats],
         "pushes of the controller, and how long it took to carry them out: the disk"),
 )  # fmt: skip
 
 FETCHERS: ManagedObject[ReplicaManager] = ManagedObject(
     "ReplicaFetcherManager",
-    gauge("FetcherCount", lambda it: len(it.fetchers()),
+    gauge("FetcherCount", lambda it: len(it.fetchers.all()),
         "threads that copy from brokers that lead what this one follows",
         healthy="(brokers - 1) x `num.replica.fetchers`"),
-    gauge("FailedFetcherCount", lambda it: sum(one.is_failing for one in it.fetchers()),
+    gauge("FailedFetcherCount", lambda it: sum(one.is_failing for one in it.fetchers.all()),
         "fetchers whose last request got no answer, or that have ended", healthy="0"),
-    counter("FetchRequests", lambda it: sum(one.request_count for one in it.fetchers()),
+    counter("FetchRequests", lambda it: sum(one.request_count for one in it.fetchers.all()),
         "requests that leaders have answered; a count that stands still while `FetcherCount` is "
         "not 0: copying hangs", healthy="growing"),
-    counter("BytesFetched", lambda it: sum(one.fetched_bytes for one in it.fetchers()),
+    counter("BytesFetched", lambda it: sum(one.fetched_bytes for one in it.fetchers.all()),
         "copied from leaders", healthy="growing", unit="bytes"),
-    counter("ReassignmentBytesFetched", lambda it: sum(one.added_bytes for one in it.fetchers()),
+    counter("ReassignmentBytesFetched",
+        lambda it: sum(one.added_bytes for one in it.fetchers.all()),
         "copied to replicas that are being added, until these are in sync",
         healthy="growing while replicas are moved", unit="bytes"),
     gauge("ReassignmentThrottle", lambda it: it.throttle.bytes_per_s,

@@ -74,7 +74,7 @@ class Shutdown:
         pause = threading.Event()
         for tries_left in range(config.controlled_shutdown_retries, -1, -1):
             may_retry = tries_left and not self.is_forced
-            asked = replicas.controller_id
+            asked = replicas.brokers.controller_id
             try:
                 progress = replicas.ask_to_leave()
             except BrokerError as error:
@@ -92,7 +92,7 @@ class Shutdown:
             give_up_s = self._clock.monotonic_s() + config.controlled_shutdown_backoff_ms / 1000
             while self._clock.monotonic_s() < give_up_s and not self.is_forced:
                 pause.wait(_POLL_S)
-                if replicas.controller_id not in (asked, NO_CONTROLLER):
+                if replicas.brokers.controller_id not in (asked, NO_CONTROLLER):
                     break  # another controller was elected
         return None
 

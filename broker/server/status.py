@@ -238,7 +238,9 @@ class BrokerStatus:
         }
 
     def _replica_records(self) -> list[dict[str, Any]]:
-        return replication_status.replica_records(self.replicas.all(), self.clock.monotonic_s())
+        return replication_status.replica_records(
+            self.replicas.table.all(), self.clock.monotonic_s()
+        )
 
     def metrics(self, phase: str, broker_id: int) -> dict[str, Attributes]:
         """Return the attributes of the managed objects, by object name."""

@@ -8,12 +8,10 @@ file is replaced once the copy is complete and valid.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
-from threading import Event
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from broker import errors
-from broker.client.cluster import Connect
 from broker.clock import Clock
 from broker.cluster_state import IsrChange
 from broker.log.damage import find_damage, mend, uncommitted_loss
@@ -26,11 +24,47 @@ from broker.protocol.primitives import Buffer
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader
 from broker.server.hosted_replica import HostedReplica
+from broker.server.live_brokers import LiveBrokers
+from broker.server.replica_table import ReplicaTable
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+_THREADS = 4
 _MEND_RETRY_S = 5.0
+
+
+def unreadable(
+    replicas: ReplicaTable, partition: TopicPartition, error: errors.ServerError
+) -> errors.ServerError:
+    """Return the error for a failed read of a disk; `NotLeaderError` if another can lead."""
+    hosted = replicas.find(partition)
+    if hosted is None or _must_lead(hosted):
+        return error
+    replicas.isr_due.set()
+    return errors.NotLeaderError(f"another broker is to lead {partition}: {error}")
+
+
+def damage_in(replicas: ReplicaTable, log: Log, offset: int, length: int) -> responses.LogDamage:
+    """Look for damaged messages in a range of a log, and note the first one."""
+    damaged = find_damage(log, offset, length)
+    if damaged is None:
+        return responses.LogDamage()
+    state = responses.DamageState.LASTING
+    hosted = replicas.find(log.partition)
+    if hosted is not None:
+        log.segments.note_damage(damaged)
+        if not (_must_lead(hosted) or segment_of(log.segments.all, damaged).is_given_up):
+            state = responses.DamageState.MENDABLE
+    replicas.isr_due.set()
+    return responses.LogDamage(state, damaged)
+
+
+def _must_lead(hosted: HostedReplica) -> bool:
+    """Return whether a replica leads, and no other one is in sync that could."""
+    with hosted:
+        role = hosted.replica.role
+        return isinstance(role, Leader) and role.resignation() is None
 
 
 class StorageFaults:
@@ -39,21 +73,23 @@ class StorageFaults:
     def __init__(
         self,
         me: int,
-        workers: Executor,
-        address_of: Callable[[int], responses.BrokerAddress | None],
-        connect: Connect,
+        brokers: LiveBrokers,
         clock: Clock,
-        is_stopping: Event,
     ) -> None:
         self._me = me
-        self._workers = workers  # as retries and copies can take seconds
-        self._address_of = address_of
-        self._connect = connect
+        # as a disk that fails can take minutes, and its logs are many
+        self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="replica-mender")
+        self._brokers = brokers
         self._clock = clock
-        self._is_stopping = is_stopping  # ends copying
+        self._is_stopping = False
         self._reported: dict[TopicPartition, tuple[int, bool]] = {}
         self._retried: set[TopicPartition] = set()
         self._mend_due_s: dict[TopicPartition, float] = {}
+
+    def stop(self) -> None:
+        """End the threads; a copy under way is given up."""
+        self._is_stopping = True
+        self._workers.shutdown(cancel_futures=True)
 
     def resignation(self, hosted: HostedReplica, role: Leader) -> IsrChange | None:
         """Return the proposal that makes another in-sync replica lead; this one is locked."""
@@ -70,25 +106,6 @@ class StorageFaults:
             )
             logger.error("%s has a faulty log: %s; %s", partition, failures[0], end)
         return proposal
-
-    def damage_in(
-        self, log: Log, hosted: HostedReplica | None, offset: int, length: int
-    ) -> responses.LogDamage:
-        """Look for damaged messages in a range of a log, and note the first one."""
-        damaged = find_damage(log, offset, length)
-        if damaged is None:
-            return responses.LogDamage()
-        lasting = responses.LogDamage(responses.DamageState.LASTING, damaged)
-        if hosted is None:
-            return lasting
-        log.segments.note_damage(damaged)
-        with hosted:
-            role = hosted.replica.role
-            if segment_of(log.segments.all, damaged).is_given_up:
-                return lasting
-            if isinstance(role, Leader) and role.resignation() is None:
-                return lasting
-        return responses.LogDamage(responses.DamageState.MENDABLE, damaged)
 
     def retry(self, replicas: Iterable[HostedReplica]) -> None:
         """Begin to retry the operations that disks have refused, and to mend logs."""
@@ -124,13 +141,13 @@ class StorageFaults:
                 if is_out:
                     log.truncate(offset)
             return
-        address = self._address_of(role.leader)
+        address = self._brokers.address_of(role.leader)
         if address is None:
             return
-        connection = self._connect(address)
+        connection = self._brokers.connect(address)
 
         def read(offset: int, max_bytes: int) -> Buffer:
-            if self._is_stopping.is_set():
+            if self._is_stopping:
                 raise errors.ShuttingDownError("the broker is shutting down")
             position = PartitionPosition(log.partition, offset, max_bytes)
             request = ReadRequest(0, 1, max_bytes, (position,))

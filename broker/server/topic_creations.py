@@ -6,21 +6,20 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from broker import errors
-from broker.client.connection import Connection
 from broker.client.controller_client import ask_controller
 from broker.config import BrokerConfig
 from broker.log.manager import LogManager
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
-from broker.protocol.responses import BrokerAddress
 from broker.server.cluster_view import ClusterMetadata
-from broker.server.replica_manager import ReplicaManager
+from broker.server.live_brokers import LiveBrokers
+from broker.server.replica_table import ReplicaTable
 
 logger = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
-_CONNECT_TIMEOUT_S = 2.0
 _MAX_REFUSALS = 1000
 
 
@@ -34,7 +33,8 @@ class TopicCreations:
         self,
         config: BrokerConfig,
         logs: LogManager,
-        replicas: ReplicaManager,
+        replicas: ReplicaTable,
+        brokers: LiveBrokers,
         snapshot: Callable[[], ClusterMetadata],
         settings_of: Callable[[str], Mapping[str, str]],
     ) -> None:
@@ -43,6 +43,7 @@ class TopicCreations:
         self._factor = config.default_replication_factor
         self._logs = logs
         self._replicas = replicas
+        self._connect = partial(brokers.connect, timeout_s=_TIMEOUT_S)
         self._snapshot = snapshot
         self._settings_of = settings_of  # in ZooKeeper, for a topic to be created
         self._lock = threading.Lock()  # guards the next two
@@ -58,7 +59,7 @@ class TopicCreations:
         """Return whether a first message has to wait for the controller to create the topic."""
         if self._factor == 1 or not self._is_allowed:
             return False
-        if topic in self._logs.topics or self._replicas.is_replicated(topic):
+        if topic in self._logs.topics or topic in self._replicas.topics:
             return False
         # a topic that other brokers have without replicas gets none here
         return self._snapshot().topic(topic) is None
@@ -108,12 +109,3 @@ class TopicCreations:
             self._under_way.discard(topic)
             if refusal is not None and len(self._refusals) < _MAX_REFUSALS:
                 self._refusals[topic] = refusal
-
-    def _connect(self, broker: BrokerAddress) -> Connection:
-        return Connection(
-            broker,
-            timeout_s=_TIMEOUT_S,
-            connect_timeout_s=_CONNECT_TIMEOUT_S,
-            client_id=f"broker-{self._me}",
-            retries_refused=False,
-        )

@@ -43,7 +43,7 @@ class MovedTopic:
         self.home: Broker = start(broker_id=HOME, data_dir=directory / "home", **settings)
         self.leader: Broker = start(broker_id=LEADER, data_dir=directory / "leader", **settings)
         for broker in (self.home, self.leader):
-            broker._replicas.registered_epoch = lambda: 1  # as if in ZooKeeper
+            broker._replicas.table.registered_epoch = lambda: 1  # as if in ZooKeeper
         self.connect: Callable[[], Peer] = lambda: connect(self.home)
         self.peer = self.connect()
         self.at_leader = connect(self.leader)

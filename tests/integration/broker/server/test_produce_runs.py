@@ -28,9 +28,10 @@ from broker.protocol.requests import ProduceRequest, decode_request, encode_requ
 from broker.server.broker import Broker
 from broker.server.forwarder import Forwarder
 from broker.server.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
+from broker.server.live_brokers import LiveBrokers
 from broker.server.metrics import ProcessorMetrics
 from broker.server.produce import ProduceHandler
-from broker.server.replica_manager import ReplicaManager
+from broker.server.replica_table import ReplicaTable
 from broker.server.shutdown import Shutdown
 from broker.server.topic_creations import TopicCreations
 from broker.server.validation import Validator
@@ -89,14 +90,12 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
         handler = ProduceHandler(
             Shutdown(clock),
             logs,
-            replicas := ReplicaManager(
-                config, logs, clock, lambda _news, _gone: None, lambda _: None
-            ),
+            replicas := ReplicaTable(config, logs, clock, Mock(), Mock()),
             Forwarder(
                 replicas,
-                creations := TopicCreations(config, logs, replicas, Mock(), Mock()),
+                brokers := LiveBrokers(config),
+                creations := TopicCreations(config, logs, replicas, brokers, Mock(), Mock()),
                 clock,
-                0,
                 config.max_request_bytes,
             ),
             creations,

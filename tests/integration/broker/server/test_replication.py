@@ -76,7 +76,7 @@ class ScriptedCluster:
 
     def start(self, broker_id: int) -> None:
         broker = self._start(broker_id=broker_id, data_dir=self._directory / str(broker_id))
-        broker._replicas.registered_epoch = lambda: 1  # as if in ZooKeeper
+        broker._replicas.table.registered_epoch = lambda: 1  # as if in ZooKeeper
         self.brokers[broker_id] = broker
 
     def stop(self, broker_id: int) -> None:
@@ -348,7 +348,7 @@ def test_orders_when_to_lead_and_to_follow_then_it_leads_first(
     start_broker: BrokerFactory, connect: PeerFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = start_broker(broker_id=1)
-    broker._replicas.registered_epoch = lambda: 1
+    broker._replicas.table.registered_epoch = lambda: 1
     caplog.set_level("INFO", "broker.state_change")
     leaders = [0, 1, 0, 1]
     partitions = [
@@ -379,7 +379,7 @@ def test_start_when_no_controller_has_spoken_then_an_unknown_partition_may_be_re
     cluster: ScriptedCluster,
 ) -> None:
     """It may be of a topic that was created after this broker has read the registry."""
-    cluster.brokers[0]._replicas.expect_topics(["another"])
+    cluster.brokers[0]._replicas.orders.expect_topics(["another"])
     home_of_other = TopicPartition("events", 1, 0)
     told_later = LeaderNotAvailableError.code
     assert cluster.list_offset(0, OffsetKind.LATEST, partition=home_of_other).error == told_later
@@ -423,7 +423,7 @@ def test_start_when_a_topic_is_gone_by_the_first_orders_then_clients_are_not_tol
     gone = TopicPartition("gone", 1, 0)
     state = PartitionState(1, 0, (1,), 1)
     broker = cluster.brokers[0]
-    broker._replicas.expect_topics(["gone"], [gone])
+    broker._replicas.orders.expect_topics(["gone"], [gone])
     broker._note_states([ReplicatedPartition(gone, "id", (1,), 1, state, 0)], ())
     assert broker._view.snapshot().topic("gone") is not None
 
