@@ -36,7 +36,7 @@ def start_cluster(
     start_broker: BrokerFactory, zookeeper: str, directory: Path, *, size: int
 ) -> list[Broker]:
     """Start brokers that give new topics two replicas, and two partitions at each home."""
-    return [
+    brokers = [
         start_broker(
             broker_id=broker_id,
             data_dir=directory / str(broker_id),
@@ -46,6 +46,11 @@ def start_cluster(
         )
         for broker_id in range(size)
     ]
+    # else the controller may not know of the last one yet, and give it no partitions
+    wait_until(
+        lambda: all(one._replicas.table.has_full_orders for one in brokers), "orders to all brokers"
+    )
+    return brokers
 
 
 def publish(connect: PeerFactory, broker: Broker, partition: TopicPartition) -> Published:
@@ -60,9 +65,19 @@ def publish(connect: PeerFactory, broker: Broker, partition: TopicPartition) -> 
 def partitions_of(
     broker: Broker, open_connection: ConnectionFactory, topic: str
 ) -> dict[str, PartitionMetadata]:
-    """Return what a broker tells of the partitions of a topic, by name."""
-    metadata = cluster_metadata([address_of(broker)], open_connection, (topic,))
-    return {one.partition.name: one for found in metadata.topics for one in found.partitions}
+    """Return what a broker tells of the partitions of a topic, by name, once it knows replicas.
+
+    That is a little later than its first append.
+    """
+    found: dict[str, PartitionMetadata] = {}
+
+    def has_replicas() -> bool:
+        metadata = cluster_metadata([address_of(broker)], open_connection, (topic,))
+        found.update((one.partition.name, one) for t in metadata.topics for one in t.partitions)
+        return bool(found) and all(one.is_replicated for one in found.values())
+
+    wait_until(has_replicas, "metadata of the replicas")
+    return found
 
 
 @pytest.mark.zookeeper
