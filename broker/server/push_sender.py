@@ -186,7 +186,11 @@ class PushSenders:
 
     def _sender_to(self, broker: LiveBroker, controller: Controller) -> PushSender:
         sender = self._senders.get(broker.id)
-        if sender is not None and (sender.broker != broker or sender.controller is not controller):
+        # The pushes of a sender that ends are lost. Only a new registration gets a full one, not a
+        # broker that `is_clean` from now on.
+        if sender is not None and (
+            sender.controller is not controller or sender.broker.epoch != broker.epoch
+        ):
             sender.request_stop()
             sender = None
         if sender is None:
