@@ -224,17 +224,13 @@ __pylogctl_tables() {
         options='-p --partition --path --output --columns --sort --no-header --raw-numbers --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl mirror')
-        commands='run plan status verify' words=''
+        commands='run status verify' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout --log-format --color' ;;
-    'pylogctl mirror plan')
-        commands='' words=''
-        options='--include --exclude --topic-map --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--include --exclude --topic-map --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -X --timeout --log-format --color' ;;
     'pylogctl mirror status')
         commands='' words=''
         options='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -288,7 +284,7 @@ __pylogctl_tables() {
         options='--deep --shallow --max-errors --engine --piece-size --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--max-errors --engine --piece-size --master --driver-memory --spark-conf --log-file --output --columns --sort --progress --log-format --color' ;;
     'pylogctl perf')
-        commands='produce consume simple e2e compare report' words=''
+        commands='produce consume e2e compare report' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl perf produce')
@@ -297,12 +293,8 @@ __pylogctl_tables() {
         valued='--messages --duration --size --payload-file --batch -z --codec --acks --threads --rate --warmup --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
-        options='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --threads --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --threads --simple --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --threads --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
-    'pylogctl perf simple')
-        commands='' words='@topic'
-        options='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
         options='--messages --duration --rate --size -z --codec --acks --warmup --idle-timeout --interval --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -682,10 +674,6 @@ __pylogctl_values() {
     'pylogctl mirror run --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror run --log-format') words='text json' ;;
     'pylogctl mirror run --color') words='auto always never' ;;
-    'pylogctl mirror plan --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl mirror plan --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl mirror plan --log-format') words='text json' ;;
-    'pylogctl mirror plan --color') words='auto always never' ;;
     'pylogctl mirror status -g' | 'pylogctl mirror status --group') words='@group' ;;
     'pylogctl mirror status --by') words='topic partition' ;;
     'pylogctl mirror status --interval') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -857,18 +845,6 @@ __pylogctl_values() {
     'pylogctl perf consume --progress') words='auto always never' ;;
     'pylogctl perf consume --log-format') words='text json' ;;
     'pylogctl perf consume --color') words='auto always never' ;;
-    'pylogctl perf simple --duration') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl perf simple -p' | 'pylogctl perf simple --partition') words='@partition' ;;
-    'pylogctl perf simple -o' | 'pylogctl perf simple --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
-    'pylogctl perf simple --fetch-size') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl perf simple --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl perf simple --interval') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl perf simple --save') words='@file' ;;
-    'pylogctl perf simple --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl perf simple --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl perf simple --progress') words='auto always never' ;;
-    'pylogctl perf simple --log-format') words='text json' ;;
-    'pylogctl perf simple --color') words='auto always never' ;;
     'pylogctl perf e2e --duration') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e -z' | 'pylogctl perf e2e --codec') words='none gzip snappy lz4 zstd' ;;
     'pylogctl perf e2e --acks') words='0 1 -1' ;;

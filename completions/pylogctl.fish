@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -1203,7 +1203,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l no-color -d 'Sam
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a run -d 'Mirror topics until stopped by a signal'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a plan -d 'Show which topics would be mirrored, and the names of their target topics'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a status -d 'Show the lag of a mirror, by the offsets committed in the source'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a verify -d 'Compare topics with their mirrors, by CRC and length of every message'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help -d 'Show this message and exit'
@@ -1240,6 +1239,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1253,28 +1256,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l color -d 'Colour 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l topic-map -d 'Substitution that makes the name of the target topic, such as s/^/a./ (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-broker -d 'Brokers to read from, without ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l sort -d 'Sort by a column; - reverses' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l no-color -d 'Same as --color never'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that has the offsets of the mirror' -r -a '(__pylogctl_lookup group)'
@@ -1667,7 +1648,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l debug -d 'Sh
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a produce -d 'Send messages as fast as possible and measure it'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a consume -d 'Read messages as fast as possible, decode every one, and measure it'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a simple -d 'Read one partition as Kafka 0.7'\''s simple consumer does, and measure it'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a e2e -d 'Measure how long messages take from producer to consumer at a fixed rate'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a compare -d 'Compare two saved runs, figure by figure'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a report -d 'List saved runs, a row for each'
@@ -1732,6 +1712,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s o -l offset -d 
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l threads -d 'Threads that work at the same time' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l simple -d 'Read one partition (default: 0), one fetch request at a time, as Kafka 0.7'\''s simple consumer'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
@@ -1752,33 +1733,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l color -d 'Colou
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l help -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l messages -d 'Stop after so many' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s p -l partition -d 'Partition: 0, or 2-0 where several brokers have a 0' -r -a '(__pylogctl_lookup partition)'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s o -l offset -d 'Offsets to read, START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l sort -d 'Sort by a column; - reverses' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l no-color -d 'Same as --color never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'

@@ -123,7 +123,6 @@ _USES = {
     "perf produce": PERF_PRODUCE,
     "perf e2e": PERF_E2E,
     "perf consume": PERF_CONSUME,
-    "perf simple": PERF_CONSUME,
     "mirror run": MIRROR,
     "broker start": BROKER,
 }

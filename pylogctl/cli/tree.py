@@ -207,7 +207,14 @@ def _label(param: Any) -> str:
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
 _HELP_ALL = "--help-all"
-_ALIASES = {"ls": "list", "desc": "describe", "rm": "delete"}
+_ALIASES = {
+    "ls": ("list",),
+    "desc": ("describe",),
+    "rm": ("delete",),
+    # former commands, which others do with an option
+    "mirror plan": ("run", "--dry-run"),
+    "perf simple": ("consume", "--simple"),
+}
 
 
 class RootCommand(NamedTuple):
@@ -280,10 +287,11 @@ class Group(TyperGroup):
         )
 
     def expand_alias(self, words: list[str]) -> list[str]:
-        """Replace a hidden alias at the front of the words."""
-        target = _ALIASES.get(words[0], "")
-        if words[0] not in self.commands and target in self.commands:
-            return [target, *words[1:]]
+        """Replace a hidden alias, or a former command, at the front of the words."""
+        of_group = _ALIASES.get(f"{self.name} {words[0]}")
+        target = of_group or _ALIASES.get(words[0], (words[0],))
+        if words[0] not in self.commands and target[0] in self.commands:
+            return [*target, *words[1:]]
         return words
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -77,6 +77,7 @@ MirrorGroup = Annotated[
 @app.command("run", cls=Command)
 @accepts(
     *SUMMARY,
+    *OUTPUT[1:],  # for the plan
     *REGISTRY,
     *PROPERTIES,
     *TIMEOUT,
@@ -90,6 +91,7 @@ MirrorGroup = Annotated[
         ExitStatus.CORRUPT,
     ),
     examples=(
+        "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --dry-run",
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --yes",
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-broker b2:9092 --include 'app\\..*' "
         "--topic-map 's/^/dc1./' --yes",
@@ -129,7 +131,8 @@ def run(
 
     Message sets are copied unchanged, in the order of their partition. Offsets are committed in the
     source after the target has acknowledged, so that no message is lost when a mirror is killed.
-    Several mirrors of one group share the partitions.
+    Several mirrors of one group share the partitions. With --dry-run it shows which topics would be
+    mirrored, and the names of their target topics.
     """
     from pylogctl.cli.confirmation import confirm
     from pylogctl.mirror.run import MirrorPlan, consumer_config
@@ -163,31 +166,6 @@ def run(
     )
     if status:
         raise typer.Exit(status)
-
-
-@app.command("plan", cls=Command)
-@accepts(
-    *OUTPUT,
-    *CONNECTION,
-    exits=(ExitStatus.PARTIAL, *READS),
-    examples=(
-        "pylogctl mirror plan --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --exclude 'tmp.*'",
-    ),
-)
-def plan(
-    env: Environment,
-    patterns: Patterns = ALL_TOPICS,
-    topic_map: Map = None,
-    from_cluster: From = SAME_CLUSTER,
-    to_cluster: To = SAME_CLUSTER,
-) -> None:
-    """Show which topics would be mirrored, and the names of their target topics."""
-    _show_plan(
-        env,
-        at_cluster(env, from_cluster),
-        at_cluster(env, to_cluster),
-        _selection(patterns, topic_map),
-    )
 
 
 @app.command("status", cls=Command)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from pylogctl.cli.columns import Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -23,13 +22,11 @@ from pylogctl.cli.options import (
     RateOption,
     accepts,
     argument,
+    flag,
     offset_option,
     option,
 )
 from pylogctl.cli.tree import Command, new_app
-
-if TYPE_CHECKING:
-    from pylogctl.perf.consume import OpenReadings
 
 app = new_app("Measure throughput and latency.")
 
@@ -188,6 +185,7 @@ def produce(
         "pylogctl perf consume bench",
         "pylogctl perf consume bench --messages 1000000 --fetch-size 200kB --output json",
         "pylogctl perf consume bench --duration 1m -o end --threads 2",
+        "pylogctl perf consume bench --simple -p 1-0 --fetch-size 200kB",
     ),
 )
 def consume(
@@ -199,6 +197,12 @@ def consume(
     partition: PartitionsOption = None,
     read: _ReadChoice,
     threads: _Threads = 1,
+    simple: bool = flag(
+        "--simple",
+        "Options",
+        "Read one partition (default: 0), one fetch request at a time, as Kafka 0.7's simple "
+        "consumer.",
+    ),
     interval: _Interval = "1s",
     compat07: _Compat07 = False,
     save: _Save = None,
@@ -207,105 +211,19 @@ def consume(
 
     Without --messages and --duration it reads the messages that exist now, for 10s at most. The
     clock stops with the last message. A latency is the time a reader waits for the next chunk; one
-    request is always in flight.
+    request is always in flight. With --simple it is that of a request and its response.
     """
-    from pylogctl.perf.consume import shared_readings
-    from pylogctl.perf.document import CONSUME
-
-    _measure_reading(
-        env,
-        "perf consume",
-        CONSUME,
-        shared_readings,
-        topic,
-        partition,
-        read,
-        messages=messages,
-        duration=duration,
-        threads=threads,
-        interval=interval,
-        compat07=compat07,
-        save=save,
-    )
-
-
-@app.command("simple", cls=Command)
-@accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROPERTIES,
-    *PROGRESS,
-    exits=_READS,
-    dumps_properties=True,
-    examples=(
-        "pylogctl perf simple bench --fetch-size 200kB",
-        "pylogctl perf simple bench -p 1-0 --messages 1000000 --compat07",
-    ),
-)
-def simple(
-    env: Environment,
-    topic: _Topic,
-    *,
-    messages: _Messages = None,
-    duration: _Duration = None,
-    partition: str = option(
-        "-p, --partition PARTITION",
-        "Selection",
-        "Partition: 0, or 2-0 where several brokers have a 0.",
-        default="0",
-    ),
-    read: _ReadChoice,
-    interval: _Interval = "1s",
-    compat07: _Compat07 = False,
-    save: _Save = None,
-) -> None:
-    """Read one partition as Kafka 0.7's simple consumer does, and measure it.
-
-    There is one fetch request at a time, so a latency is that of a request and its response.
-    Otherwise like `perf consume`.
-    """
-    from pylogctl.perf.consume import single_reading
-    from pylogctl.perf.document import SIMPLE
-
-    _measure_reading(
-        env,
-        "perf simple",
-        SIMPLE,
-        single_reading,
-        topic,
-        partition,
-        read,
-        messages=messages,
-        duration=duration,
-        threads=1,
-        interval=interval,
-        compat07=compat07,
-        save=save,
-    )
-
-
-def _measure_reading(
-    env: Environment,
-    command: str,
-    document: Document,
-    open_readings: OpenReadings,
-    topic: str,
-    partition: str | None,
-    read: _ReadChoice,
-    *,
-    messages: int | None,
-    duration: str | None,
-    threads: int,
-    interval: str,
-    compat07: bool,
-    save: Path | None,
-) -> None:
     from pylogctl.cli.offsets import make_span
     from pylogctl.cli.selection import parse_partition_list
     from pylogctl.perf import plan as plans
     from pylogctl.perf import run as runs
-    from pylogctl.perf.consume import ConsumePlan
+    from pylogctl.perf.consume import ConsumePlan, shared_readings, single_reading
+    from pylogctl.perf.document import CONSUME, SIMPLE
 
+    if simple:
+        if threads > 1:
+            raise UsageError("--simple reads with one thread")
+        partition = partition or "0"
     config = plans.consumer_config(env, fetch_size=read.fetch_size)
     plans.validate_output(env, compat07=compat07, save=save)
     # Without any limit, reading ends at the present end of the log.
@@ -333,9 +251,9 @@ def _measure_reading(
     }
     runs.measure_reading(
         env,
-        command,
-        document,
-        open_readings,
+        "perf simple" if simple else "perf consume",
+        SIMPLE if simple else CONSUME,
+        single_reading if simple else shared_readings,
         plan,
         config,
         options,

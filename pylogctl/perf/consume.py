@@ -1,6 +1,6 @@
 """Load of consumers: partitions read by several threads; every message is decoded and timed.
 
-`perf consume` reads with the library, `perf simple` as 0.7's simple consumer does: one fetch
+`perf consume` reads with the library, with `--simple` as 0.7's simple consumer does: one fetch
 request at a time.
 """
 

@@ -138,7 +138,7 @@ def _walk() -> list[CommandNode]:
         (("perf", "produce"), "request.required.acks", ("-1", "default")),
         (("perf", "produce", "--acks", "1"), "request.required.acks", ("1", "option")),
         (("perf", "e2e", "--acks", "1"), "request.required.acks", ("1", "option")),
-        (("perf", "simple", "--fetch-size", "2KiB"), "fetch.size", ("2048", "option")),
+        (("perf", "consume", "--fetch-size", "2KiB"), "fetch.size", ("2048", "option")),
         (("consume", "--max-wait", "2s"), "fetch.wait.max.ms", ("2000", "option")),
         (("mirror", "run"), "autocommit.interval.ms", ("1000", "default")),
     ],

@@ -65,45 +65,58 @@ def rows(result: Result) -> list[dict[str, Any]]:
     return data
 
 
+@pytest.mark.zookeeper
 def test_plan_when_topics_are_chosen_and_renamed_then_shows_what_would_be_done(
-    pair: tuple[Broker, Broker], mirror: Invoke
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    session: Session,
+    invoke: Invoke,
+    tmp_path: Path,
 ) -> None:
-    source, target = pair
+    source = start_broker(zookeeper=zookeeper, data_dir=tmp_path / "source")
+    target = start_broker(broker_id=7, data_dir=tmp_path / "target")
     for topic in ("app.a", "app.b", "tmp"):
         fill(source, topic, [b"12345"])
+        await_registered(session, topic)
     fill(target, "m.app.a", [b"x"])
+    choice = ("--exclude", "tmp", "--topic-map", "s/^/m./")
 
-    result = mirror("plan", "--exclude", "tmp", "--topic-map", "s/^/m./", "--output", "json")
+    def plan(output: str) -> Result:
+        sides = ("--from-zookeeper", zookeeper, "--to-broker", at(target))
+        result: Result = invoke("mirror", "run", "--dry-run", *sides, *choice, "--output", output)
+        return result
 
-    assert [(row["topic"], row["target"], row["bytes"], row["action"]) for row in rows(result)] == [
+    assert [(r["topic"], r["target"], r["bytes"], r["action"]) for r in rows(plan("json"))] == [
         ("app.a", "m.app.a", 15, "exists"),
         ("app.b", "m.app.b", 15, "create"),
     ]
+    for output in FORMATS:
+        assert "app.b" in plan(output).text, output
 
 
 @pytest.mark.parametrize("output", FORMATS)
-@pytest.mark.parametrize("command", ["plan", "verify"])
 def test_document_when_asked_for_in_any_format_then_has_the_topic(
-    pair: tuple[Broker, Broker], mirror: Invoke, command: str, output: str
+    pair: tuple[Broker, Broker], mirror: Invoke, output: str
 ) -> None:
     for broker in pair:
         fill(broker, "orders", [b"x"])
 
-    result = mirror(command, "--output", output)
+    result = mirror("verify", "--output", output)
 
     assert result.status == ExitStatus.OK
     assert "orders" in result.text
 
 
+@pytest.mark.zookeeper
 def test_plan_when_both_sides_are_one_then_refuses_to_mirror_a_mirror(
-    running_broker: Broker, invoke: Invoke
+    start_broker: Callable[..., Broker], zookeeper: str, session: Session, invoke: Invoke
 ) -> None:
-    fill(running_broker, "t", [b"x"])
+    fill(start_broker(zookeeper=zookeeper), "t", [b"x"])
+    await_registered(session, "t")
+    args = ("mirror", "run", "--dry-run", "-Z", zookeeper, "--topic-map", "s/^/m./")
 
-    loop = invoke("mirror", "plan", "-b", at(running_broker), "--topic-map", "s/^/m./")
-    fine = invoke(
-        "mirror", "plan", "-b", at(running_broker), "--topic-map", "s/^/m./", "--include", "t"
-    )
+    loop = invoke(*args)
+    fine = invoke(*args, "--include", "t")
 
     assert loop.status == ExitStatus.USAGE
     assert "'t' would go to 'm.t' of the same cluster" in loop.stderr
@@ -185,10 +198,10 @@ def test_verify_when_the_target_lacks_the_topic_then_all_is_missing(
         (("--include", "a", "--exclude", "("), "illegal topic filter '('"),
     ],
 )
-def test_plan_when_an_expression_is_wrong_then_shows_it(
-    mirror: Invoke, args: tuple[str, ...], text: str
+def test_run_when_an_expression_is_wrong_then_shows_it(
+    invoke: Invoke, args: tuple[str, ...], text: str
 ) -> None:
-    result = mirror("plan", *args)
+    result = invoke("mirror", "run", *args)
 
     assert result.status == ExitStatus.USAGE
     assert text in result.stderr

@@ -386,7 +386,7 @@ def test_consume_from_a_broker_of_07_reads_the_existing_messages(
 def test_simple_reads_the_existing_messages(running_broker: Broker, perf: Invoke) -> None:
     fill(running_broker, [b"abc"] * 10)
     fill(running_broker, [b"de"] * 5, codec=Codec.GZIP)
-    result = record(perf("simple"))
+    result = record(perf("consume", "--simple"))
     assert (result["messages"], result["bytes"]) == (15, 40)
     assert result["max_ms"] > 0
 
@@ -396,19 +396,19 @@ def test_simple_reads_the_range_asked_for(
     running_broker: Broker, perf: Invoke, spec: str, count: int
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
-    assert record(perf("simple", "-o", spec))["messages"] == count
+    assert record(perf("consume", "--simple", "-o", spec))["messages"] == count
 
 
 def test_simple_fetches_a_message_that_was_cut_again(running_broker: Broker, perf: Invoke) -> None:
     fill(running_broker, [b"x" * 100] * 20)
-    assert record(perf("simple", "--fetch-size", "250"))["messages"] == 20
+    assert record(perf("consume", "--simple", "--fetch-size", "250"))["messages"] == 20
 
 
 def test_simple_when_a_message_is_larger_than_a_fetch_says_so(
     running_broker: Broker, perf: Invoke
 ) -> None:
     fill(running_broker, [b"x" * 100] * 20)
-    result = perf("simple", "--fetch-size", "50")
+    result = perf("consume", "--simple", "--fetch-size", "50")
     assert result.status != ExitStatus.OK
     assert "larger than the fetch" in result.stderr
 
@@ -417,7 +417,7 @@ def test_simple_waits_for_messages_that_were_asked_for(
     running_broker: Broker, perf: Invoke
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
-    result = perf("simple", "--messages", "11", "--idle-timeout", "2s")
+    result = perf("consume", "--simple", "--messages", "11", "--idle-timeout", "2s")
     assert result.status == ExitStatus.TIMEOUT
     assert record(result)["messages"] == 10
 
@@ -428,15 +428,18 @@ def test_simple_reads_one_partition_only(
     create = ["topic", "create", "t", "--partitions", "3", "-b", at(running_broker)]
     assert invoke(*create).status == 0
     perf("produce", "--messages", "90", "--batch", "10")
-    assert record(perf("simple", "-p", "2"))["messages"] == 30
-    result = perf("simple", "-p", "1,2")
+    assert record(perf("consume", "--simple", "-p", "2"))["messages"] == 30
+    result = perf("consume", "--simple", "-p", "1,2")
     assert result.status == ExitStatus.USAGE
     assert "one partition at a time, not 0-1, 0-2" in result.stderr
+    result = perf("consume", "--simple", "--threads", "2")
+    assert result.status == ExitStatus.USAGE
+    assert "--simple reads with one thread" in result.stderr
 
 
 def test_simple_compat07_writes_a_row_as_07_does(running_broker: Broker, perf: Invoke) -> None:
     fill(running_broker, [b"abc"] * 10)
-    header, row = perf("simple", "--compat07", output="").text.splitlines()
+    header, row = perf("consume", "--simple", "--compat07", output="").text.splitlines()
     assert header.startswith("start.time, end.time, fetch.size, ")
     assert re.fullmatch(rf"{DATE_07}, {DATE_07}, 1048576, .*, 10, .*", row)
 
@@ -445,5 +448,6 @@ def test_simple_from_a_broker_of_07_reads_the_existing_messages(
     running_broker: Broker, broker_of_07: BrokerOf07, invoke: Invoke
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
-    result = invoke("perf", "simple", "t", "-b", broker_of_07.address, "--output", "json")
+    args = ("-b", broker_of_07.address, "--output", "json")
+    result = invoke("perf", "consume", "--simple", "t", *args)
     assert record(result)["messages"] == 10

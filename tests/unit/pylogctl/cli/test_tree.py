@@ -175,6 +175,21 @@ def test_alias_stands_for_its_command(invoke: Invoke) -> None:
     assert invoke("topic", "ls", "--help").text.startswith("Usage: pylogctl topic list")
 
 
+@pytest.mark.parametrize(
+    ("group", "former", "now"),
+    [
+        ("mirror", "plan", ["run", "--dry-run"]),
+        ("perf", "simple", ["consume", "--simple"]),
+    ],
+)
+def test_former_command_is_run_as_the_one_that_replaces_it(
+    invoke: Invoke, group: str, former: str, now: list[str]
+) -> None:
+    assert root().get_command(None, group).expand_alias([former, "-q"]) == [*now, "-q"]
+    assert invoke("-q", group, "-v", former, "--help") == invoke(group, now[0], "--help")
+    assert f"  {former} " not in invoke(group, "--help").text
+
+
 def test_properties_are_listed_with_and_without_a_command(invoke: Invoke) -> None:
     everything = invoke("-X", "list", "--output", "name").text.split()
     consumer = invoke("consume", "-X", "list").text
