@@ -121,3 +121,7 @@ class Document(NamedTuple):
         return self._replace(
             layout=tuple(c._replace(shown=c.shown or c.name in names) for c in self.columns)
         )
+
+    def without(self, *names: str) -> Document:
+        """Return a document that lacks these columns, where another has them of the same rows."""
+        return self._replace(layout=tuple(c for c in self.columns if c.name not in names))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated
 
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,
-    Column,
-    ColumnKind,
     Document,
     Flag,
     Integer,
     Millis,
     Row,
+    Seconds,
     Text,
 )
-from pylogctl.cli.render import Record
 from pylogctl.group.lag import GroupLag, PartitionLag, consumer_of, total, worst
 from pylogctl.group.plan import Change
 from pylogctl.group.rebalance import GroupProblem
@@ -27,77 +25,71 @@ _Group = Annotated[str, "name of the group"]
 _HiddenGroup = Annotated[str, "name of the group", HIDDEN]
 _Topic = Annotated[Text, "name of the topic"]
 _Partition = Annotated[Text, "partition as home broker and index"]
-_GROUP = Column("group", "name of the group")
-_HIDDEN_GROUP = _GROUP._replace(shown=False)
-_TOPIC = Column("topic", "name of the topic")
-_PARTITION = Column("partition", "partition as home broker and index")
-_MEMBER_COUNT = Column("members", "number of members", ColumnKind.INTEGER)
-_OFFSET = (
-    Column("offset", "committed offset, if it is a number", ColumnKind.INTEGER),
-    Column("stored", "value of the offset's node", shown=False),
-    Column("end", "offset after the last readable message", ColumnKind.INTEGER),
-)
-_LAG = (
-    Column("lag_bytes", "bytes not yet consumed", ColumnKind.BYTES),
-    Column("lag_msgs", "messages not yet consumed, with --count", ColumnKind.INTEGER),
-)
-_PACE = (
-    Column("rate", "bytes consumed a second over the window", ColumnKind.BYTES),
-    Column("eta", "seconds until the lag is consumed at this rate", ColumnKind.SECONDS),
-    Column("status", "status; see the manual"),
-)
-_COMMIT_AGE = Column("commit_age", "seconds since the offset was committed", ColumnKind.SECONDS)
 
-DESCRIBE = Document(
-    "group.describe/1",
-    (
-        _HIDDEN_GROUP,
-        _TOPIC,
-        _PARTITION,
-        Column("owner", "consumer thread it is assigned to; or an idle member"),
-        *_OFFSET,
-        *_LAG,
-        _COMMIT_AGE,
-        *_PACE,
-    ),
-    empty="the group has no partitions",
-)
-_SUMMED = (
-    Column("partitions", "number of partitions", ColumnKind.INTEGER),
-    *_LAG,
-    _COMMIT_AGE._replace(doc="seconds since the oldest of its offsets was committed"),
-    *_PACE,
-)
-BY_TOPIC = Document("group.describe-topic/1", (_HIDDEN_GROUP, _TOPIC, *_SUMMED), empty="no topics")
-BY_MEMBER = Document(
-    "group.describe-member/1",
-    (_HIDDEN_GROUP, Column("member", "consumer id; - for partitions without owner"), *_SUMMED),
-    empty="no members",
-)
-BY_GROUP = Document(
-    "group.describe-group/1",
-    (
-        _GROUP,
-        Column("state", "active, empty or dead"),
-        _MEMBER_COUNT,
-        Column("topics", "number of topics", ColumnKind.INTEGER),
-        *_SUMMED,
-    ),
-    empty="no group",
-)
-LAG = Document(
-    "group.lag/1",
-    (
-        _HIDDEN_GROUP,
-        _TOPIC,
-        _PARTITION,
-        *_OFFSET,
-        *_LAG,
-        Column("age", "seconds since the end passed the committed offset", ColumnKind.SECONDS),
-        *_PACE,
-    ),
-    empty="no partitions",
-)
+
+class _Lag(Row):
+    lag_bytes: Annotated[Bytes, "bytes not yet consumed"] = None
+    lag_msgs: Annotated[Integer, "messages not yet consumed, with --count"] = None
+
+
+class _Pace(Row):
+    age: Annotated[Seconds, "seconds since the end passed the committed offset"] = None
+    rate: Annotated[Bytes, "bytes consumed a second over the window"] = None
+    eta: Annotated[Seconds, "seconds until the lag is consumed at this rate"] = None
+    status: Annotated[Text, "status; see the manual"] = None
+
+
+_IDLE = _Pace(status="IDLE")
+
+
+class LagRow(Row):
+    """A partition, a member without one, or the total of a group."""
+
+    group: _HiddenGroup
+    topic: _Topic = None
+    partition: _Partition = None
+    owner: Annotated[Text, "consumer thread it is assigned to; or an idle member"] = None
+    offset: Annotated[Integer, "committed offset, if it is a number"] = None
+    stored: Annotated[Text, "value of the offset's node", HIDDEN] = None
+    end: Annotated[Integer, "offset after the last readable message"] = None
+    lag: _Lag = _Lag()
+    commit_age: Annotated[Seconds, "seconds since the offset was committed"] = None
+    pace: _Pace = _Pace()
+
+
+class Sums(Row):
+    """Partitions of a group together."""
+
+    partitions: Annotated[Integer, "number of partitions"]
+    lag: _Lag = _Lag()
+    commit_age: Annotated[Seconds, "seconds since the oldest of its offsets was committed"] = None
+    pace: _Pace = _Pace()
+
+
+class TopicLagRow(Row):
+    """The partitions of a topic."""
+
+    group: _HiddenGroup
+    topic: _Topic
+    sums: Sums
+
+
+class MemberLagRow(Row):
+    """The partitions assigned to a member."""
+
+    group: _HiddenGroup
+    member: Annotated[Text, "consumer id; - for partitions without owner"]
+    sums: Sums
+
+
+class GroupLagRow(Row):
+    """All partitions of a group."""
+
+    group: _Group
+    state: Annotated[str, "active, empty or dead"]
+    members: Annotated[Integer, "number of members"]
+    topics: Annotated[Integer, "number of topics"]
+    sums: Sums
 
 
 class GroupRow(Row):
@@ -177,6 +169,11 @@ class ProblemRow(Row):
     detail: Annotated[str, "what is wrong"]
 
 
+DESCRIBE = Document("group.describe/1", LagRow, empty="the group has no partitions").without("age")
+BY_TOPIC = Document("group.describe-topic/1", TopicLagRow, empty="no topics").without("age")
+BY_MEMBER = Document("group.describe-member/1", MemberLagRow, empty="no members").without("age")
+BY_GROUP = Document("group.describe-group/1", GroupLagRow, empty="no group").without("age")
+LAG = Document("group.lag/1", LagRow, empty="no partitions").without("owner", "commit_age")
 LIST = Document("group.list/1", GroupRow, empty="no groups")
 MEMBERS = Document("group.members/1", MemberRow, empty="no members")
 RESET = Document("group.reset/1", OffsetChangeRow, empty="no partitions")
@@ -199,35 +196,35 @@ def group_row(snapshot: GroupSnapshot, lag_bytes: int | None) -> GroupRow:
     )
 
 
-def partition_record(lag: PartitionLag, group: GroupLag, *, allowed_lag: int = 0) -> dict[str, Any]:
+def partition_row(lag: PartitionLag, group: GroupLag, *, allowed_lag: int = 0) -> LagRow:
     """Return a row of `DESCRIBE` and of `LAG`; `allowed_lag` bytes of lag count as none."""
     stored = lag.stored
-    return {
-        "group": group.snapshot.name,
-        "topic": lag.partition.topic,
-        "partition": lag.partition.name,
-        "owner": None if lag.owner is None else lag.owner.thread_id,
-        "offset": None if stored is None else stored.offset,
-        "stored": None if stored is None else stored.text,
-        "end": None if lag.ends is None else lag.ends.end,
-        "lag_bytes": lag.lag_bytes,
-        "lag_msgs": lag.lag_messages,
-        "commit_age": _seconds_since(None if stored is None else stored.commit_ms, group.time_ms),
-        "age": _rounded(lag.age_s),
-        "rate": _whole(lag.rate),
-        "eta": _rounded(lag.eta_s) if lag.rate is not None else None,
-        "status": lag.status(allowed_lag=allowed_lag).value,
-    }
+    return LagRow(
+        group.snapshot.name,
+        lag.partition.topic,
+        lag.partition.name,
+        None if lag.owner is None else lag.owner.thread_id,
+        None if stored is None else stored.offset,
+        None if stored is None else stored.text,
+        None if lag.ends is None else lag.ends.end,
+        _Lag(lag.lag_bytes, lag.lag_messages),
+        _seconds_since(None if stored is None else stored.commit_ms, group.time_ms),
+        _Pace(
+            _rounded(lag.age_s),
+            _whole(lag.rate),
+            _rounded(lag.eta_s) if lag.rate is not None else None,
+            lag.status(allowed_lag=allowed_lag).value,
+        ),
+    )
 
 
-def idle_record(member: Member, group: GroupLag) -> Record:
+def idle_row(member: Member, group: GroupLag) -> LagRow:
     """Return a row of `DESCRIBE` for a member without an assigned partition."""
-    return {"group": group.snapshot.name, "owner": member.consumer_id, "status": "IDLE"}
+    return LagRow(group.snapshot.name, owner=member.consumer_id, pace=_IDLE)
 
 
-def _sum_record(
-    lags: Sequence[PartitionLag], group: GroupLag, *, allowed_lag: int = 0
-) -> dict[str, Any]:
+def sums_of(lags: Sequence[PartitionLag], group: GroupLag, *, allowed_lag: int = 0) -> Sums:
+    """Return partitions of a group together."""
     commits = [one.stored.commit_ms for one in lags if one.stored is not None]
     rates = [one.rate for one in lags if one.rate is not None]
     etas = [one.eta_s for one in lags if one.lag_bytes]
@@ -235,63 +232,62 @@ def _sum_record(
     eta = None if None in etas else max((one for one in etas if one is not None), default=0.0)
     ages = [one.age_s for one in lags if one.lag_bytes is not None]
     age = None if None in ages else max((one for one in ages if one is not None), default=None)
-    return {
-        "group": group.snapshot.name,
-        "partitions": len(lags),
-        "lag_bytes": total(one.lag_bytes for one in lags),
-        "lag_msgs": total(one.lag_messages for one in lags),
-        "commit_age": _seconds_since(min(commits, default=None), group.time_ms),
-        "age": _rounded(age),
-        "rate": _whole(sum(rates)) if rates else None,
-        "eta": _rounded(eta) if rates else None,
-        "status": worst(one.status(allowed_lag=allowed_lag) for one in lags).value,
-    }
-
-
-def total_record(group: GroupLag, *, allowed_lag: int = 0) -> Record:
-    """Return the last row of `DESCRIBE` and of `LAG`."""
-    return {"topic": "total", **_sum_record(group.partitions, group, allowed_lag=allowed_lag)}
-
-
-def topic_records(group: GroupLag) -> list[Record]:
-    """Return the rows of `BY_TOPIC`."""
-    return _sums(group, "topic", lambda one: one.partition.topic)
-
-
-def member_records(group: GroupLag) -> list[Record]:
-    """Return the rows of `BY_MEMBER`; partitions without an owner come last."""
-    idle = {member.consumer_id for member in group.idle_members}
-    records = _sums(
-        group,
-        "member",
-        lambda one: None if one.owner is None else consumer_of(one.owner.thread_id),
-        idle,
+    return Sums(
+        len(lags),
+        _Lag(total(one.lag_bytes for one in lags), total(one.lag_messages for one in lags)),
+        _seconds_since(min(commits, default=None), group.time_ms),
+        _Pace(
+            _rounded(age),
+            _whole(sum(rates)) if rates else None,
+            _rounded(eta) if rates else None,
+            worst(one.status(allowed_lag=allowed_lag) for one in lags).value,
+        ),
     )
-    return [{**one, "status": "IDLE"} if one["member"] in idle else one for one in records]
 
 
-def _sums(
-    group: GroupLag,
-    name: str,
-    key: Callable[[PartitionLag], str | None],
-    empty: Iterable[str] = (),
-) -> list[Record]:
+def total_row(group: GroupLag, *, allowed_lag: int = 0) -> LagRow:
+    """Return the last row of `DESCRIBE` and of `LAG`."""
+    sums = sums_of(group.partitions, group, allowed_lag=allowed_lag)
+    return LagRow(
+        group.snapshot.name, "total", lag=sums.lag, commit_age=sums.commit_age, pace=sums.pace
+    )
+
+
+def topic_rows(group: GroupLag) -> Iterator[TopicLagRow]:
+    """Yield the rows of `BY_TOPIC`."""
+    for topic, lags in _parts(group, lambda one: one.partition.topic):
+        yield TopicLagRow(group.snapshot.name, topic, sums_of(lags, group))
+
+
+def member_rows(group: GroupLag) -> Iterator[MemberLagRow]:
+    """Yield the rows of `BY_MEMBER`; partitions without an owner come last."""
+    idle = {member.consumer_id for member in group.idle_members}
+    for member, lags in _parts(
+        group, lambda one: None if one.owner is None else consumer_of(one.owner.thread_id), idle
+    ):
+        sums = Sums(0, pace=_IDLE) if member in idle else sums_of(lags, group)
+        yield MemberLagRow(group.snapshot.name, member, sums)
+
+
+def _parts(
+    group: GroupLag, key: Callable[[PartitionLag], str | None], empty: Iterable[str] = ()
+) -> list[tuple[str | None, list[PartitionLag]]]:
     parts: dict[str | None, list[PartitionLag]] = {one: [] for one in empty}
     for lag in group.partitions:
         parts.setdefault(key(lag), []).append(lag)
-    order = sorted(parts, key=lambda one: (one is None, one or ""))
-    return [{name: one, **_sum_record(parts[one], group)} for one in order]
+    return sorted(parts.items(), key=lambda one: (one[0] is None, one[0] or ""))
 
 
-def group_record(group: GroupLag) -> Record:
+def group_lag_row(group: GroupLag) -> GroupLagRow:
     """Return the row of `BY_GROUP`."""
     snapshot = group.snapshot
-    return {
-        "state": snapshot.state,
-        "members": len(snapshot.members),
-        "topics": len(snapshot.topics),
-        **_sum_record(group.partitions, group),
-    }
+    return GroupLagRow(
+        snapshot.name,
+        snapshot.state,
+        len(snapshot.members),
+        len(snapshot.topics),
+        sums_of(group.partitions, group),
+    )
 
 
 def member_row(member: Member, snapshot: GroupSnapshot) -> MemberRow:

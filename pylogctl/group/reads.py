@@ -99,11 +99,11 @@ def describe(
     found = _observe(env, group, topics, window_ms=window_ms, samples=2, with_count=with_count)
     warn_of_offsets(env, found.snapshot)
     if by == "topic":
-        render(env, document.BY_TOPIC, document.topic_records(found))
+        render(env, document.BY_TOPIC, document.topic_rows(found))
     elif by == "member":
-        render(env, document.BY_MEMBER, document.member_records(found))
+        render(env, document.BY_MEMBER, document.member_rows(found))
     elif by == "group":
-        render(env, document.BY_GROUP, [document.group_record(found)])
+        render(env, document.BY_GROUP, [document.group_lag_row(found)])
     else:
         _render_partitions(env, found)
     _check_brokers(env, [found])
@@ -154,11 +154,11 @@ def show_lag(
     found = _observe(env, group, topics, window_ms=window_ms, samples=10, with_count=with_count)
     warn_of_offsets(env, found.snapshot)
     rows = [
-        document.partition_record(one, found, allowed_lag=allowed_lag)
+        document.partition_row(one, found, allowed_lag=allowed_lag)
         for one in found.partitions
         if one.lag_bytes is None or one.lag_bytes >= min_lag
     ]
-    last_row = document.total_record(found, allowed_lag=allowed_lag)
+    last_row = document.total_row(found, allowed_lag=allowed_lag)
     render(env, document.LAG, rows, total=last_row)
     _check_brokers(env, [found])
     if limit is not None:
@@ -278,17 +278,22 @@ def _show_on_screen(env: Environment, found: GroupLag) -> None:
 
 
 def _render_partitions(env: Environment, found: GroupLag) -> None:
-    rows = [document.partition_record(one, found) for one in found.partitions]
-    idle = [document.idle_record(one, found) for one in found.idle_members]
-    render(env, document.DESCRIBE, [*rows, *idle], total=document.total_record(found))
+    rows = [document.partition_row(one, found) for one in found.partitions]
+    idle = [document.idle_row(one, found) for one in found.idle_members]
+    render(env, document.DESCRIBE, [*rows, *idle], total=document.total_row(found))
 
 
 def _show_line(env: Environment, found: GroupLag) -> None:
     columns = [column.name for column in document.DESCRIBE.columns if column.name != "group"]
-    rows = [document.partition_record(one, found) for one in found.partitions]
+    rows = [document.partition_row(one, found).by_column() for one in found.partitions]
+    group = found.snapshot
     record = {
         "time": format_time(found.time_ms),
-        **document.group_record(found),
+        "state": group.state,
+        "members": len(group.members),
+        "topics": len(group.topics),
+        "group": group.name,
+        **document.sums_of(found.partitions, found).by_column(),
         "by_partition": [{name: row[name] for name in columns} for row in rows],
         "idle_members": [member.consumer_id for member in found.idle_members],
     }
