@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from pylogctl.broker.document import LIST, STATUS, BrokerRow, status_record
+from pylogctl.broker.document import LIST, STATUS, BrokerRow, StatusRow, status_row
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.connections import (
     Absence,
@@ -169,12 +168,12 @@ def status(
         addresses = cluster.brokers() if broker is None else [find_broker(cluster, broker)]
     connect = connector(env)
     responses = [request_status(connect, address) for address in addresses]
-    records = [status_record(*response) for response in responses]
-    render(env, STATUS, records)
+    rows = [status_row(*response) for response in responses]
+    render(env, STATUS, rows)
     env.flush()
-    for record in records:
-        for warning in _warnings(record):
-            env.warn(f"broker {record['broker']}: {warning}")
+    for row in rows:
+        for warning in _warnings(row):
+            env.warn(f"broker {row.broker}: {warning}")
     failures = [one.error for one in responses if one.error is not None]
     if failures and len(failures) == len(responses) == 1:
         raise failures[0]
@@ -187,16 +186,16 @@ def status(
         )
 
 
-def _warnings(record: Mapping[str, Any]) -> Iterator[str]:
+def _warnings(row: StatusRow) -> Iterator[str]:
     """Yield the problems of a broker; a failed directory once, not for each of its partitions."""
-    lost = [one["error"] for one in record.get("directories", ()) if one["error"]]
+    lost = [one["error"] for one in row.directories or () if one["error"]]
     yield from lost
-    for failure in record.get("failures", ()):
+    for failure in row.failures or ():
         if not any(error in failure["error"] for error in lost):
             yield failure["error"]
-    if record.get("retention_waits"):
-        yield record["retention_waits"]
-    for path, problem in (record.get("settings_problems") or {}).items():
+    if row.retention_waits:
+        yield row.retention_waits
+    for path, problem in (row.settings_problems or {}).items():
         yield f"node {path} is not used: {problem}"
 
 

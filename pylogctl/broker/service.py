@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from broker.config import BrokerConfig, load_file
 from broker.errors import ConfigError, CoordinationError
@@ -16,8 +15,8 @@ from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.server.acceptor import AddressInUseError
 from broker.server.broker import Broker
 from broker.zk.paths import DEFAULT_PORT
+from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
-from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop
@@ -34,19 +33,6 @@ from pylogctl.cli.service import (
 
 EMBEDDED = "embedded"
 _POLL_S = 0.1
-
-READY = Document(
-    "broker.start/1",
-    (
-        Column("broker", "id of the broker", ColumnKind.INTEGER),
-        Column("host", "address for clients"),
-        Column("port", "port listened on", ColumnKind.INTEGER),
-        Column("zookeeper", "connect string of ZooKeeper, if any"),
-        Column("pid", "process id", ColumnKind.INTEGER),
-        Column("data", "data directories, with commas in between"),
-    ),
-    empty="not started",
-)
 
 
 def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int:
@@ -164,7 +150,7 @@ def _serve(
         try:
             freeze_garbage()
             targets = ReadyTargets(process.ready_file, process.ready_fd)
-            announce_ready(env, READY, _ready_record(broker), targets)
+            announce_ready(env, READY, _ready_row(broker), targets)
             if process.daemon:
                 leave_terminal(process.log_file)
             while not stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):
@@ -175,16 +161,16 @@ def _serve(
             raise broker.failure
 
 
-def _ready_record(broker: Broker) -> Mapping[str, Any]:
+def _ready_row(broker: Broker) -> ReadyRow:
     address = broker.address()
-    return {
-        "broker": address.id,
-        "host": address.host,
-        "port": broker.port,
-        "zookeeper": broker.config.zookeeper_connect or None,
-        "pid": os.getpid(),
-        "data": ",".join(str(path.absolute()) for path in broker.config.data_dirs),
-    }
+    return ReadyRow(
+        address.id,
+        address.host,
+        broker.port,
+        broker.config.zookeeper_connect or None,
+        os.getpid(),
+        ",".join(str(path.absolute()) for path in broker.config.data_dirs),
+    )
 
 
 def _is_directory(path: Path) -> bool:

@@ -1,7 +1,8 @@
 """The columns of what a command writes: the fields of its rows, each with its kind and meaning.
 
 A field of a `Row` is `lag: Annotated[Bytes, "bytes not yet consumed"]`; its name is that of the
-column. A field whose type is a row itself stands for the columns of that row.
+column. A field whose type is a row itself stands for the columns of that row, all of them hidden
+if the field is noted as `HIDDEN`.
 """
 
 from __future__ import annotations
@@ -92,15 +93,14 @@ class Row:
         columns: list[Column] = []
         hints = get_type_hints(cls, include_extras=True)
         for name in cls._fields:
-            hint = hints[name]
-            if isinstance(hint, type) and issubclass(hint, Row):
-                columns += hint.columns()
+            kind, *notes = get_args(hints[name]) or (hints[name],)
+            shown = HIDDEN not in notes
+            if isinstance(kind, type) and issubclass(kind, Row):
+                columns += (one._replace(shown=one.shown and shown) for one in kind.columns())
             else:
-                notes = get_args(hint)[1:]
                 doc = next(note for note in notes if isinstance(note, str))
                 kinds = [note for note in notes if isinstance(note, ColumnKind)]
-                kind = kinds[0] if kinds else ColumnKind.TEXT
-                columns.append(Column(name, doc, kind, shown=HIDDEN not in notes))
+                columns.append(Column(name, doc, (*kinds, ColumnKind.TEXT)[0], shown))
         return tuple(columns)
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import typer
 
 from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
 from broker.errors import ConfigError
 from broker.properties import BaseConfig, Property
-from pylogctl.cli.columns import Column, Document
+from pylogctl.cli.columns import Document, Row, Text
 from pylogctl.cli.context import (
     ASKS_FOR_PROPERTIES,
     DEFAULT_ZOOKEEPER,
@@ -26,6 +26,8 @@ from pylogctl.cli.render import render
 
 _S = TypeVar("_S", bound=BaseConfig)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_Property = Annotated[str, "name for -X and configuration files"]
+_Scope = Annotated[str, "producer, consumer or broker"]
 
 
 class Use(NamedTuple):
@@ -190,28 +192,28 @@ def client_settings(
     return found
 
 
-LIST = Document(
-    "properties.list/1",
-    (
-        Column("property", "name for -X and configuration files"),
-        Column("scope", "producer, consumer or broker"),
-        Column("type", "how its text is read"),
-        Column("default", "value when nothing else is said"),
-        Column("alias", "name in Kafka 0.8, if that is another one"),
-        Column("doc", "meaning"),
-    ),
-    empty="no properties",
-)
-DUMP = Document(
-    "properties.dump/1",
-    (
-        Column("property", "name for -X and configuration files"),
-        Column("scope", "producer, consumer or broker"),
-        Column("value", "value in effect"),
-        Column("origin", "option, -X, PYLOGCTL_X, a file, or default"),
-    ),
-    empty="no properties",
-)
+class PropertyRow(Row):
+    """A property."""
+
+    property: _Property
+    scope: _Scope
+    type: Annotated[str, "how its text is read"]
+    default: Annotated[str, "value when nothing else is said"]
+    alias: Annotated[Text, "name in Kafka 0.8, if that is another one"]
+    doc: Annotated[str, "meaning"]
+
+
+class SettingRow(Row):
+    """A property in effect."""
+
+    property: _Property
+    scope: _Scope
+    value: Annotated[str, "value in effect"]
+    origin: Annotated[str, "option, -X, PYLOGCTL_X, a file, or default"]
+
+
+LIST = Document("properties.list/1", PropertyRow, empty="no properties")
+DUMP = Document("properties.dump/1", SettingRow, empty="no properties")
 
 _SCOPES: dict[str, type[BaseConfig]] = {
     "producer": ProducerConfig,
@@ -225,7 +227,7 @@ def show_properties(env: Environment, command_path: str) -> None:
     use = _use_of(command_path)
     uses = [Use(scope) for scope in _SCOPES] if use is None else [use]
     if "list" in env.settings.properties:
-        render(env, LIST, [record for one in uses for record in _listed(one)])
+        render(env, LIST, [row for one in uses for row in _listed(one)])
         return
     if use is not None:
         dump_properties(env, use, [Layer("default", use.defaults), *given_layers(env)])
@@ -235,7 +237,7 @@ def show_properties(env: Environment, command_path: str) -> None:
         one.scope: [_only_known(layer, _SCOPES[one.scope]) for layer in given_layers(env)]
         for one in uses
     }
-    render(env, DUMP, [record for one in uses for record in _in_effect(one, layers[one.scope])])
+    render(env, DUMP, [row for one in uses for row in _in_effect(one, layers[one.scope])])
 
 
 def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None:
@@ -251,32 +253,28 @@ def _only_known(layer: Layer, kind: type[BaseConfig]) -> Layer:
     return layer._replace(properties=chosen)
 
 
-def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[dict[str, Any]]:
+def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[SettingRow]:
     kind = _SCOPES[use.scope]
     origins = {kind.name_in_07(name): layer.origin for layer in layers for name in layer.properties}
     effective = kind.from_properties(*(layer.properties for layer in layers))
     for prop in _properties_of(use):
-        yield {
-            "property": prop.name,
-            "scope": use.scope,
-            "value": effective.value_text(prop),
-            "origin": origins.get(prop.name, "default"),
-        }
+        origin = origins.get(prop.name, "default")
+        yield SettingRow(prop.name, use.scope, effective.value_text(prop), origin)
 
 
-def _listed(use: Use) -> Iterator[dict[str, Any]]:
+def _listed(use: Use) -> Iterator[PropertyRow]:
     kind = _SCOPES[use.scope]
     defaults = kind.from_properties(use.defaults)
     aliases = {name: alias for alias, name in kind.aliases().items()}
     for prop in _properties_of(use):
-        yield {
-            "property": prop.name,
-            "scope": use.scope,
-            "type": "|".join(prop.choices) or prop.kind.value,
-            "default": defaults.value_text(prop),
-            "alias": aliases.get(prop.name),
-            "doc": prop.doc,
-        }
+        yield PropertyRow(
+            prop.name,
+            use.scope,
+            "|".join(prop.choices) or prop.kind.value,
+            defaults.value_text(prop),
+            aliases.get(prop.name),
+            prop.doc,
+        )
 
 
 def _properties_of(use: Use) -> Iterator[Property]:

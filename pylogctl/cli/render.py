@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Any, BinaryIO, cast
+from typing import Annotated, Any, BinaryIO, cast
 
 from broker.errors import BrokerError
 from pylogctl.cli.columns import Column, ColumnKind, Document, Row
@@ -23,6 +23,12 @@ from pylogctl.cli.units import format_duration, format_size, format_time
 
 Record = Mapping[str, Any]
 BLOCK_RECORDS = 1000
+
+
+class _ColumnRow(Row):
+    column: Annotated[str, "name"]
+    kind: Annotated[str, "what it holds"]
+    doc: Annotated[str, "meaning"]
 
 
 def render(
@@ -37,10 +43,11 @@ def render(
     A missing field counts as unknown. `total` is a last row, in the formats for people only. A name
     in `--columns` or `--sort` that is no column is a UsageError.
     """
-    records: Iterable[Record] = map(_by_column, rows)
     if env.settings.columns == ("help",):
-        document, records = _column_list(document), _describe_columns(document)
+        rows = [_ColumnRow(c.name, c.kind.value, c.doc) for c in document.columns]
+        document = Document(f"columns/{document.schema}", _ColumnRow, "no columns")
         total = None
+    records: Iterable[Record] = map(_by_column, rows)
     columns = chosen_columns(document, env.settings.columns)
     if env.settings.sort and env.settings.columns != ("help",):
         records = _sorted(records, document, env.settings.sort)
@@ -77,15 +84,6 @@ def _column(document: Document, name: str) -> Column:
             hints=[f"columns: {', '.join(known)}"],
         )
     return known[wanted]
-
-
-def _column_list(document: Document) -> Document:
-    columns = (Column("column", "name"), Column("kind", "what it holds"), Column("doc", "meaning"))
-    return Document(f"columns/{document.schema}", columns, "no columns")
-
-
-def _describe_columns(document: Document) -> list[Record]:
-    return [{"column": c.name, "kind": c.kind.value, "doc": c.doc} for c in document.columns]
 
 
 def _sorted(records: Iterable[Record], document: Document, order: str) -> list[Record]:

@@ -11,14 +11,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pylogctl.cli.columns import Document
+from pylogctl.cli.columns import Document, Row
 from pylogctl.cli.context import Environment
 from pylogctl.cli.escapes import printable
 from pylogctl.cli.render import render
@@ -36,11 +36,11 @@ class ReadyTargets:
 def announce_ready(
     env: Environment,
     document: Document,
-    record: Mapping[str, Any],
+    row: Row,
     targets: ReadyTargets = ReadyTargets(),
 ) -> None:
     """Write the READY line to the targets, then to standard output in the format of `--output`."""
-    line = _ready_line(env, record)
+    line = _ready_line(env, row.by_column())
     if targets.file is not None:
         temporary = targets.file.with_name(f"{targets.file.name}.{os.getpid()}")
         temporary.write_text(line + "\n", encoding="utf-8")
@@ -51,13 +51,13 @@ def announce_ready(
     if env.settings.output in (None, "json", "jsonl"):
         env.write_line(line)
     else:
-        render(env, document, [record])
+        render(env, document, [row])
     env.flush()
 
 
-def _ready_line(env: Environment, record: Mapping[str, Any]) -> str:
+def _ready_line(env: Environment, record: dict[str, Any]) -> str:
     if env.settings.output in ("json", "jsonl"):
-        return json.dumps(dict(record))
+        return json.dumps(record)
     fields = (f"{key}={'-' if value is None else value}" for key, value in record.items())
     return f"READY {' '.join(fields)}"
 

@@ -47,15 +47,6 @@ class Finding(NamedTuple):
     detail: str
     hint: str = ""
 
-    def record(self) -> dict[str, str | None]:
-        """Return the finding as a record of the document."""
-        return {
-            "status": self.verdict.value,
-            "check": self.check,
-            "detail": self.detail,
-            "hint": self.hint or None,
-        }
-
 
 def run_checks(env: Environment) -> Iterator[Finding]:
     """Run every check; ZooKeeper and brokers are those of the options."""

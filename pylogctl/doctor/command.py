@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from pylogctl.cli.columns import Column, Document
+from pylogctl.cli.columns import HIDDEN, Document, Row, Text
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import CONNECTION, OUTPUT, accepts
@@ -13,16 +15,17 @@ from pylogctl.cli.tree import Command, new_app
 
 app = new_app()
 
-DOCTOR = Document(
-    "doctor/1",
-    (
-        Column("status", "ok, warn or fail"),
-        Column("check", "subject of the check"),
-        Column("detail", "result in detail"),
-        Column("hint", "how to mend it", shown=False),
-    ),
-    empty="no checks",
-)
+
+class FindingRow(Row):
+    """The result of a check."""
+
+    status: Annotated[str, "ok, warn or fail"]
+    check: Annotated[str, "subject of the check"]
+    detail: Annotated[str, "result in detail"]
+    hint: Annotated[Text, "how to mend it", HIDDEN]
+
+
+DOCTOR = Document("doctor/1", FindingRow, empty="no checks")
 
 
 @app.command("doctor", cls=Command)
@@ -41,7 +44,8 @@ def doctor(env: Environment) -> None:
     from pylogctl.doctor.checks import Verdict, run_checks
 
     findings = list(run_checks(env))
-    render(env, DOCTOR, [finding.record() for finding in findings])
+    rows = [FindingRow(f.verdict.value, f.check, f.detail, f.hint or None) for f in findings]
+    render(env, DOCTOR, rows)
     env.flush()
     for finding in findings:
         if finding.hint and finding.verdict is not Verdict.OK:

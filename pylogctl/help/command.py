@@ -8,12 +8,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 
 from pylogctl import __version__
-from pylogctl.cli.columns import Column, Document
+from pylogctl.cli.columns import Document, Row, Text
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts, argument, flag
@@ -30,16 +30,17 @@ PIPE_WIDTH = 80
 MAX_WIDTH = 100
 LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam")
 WIRE_FORMAT = "Kafka 0.7 (message magic 0 and 1) with extension requests"
-VERSIONS = Document(
-    "version/1",
-    (
-        Column("component", "part of the program"),
-        Column("version", "its version, missing if it is not installed"),
-    ),
-    empty="no versions",
-)
-
 Shell = Literal["bash", "zsh", "fish"]
+
+
+class VersionRow(Row):
+    """A part of the program."""
+
+    component: Annotated[str, "part of the program"]
+    version: Annotated[Text, "its version, missing if it is not installed"]
+
+
+VERSIONS = Document("version/1", VersionRow, empty="no versions")
 
 
 @help_app.command("help", cls=Command)
@@ -149,17 +150,17 @@ def version(env: Environment) -> None:
 
     from broker.protocol import codec
 
-    rows: list[dict[str, object]] = [
-        {"component": "pylogctl", "version": __version__},
-        {"component": "python", "version": platform.python_version()},
-        {"component": "wire-format", "version": WIRE_FORMAT},
-        {"component": "codec", "version": codec.describe()},
+    rows = [
+        VersionRow("pylogctl", __version__),
+        VersionRow("python", platform.python_version()),
+        VersionRow("wire-format", WIRE_FORMAT),
+        VersionRow("codec", codec.describe()),
     ]
     for library in LIBRARIES:
         try:
-            rows.append({"component": library, "version": metadata.version(library)})
+            rows.append(VersionRow(library, metadata.version(library)))
         except metadata.PackageNotFoundError:
-            rows.append({"component": library, "version": None})
+            rows.append(VersionRow(library, None))
     render(env, VERSIONS, rows)
 
 

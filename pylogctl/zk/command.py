@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from broker.errors import CoordinationError
 from pylogctl.cli.connections import zookeeper_session
@@ -23,9 +23,14 @@ from pylogctl.zk.document import (
     READY,
     STAT,
     TREE,
+    ChildRow,
+    NodeColumns,
+    ReadyRow,
+    TreeRow,
+    ValueRow,
     describe_value,
-    full_record,
-    stat_record,
+    node_columns,
+    stat_row,
 )
 
 if TYPE_CHECKING:
@@ -71,12 +76,12 @@ def ls(
     """List the children of a node."""
     with zookeeper_session(env) as session:
         depth = None if recursive else 1
-        records = []
+        rows = []
         for _, child in _below(session, path, depth):
             name = child if recursive else child.rpartition("/")[2]
             stat = session.exists(child) if long or env.settings.output else None
-            records.append({"name": name, **(stat_record(stat) if stat else {})})
-    render(env, LS_LONG if long else LS, records)
+            rows.append(ChildRow(name, node_columns(stat) if stat else NodeColumns()))
+    render(env, LS_LONG if long else LS, rows)
 
 
 @app.command("tree", cls=Command)
@@ -100,16 +105,13 @@ def tree(
         if env.settings.output is None and not env.settings.columns:
             _draw(env, session, nodes, data=data or raw, raw=raw)
         else:
-            render(env, TREE, _tree_records(session, nodes, raw=raw))
+            render(env, TREE, _tree_rows(session, nodes, raw=raw))
 
 
-def _tree_records(
-    session: Session, nodes: list[tuple[int, str]], *, raw: bool
-) -> Iterator[dict[str, Any]]:
+def _tree_rows(session: Session, nodes: list[tuple[int, str]], *, raw: bool) -> Iterator[TreeRow]:
     for depth, path in nodes:
         value, stat = session.get(path)
-        text = describe_value(path, value, raw=raw)
-        yield {"path": path, "depth": depth, "value": text, **stat_record(stat)}
+        yield TreeRow(path, depth, describe_value(path, value, raw=raw), node_columns(stat))
 
 
 def _draw(
@@ -155,14 +157,9 @@ def get(
         raise UsageError("only one of --raw, --json and --hex is possible")
     with zookeeper_session(env) as session:
         value, stat = session.get(path)
-    record = {
-        "path": path,
-        "value": value.decode("utf-8", "backslashreplace"),
-        "hex": value.hex(),
-        **stat_record(stat),
-    }
     if env.settings.output or env.settings.columns:
-        render(env, GET, [record])
+        text = value.decode("utf-8", "backslashreplace")
+        render(env, GET, [ValueRow(path, text, value.hex(), node_columns(stat))])
         return
     written = _written(value, path, as_hex=as_hex, as_json=as_json)
     if env.streams.stdout_is_tty and not raw:
@@ -170,7 +167,7 @@ def get(
     env.write(written)
     if show_stat:
         env.write(b"\n")
-        render(env, STAT, [full_record(path, stat)])
+        render(env, STAT, [stat_row(path, stat)])
     elif env.streams.stdout_is_tty and not raw:
         env.write(b"\n")
 
@@ -192,7 +189,7 @@ def stat(env: Environment, path: PathArgument) -> None:
     """Show version, size, times and owner of a node."""
     with zookeeper_session(env) as session:
         _, node_stat = session.get(path)
-    render(env, STAT, [full_record(path, node_stat)])
+    render(env, STAT, [stat_row(path, node_stat)])
 
 
 @app.command("start", cls=Command)
@@ -225,19 +222,14 @@ def start(
     with graceful_stop() as stop:
         server.start()
         try:
-            record = {
-                "zookeeper": server.connect,
-                "pid": os.getpid(),
-                "data": str(data),
-                "log_file": str(log_file or data / "zookeeper.log"),
-            }
-            announce_ready(env, READY, record)
+            log = str(log_file or data / "zookeeper.log")
+            announce_ready(env, READY, ReadyRow(server.connect, os.getpid(), str(data), log))
             while not stop.wait(0.5):
                 if server.pid is None:
                     raise CliError(
                         ExitStatus.FAILED,
                         f"ZooKeeper at {server.connect} ended by itself",
-                        hints=[f"its log is {record['log_file']}"],
+                        hints=[f"its log is {log}"],
                     )
         finally:
             server.stop()

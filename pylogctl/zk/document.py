@@ -1,104 +1,110 @@
-"""Columns and records of `pylogctl zk`, and the values of known nodes as text."""
+"""The rows of `pylogctl zk` and their documents, and the values of known nodes as text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 from broker.errors import CoordinationError
 from broker.zk import values
-from pylogctl.cli.columns import Column, ColumnKind, Document
+from pylogctl.cli.columns import HIDDEN, Bytes, Document, Flag, Integer, Millis, Row, Text
 from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
     from broker.zk.session import NodeStat
 
-STAT_COLUMNS = (
-    Column("version", "changes of the value", ColumnKind.INTEGER),
-    Column("bytes", "size of the value", ColumnKind.BYTES),
-    Column("children", "number of children", ColumnKind.INTEGER),
-    Column("ephemeral", "goes with its session", ColumnKind.BOOLEAN),
-    Column("modified", "last change of the value", ColumnKind.TIME),
-)
-LS = Document(
-    "zk.ls/1",
-    (
-        Column("name", "name of the child; its path with --recursive"),
-        *(column._replace(shown=False) for column in STAT_COLUMNS),
-    ),
-    empty="no children",
-)
-LS_LONG = LS.showing(*(column.name for column in STAT_COLUMNS))
-TREE = Document(
-    "zk.tree/1",
-    (
-        Column("path", "path of the node"),
-        Column("depth", "levels below the start", ColumnKind.INTEGER),
-        Column("value", "decoded where the node is known, else with escapes"),
-        *STAT_COLUMNS,
-    ),
-    empty="no nodes",
-)
-GET = Document(
-    "zk.get/1",
-    (
-        Column("path", "path of the node"),
-        Column("value", "the value as text with escapes"),
-        Column("hex", "the value in hexadecimal", shown=False),
-        *STAT_COLUMNS,
-    ),
-    empty="no node",
-)
-STAT = Document(
-    "zk.stat/1",
-    (
-        Column("path", "path of the node"),
-        *STAT_COLUMNS,
-        Column("owner", "session that owns an ephemeral node"),
-        Column("created", "when the node was made", ColumnKind.TIME),
-        Column("czxid", "transaction that made it"),
-        Column("mzxid", "transaction that last changed it"),
-        Column("cversion", "changes of its children", ColumnKind.INTEGER),
-        Column("aversion", "changes of its access list", ColumnKind.INTEGER),
-    ),
-    empty="no node",
-)
-READY = Document(
-    "zk.start/1",
-    (
-        Column("zookeeper", "where it listens"),
-        Column("pid", "process id of this command", ColumnKind.INTEGER),
-        Column("data", "data directory"),
-        Column("log_file", "the server's log"),
-    ),
-    empty="not started",
-)
+_Path = Annotated[str, "path of the node"]
 
 
-def stat_record(stat: NodeStat) -> dict[str, Any]:
+class NodeColumns(Row):
+    """The common columns of nodes."""
+
+    version: Annotated[Integer, "changes of the value"] = None
+    bytes: Annotated[Bytes, "size of the value"] = None
+    children: Annotated[Integer, "number of children"] = None
+    ephemeral: Annotated[Flag, "goes with its session"] = None
+    modified: Annotated[Millis, "last change of the value"] = None
+
+
+class ChildRow(Row):
+    """A child of a node."""
+
+    name: Annotated[str, "name of the child; its path with --recursive"]
+    node: Annotated[NodeColumns, HIDDEN] = NodeColumns()
+
+
+class TreeRow(Row):
+    """A node below another."""
+
+    path: _Path
+    depth: Annotated[Integer, "levels below the start"]
+    value: Annotated[str, "decoded where the node is known, else with escapes"]
+    node: NodeColumns
+
+
+class ValueRow(Row):
+    """A node and its value."""
+
+    path: _Path
+    value: Annotated[str, "the value as text with escapes"]
+    hex: Annotated[str, "the value in hexadecimal", HIDDEN]
+    node: NodeColumns
+
+
+class StatRow(Row):
+    """All of a node but its value."""
+
+    path: _Path
+    node: NodeColumns
+    owner: Annotated[Text, "session that owns an ephemeral node"]
+    created: Annotated[Millis, "when the node was made"]
+    czxid: Annotated[str, "transaction that made it"]
+    mzxid: Annotated[str, "transaction that last changed it"]
+    cversion: Annotated[Integer, "changes of its children"]
+    aversion: Annotated[Integer, "changes of its access list"]
+
+
+class ReadyRow(Row):
+    """A ZooKeeper server that was started."""
+
+    zookeeper: Annotated[str, "where it listens"]
+    pid: Annotated[Integer, "process id of this command"]
+    data: Annotated[str, "data directory"]
+    log_file: Annotated[str, "the server's log"]
+
+
+LS = Document("zk.ls/1", ChildRow, empty="no children")
+LS_LONG = LS.showing(*NodeColumns._fields)
+TREE = Document("zk.tree/1", TreeRow, empty="no nodes")
+GET = Document("zk.get/1", ValueRow, empty="no node")
+STAT = Document("zk.stat/1", StatRow, empty="no node")
+READY = Document("zk.start/1", ReadyRow, empty="not started")
+
+
+def node_columns(stat: NodeStat) -> NodeColumns:
     """Return the common columns of a node."""
-    return {
-        "version": stat.version,
-        "bytes": stat.data_length,
-        "children": stat.children_count,
-        "ephemeral": stat.ephemeral_owner != 0,
-        "modified": stat.mtime_ms,
-    }
+    return NodeColumns(
+        stat.version,
+        stat.data_length,
+        stat.children_count,
+        stat.ephemeral_owner != 0,
+        stat.mtime_ms,
+    )
 
 
-def full_record(path: str, stat: NodeStat) -> dict[str, Any]:
-    """Return all columns of a node except its value."""
-    return {
-        "path": path,
-        **stat_record(stat),
-        "owner": f"0x{stat.ephemeral_owner:x}" if stat.ephemeral_owner else None,
-        "created": stat.ctime_ms,
-        "czxid": f"0x{stat.czxid:x}",
-        "mzxid": f"0x{stat.mzxid:x}",
-        "cversion": stat.cversion,
-        "aversion": stat.aversion,
-    }
+def stat_row(path: str, stat: NodeStat) -> StatRow:
+    """Return the row of `STAT`."""
+    return StatRow(
+        path,
+        node_columns(stat),
+        f"0x{stat.ephemeral_owner:x}" if stat.ephemeral_owner else None,
+        stat.ctime_ms,
+        f"0x{stat.czxid:x}",
+        f"0x{stat.mzxid:x}",
+        stat.cversion,
+        stat.aversion,
+    )
 
 
 def _broker(path: str, value: bytes) -> str:
