@@ -1,4 +1,4 @@
-"""The documents of `pylogctl perf`: columns, records, 0.7's CSV, and files of saved runs."""
+"""The rows of `pylogctl perf` and their documents, 0.7's CSV, and files of saved runs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,25 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from broker.protocol.compression import Codec
 from pylogctl import __version__
-from pylogctl.cli.columns import Column, ColumnKind, Document
+from pylogctl.cli.columns import (
+    HIDDEN,
+    Bytes,
+    ColumnKind,
+    Document,
+    Flag,
+    Integer,
+    Number,
+    Row,
+    Seconds,
+    Text,
+)
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Record, render
+from pylogctl.cli.render import render
 from pylogctl.cli.units import format_duration, format_size, format_time
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.e2e import E2eResult
@@ -25,101 +35,111 @@ from pylogctl.perf.measure import MIB, Interval, Result, latencies_ms
 from pylogctl.perf.produce import ProducePlan
 
 _RUN_SCHEMA = "pylogctl.perf.run/1"
-_RESULT = (
-    Column("messages", "number of messages", ColumnKind.INTEGER),
-    Column("bytes", "bytes of payload", ColumnKind.BYTES),
-    Column("seconds", "elapsed time", ColumnKind.SECONDS),
-    Column("msg_per_s", "messages per second", ColumnKind.NUMBER),
-    Column("mib_per_s", "MiB of payload per second", ColumnKind.NUMBER),
-    Column("p50_ms", "latency that half do not exceed", ColumnKind.NUMBER),
-    Column("p90_ms", "latency that 90 % do not exceed", ColumnKind.NUMBER),
-    Column("p95_ms", "latency that 95 % do not exceed", ColumnKind.NUMBER),
-    Column("p99_ms", "latency that 99 % do not exceed", ColumnKind.NUMBER),
-    Column("p99_9_ms", "latency that 99.9 % do not exceed", ColumnKind.NUMBER),
-    Column("max_ms", "longest latency", ColumnKind.NUMBER),
-    Column("cpu_s", "processor time of this process, in seconds", ColumnKind.NUMBER),
-    Column("rss_bytes", "peak memory of this process", ColumnKind.BYTES),
-)
-_OVERHEAD = Column(
-    "overhead_bytes", "bytes of log per message beyond its payload", ColumnKind.NUMBER
-)
-PRODUCE = Document("perf.produce/1", (*_RESULT, _OVERHEAD), empty="nothing measured")
-CONSUME = Document("perf.consume/1", _RESULT, empty="nothing measured")
-SIMPLE = Document("perf.simple/1", _RESULT, empty="nothing measured")
-E2E = Document(
-    "perf.e2e/1",
-    (
-        *_RESULT,
-        Column("rate", "intended messages per second", ColumnKind.NUMBER),
-        Column("late_ms", "longest delay of a message sent after it was due", ColumnKind.NUMBER),
-        Column("missing", "messages that were sent but not received", ColumnKind.INTEGER),
-        Column("acks", "requested acknowledgement"),
-        Column("flush", "when messages are flushed, and so become readable"),
-    ),
-    empty="nothing measured",
-)
+_Overhead = Annotated[Number, "bytes of log per message beyond its payload"]
 
-FIGURES = Document(
-    "perf.figures/1",
-    (Column("figure", "what was measured"), Column("value", "with its unit")),
-    empty="nothing measured",
-)
-PLAN = Document(
-    "perf.produce.plan/1",
-    (
-        Column("topic", "topic messages would be sent to"),
-        Column("partitions", "its partitions; none if it would be created"),
-        Column("messages", "messages that would be sent", ColumnKind.INTEGER),
-        Column("seconds", "maximum duration", ColumnKind.SECONDS),
-        Column("batch", "messages in a batch", ColumnKind.INTEGER),
-        Column("bytes", "bytes of payload in a batch, on average", ColumnKind.BYTES),
-        Column("codec", "compression"),
-        Column("acks", "requested acknowledgement"),
-        Column("threads", "threads with a producer each", ColumnKind.INTEGER),
-    ),
-    empty="nothing to send",
-)
-REPORT = Document(
-    "perf.report/1",
-    (
-        Column("file", "where the run is saved"),
-        Column("command", "what was measured"),
-        Column("topic", "name of the topic"),
-        Column("messages", "number of messages", ColumnKind.INTEGER),
-        Column("seconds", "elapsed time", ColumnKind.SECONDS),
-        Column("msg_per_s", "messages per second", ColumnKind.NUMBER),
-        Column("mib_per_s", "MiB of payload per second", ColumnKind.NUMBER),
-        Column("p50_ms", "latency that half do not exceed", ColumnKind.NUMBER),
-        Column("p99_ms", "latency that 99 % do not exceed", ColumnKind.NUMBER),
-        Column("p99_9_ms", "latency that 99.9 % do not exceed", ColumnKind.NUMBER),
-        Column("max_ms", "longest latency", ColumnKind.NUMBER),
-        _OVERHEAD,
-        Column("acks", "requested acknowledgement", shown=False),
-        Column("flush", "when messages are flushed", shown=False),
-        Column("cpu_s", "processor time, in seconds", ColumnKind.NUMBER, shown=False),
-        Column("rss_bytes", "peak memory", ColumnKind.BYTES, shown=False),
-        Column("started", "start of the run", shown=False),
-        Column("options", "options and properties", shown=False),
-        Column("pylogctl", "version", shown=False),
-        Column("git_revision", "revision of the checkout it ran from", shown=False),
-        Column("python", "interpreter", shown=False),
-        Column("platform", "system", shown=False),
-        Column("processors", "number of processors", ColumnKind.INTEGER, shown=False),
-    ),
-    empty="no runs",
-)
-COMPARE = Document(
-    "perf.compare/1",
-    (
-        Column("figure", "what was measured"),
-        Column("before", "in the first file", ColumnKind.NUMBER),
-        Column("after", "in the second file", ColumnKind.NUMBER),
-        Column("change_percent", "from the first to the second", ColumnKind.NUMBER),
-        Column("verdict", "better, worse or same; same is within the limit"),
-        Column("decides", "whether it counts for --fail-below", ColumnKind.BOOLEAN),
-    ),
-    empty="nothing to compare",
-)
+
+class ResultRow(Row):
+    """The result of a measurement; see `result_fields`."""
+
+    messages: Annotated[Integer, "number of messages"]
+    bytes: Annotated[Bytes, "bytes of payload"]
+    seconds: Annotated[Seconds, "elapsed time"]
+    msg_per_s: Annotated[Number, "messages per second"]
+    mib_per_s: Annotated[Number, "MiB of payload per second"]
+    p50_ms: Annotated[Number, "latency that half do not exceed"]
+    p90_ms: Annotated[Number, "latency that 90 % do not exceed"]
+    p95_ms: Annotated[Number, "latency that 95 % do not exceed"]
+    p99_ms: Annotated[Number, "latency that 99 % do not exceed"]
+    p99_9_ms: Annotated[Number, "latency that 99.9 % do not exceed"]
+    max_ms: Annotated[Number, "longest latency"]
+    cpu_s: Annotated[Number, "processor time of this process, in seconds"]
+    rss_bytes: Annotated[Bytes, "peak memory of this process"]
+
+
+class ProduceRow(ResultRow):
+    """The result of `perf produce`."""
+
+    overhead_bytes: _Overhead
+
+
+class E2eRow(ResultRow):
+    """The result of `perf e2e`."""
+
+    rate: Annotated[Number, "intended messages per second"]
+    late_ms: Annotated[Number, "longest delay of a message sent after it was due"]
+    missing: Annotated[Integer, "messages that were sent but not received"]
+    acks: Annotated[Text, "requested acknowledgement"]
+    flush: Annotated[Text, "when messages are flushed, and so become readable"]
+
+
+class FigureRow(Row):
+    """A column of a result: it is too wide for a terminal."""
+
+    figure: Annotated[Text, "what was measured"]
+    value: Annotated[Text, "with its unit"]
+
+
+class PlanRow(Row):
+    """What `perf produce` would do."""
+
+    topic: Annotated[Text, "topic messages would be sent to"]
+    partitions: Annotated[list[str] | None, "its partitions; none if it would be created"]
+    messages: Annotated[Integer, "messages that would be sent"]
+    seconds: Annotated[Seconds, "maximum duration"]
+    batch: Annotated[Integer, "messages in a batch"]
+    bytes: Annotated[Bytes, "bytes of payload in a batch, on average"]
+    codec: Annotated[Text, "compression"]
+    acks: Annotated[Text, "requested acknowledgement"]
+    threads: Annotated[Integer, "threads with a producer each"]
+
+
+class ReportRow(Row):
+    """A saved run; the command decides which figures it has."""
+
+    file: Annotated[Text, "where the run is saved"]
+    command: Annotated[Text, "what was measured"]
+    topic: Annotated[Text, "name of the topic"]
+    messages: Annotated[Integer, "number of messages"] = None
+    seconds: Annotated[Seconds, "elapsed time"] = None
+    msg_per_s: Annotated[Number, "messages per second"] = None
+    mib_per_s: Annotated[Number, "MiB of payload per second"] = None
+    p50_ms: Annotated[Number, "latency that half do not exceed"] = None
+    p99_ms: Annotated[Number, "latency that 99 % do not exceed"] = None
+    p99_9_ms: Annotated[Number, "latency that 99.9 % do not exceed"] = None
+    max_ms: Annotated[Number, "longest latency"] = None
+    overhead_bytes: _Overhead = None
+    acks: Annotated[Text, "requested acknowledgement", HIDDEN] = None
+    flush: Annotated[Text, "when messages are flushed", HIDDEN] = None
+    cpu_s: Annotated[Number, "processor time, in seconds", HIDDEN] = None
+    rss_bytes: Annotated[Bytes, "peak memory", HIDDEN] = None
+    started: Annotated[Text, "start of the run", HIDDEN] = None
+    options: Annotated[Mapping[str, Any] | None, "options and properties", HIDDEN] = None
+    pylogctl: Annotated[Text, "version", HIDDEN] = None
+    git_revision: Annotated[Text, "revision of the checkout it ran from", HIDDEN] = None
+    python: Annotated[Text, "interpreter", HIDDEN] = None
+    platform: Annotated[Text, "system", HIDDEN] = None
+    processors: Annotated[Integer, "number of processors", HIDDEN] = None
+
+
+class CompareRow(Row):
+    """A figure of two runs."""
+
+    figure: Annotated[str, "what was measured"]
+    before: Annotated[Number, "in the first file"]
+    after: Annotated[Number, "in the second file"]
+    change_percent: Annotated[Number, "from the first to the second"]
+    verdict: Annotated[str, "better, worse or same; same is within the limit"]
+    decides: Annotated[Flag, "whether it counts for --fail-below"]
+
+
+PRODUCE = Document("perf.produce/1", ProduceRow, empty="nothing measured")
+CONSUME = Document("perf.consume/1", ResultRow, empty="nothing measured")
+SIMPLE = Document("perf.simple/1", ResultRow, empty="nothing measured")
+E2E = Document("perf.e2e/1", E2eRow, empty="nothing measured")
+FIGURES = Document("perf.figures/1", FigureRow, empty="nothing measured")
+PLAN = Document("perf.produce.plan/1", PlanRow, empty="nothing to send")
+REPORT = Document("perf.report/1", ReportRow, empty="no runs")
+COMPARE = Document("perf.compare/1", CompareRow, empty="nothing to compare")
 
 _PRODUCE_HEADER_07 = (
     "start.time, end.time, compression, message.size, batch.size, total.data.sent.in.MB, MB.sec, "
@@ -146,22 +166,17 @@ _PLATFORM = ("python", "platform", "processors")
 
 
 class PerfRun(NamedTuple):
-    """A measurement, the options to repeat it, and the `figures` of its command alone."""
+    """A measurement, the options to repeat it, and its row in the document of its command."""
 
     command: str
     options: Mapping[str, object]
     result: Result
     intervals: Sequence[Interval]
-    figures: Mapping[str, object] = MappingProxyType({})
-
-    @property
-    def record(self) -> Record:
-        """Return the result as a record of the command's document."""
-        return {**result_record(self.result), **self.figures}
+    row: ResultRow
 
 
-def result_record(result: Result) -> dict[str, Any]:
-    """Return the columns that the records of all measurements have."""
+def result_fields(result: Result) -> dict[str, Any]:
+    """Return the fields of `ResultRow`."""
     return {
         "messages": result.counted.message_count,
         "bytes": result.counted.payload_bytes,
@@ -174,25 +189,30 @@ def result_record(result: Result) -> dict[str, Any]:
     }
 
 
-def produce_figures(result: Result) -> dict[str, Any]:
-    """Return the columns that only `PRODUCE` has."""
+def produce_row(result: Result) -> ProduceRow:
+    """Return the row of `PRODUCE`."""
     overhead_bytes = result.overhead_bytes
-    return {"overhead_bytes": None if overhead_bytes is None else round(overhead_bytes, 2)}
+    return ProduceRow(
+        **result_fields(result),
+        overhead_bytes=None if overhead_bytes is None else round(overhead_bytes, 2),
+    )
 
 
-def e2e_figures(found: E2eResult, *, rate: float, acks: str, flush: str | None) -> dict[str, Any]:
-    """Return the columns that only `E2E` has.
+def e2e_row(found: E2eResult, *, rate: float, acks: str, flush: str | None) -> E2eRow:
+    """Return the row of `E2E`.
 
     `rate` is the intended messages a second, `acks` the value of `request.required.acks`, `flush`
     that of `flush_text`.
     """
-    return {
-        "rate": rate,
-        "late_ms": round(found.late_s * 1000, 3),
-        "missing": found.missing_count,
-        "acks": acks,
-        "flush": flush,
-    }
+    late_ms = round(found.late_s * 1000, 3)
+    return E2eRow(
+        **result_fields(found.result),
+        rate=rate,
+        late_ms=late_ms,
+        missing=found.missing_count,
+        acks=acks,
+        flush=flush,
+    )
 
 
 def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
@@ -204,11 +224,10 @@ def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
     return text if flush["before_read"] else f"{text}, read before that"
 
 
-def figures(document: Document, record: Record) -> list[dict[str, str]]:
-    """Return a record as one row of `FIGURES` for each column: it is too wide for a terminal."""
-    return [
-        {"figure": c.heading, "value": _figure(record[c.name], c.kind)} for c in document.columns
-    ]
+def figures(row: ResultRow) -> list[FigureRow]:
+    """Return a row as one row of `FIGURES` for each column."""
+    record = row.by_column()
+    return [FigureRow(c.heading, _figure(record[c.name], c.kind)) for c in row.columns()]
 
 
 def _figure(value: Any, kind: ColumnKind) -> str:
@@ -268,7 +287,7 @@ def save_run(path: Path, run: PerfRun) -> None:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
         "processors": os.cpu_count(),
-        "result": dict(run.record),
+        "result": run.row.by_column(),
         "intervals": [
             {
                 "at_s": round(one.at_s, 3),
@@ -324,19 +343,19 @@ def _load_run(path: Path) -> _SavedRun:
 
 def list_runs(env: Environment, paths: Iterable[Path]) -> None:
     """Render saved runs, a row for each."""
-    render(env, REPORT, [_report_record(_load_run(path)) for path in paths])
+    render(env, REPORT, [_report_row(_load_run(path)) for path in paths])
 
 
-def _report_record(run: _SavedRun) -> Record:
+def _report_row(run: _SavedRun) -> ReportRow:
     options = run.document["options"]
-    return {
+    named = {
         "acks": options["properties"].get("request.required.acks"),
         **run.document,
         **run.result,
         "file": str(run.path),
         "topic": options["topic"],
-        "options": options,
     }
+    return ReportRow(**named)  # of a file's fields, those that are no column are not shown
 
 
 def compare_runs(env: Environment, before: Path, after: Path, *, limit: float) -> bool:
@@ -348,16 +367,16 @@ def compare_runs(env: Environment, before: Path, after: Path, *, limit: float) -
     old, new = _load_run(before), _load_run(after)
     if old.command != new.command:
         raise UsageError(f"'{old.command}' and '{new.command}' cannot be compared")
-    records = list(_compare_records(old, new, limit))
+    rows = list(_compare(old, new, limit))
     for difference in _differences(old.document, new.document):
         env.warn(f"the runs differ in {difference}")
-    render(env, COMPARE, records)
+    render(env, COMPARE, rows)
     env.flush()
-    return any(one["decides"] and one["verdict"] == "worse" for one in records)
+    return any(one.decides and one.verdict == "worse" for one in rows)
 
 
-def _compare_records(before: _SavedRun, after: _SavedRun, limit: float) -> Iterator[Record]:
-    """Yield a record of `COMPARE` for each figure that both runs have."""
+def _compare(before: _SavedRun, after: _SavedRun, limit: float) -> Iterator[CompareRow]:
+    """Yield a row of `COMPARE` for each figure that both runs have."""
     deciding = _DECIDING_FIGURES.get(before.command, ("msg_per_s",))
     for figure, is_more_better in _IS_MORE_BETTER.items():
         old, new = before.result.get(figure), after.result.get(figure)
@@ -365,14 +384,9 @@ def _compare_records(before: _SavedRun, after: _SavedRun, limit: float) -> Itera
             continue
         change = (new - old) / old if old else 0.0
         gain = change if is_more_better else -change
-        yield {
-            "figure": figure,
-            "before": old,
-            "after": new,
-            "change_percent": round(100 * change, 2),
-            "verdict": "worse" if gain < -limit else "better" if gain > limit else "same",
-            "decides": figure in deciding,
-        }
+        verdict = "worse" if gain < -limit else "better" if gain > limit else "same"
+        change_percent = round(100 * change, 2)
+        yield CompareRow(figure, old, new, change_percent, verdict, figure in deciding)
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -35,12 +35,15 @@ from pylogctl.perf.document import (
     PLAN,
     PRODUCE,
     PerfRun,
+    PlanRow,
+    ResultRow,
     consume_csv_07,
-    e2e_figures,
+    e2e_row,
     figures,
     flush_text,
     produce_csv_07,
-    produce_figures,
+    produce_row,
+    result_fields,
     save_run,
 )
 from pylogctl.perf.e2e import E2ePlan, e2e_load, make_topic
@@ -81,7 +84,7 @@ def measure_produce(
             on_tick=shown.tick,
             log_end=partial(_log_end, shared, connect, plan.topic),
         )
-    run = PerfRun("perf produce", options, result, shown.done, produce_figures(result))
+    run = PerfRun("perf produce", options, result, shown.done, produce_row(result))
     csv_07 = produce_csv_07(result, plan, codec_of(config)) if compat07 else None
     _report(env, PRODUCE, run, save=save, csv_07=csv_07)
     _exit_if_interrupted(env, stop.status)
@@ -101,18 +104,18 @@ def show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> No
     ) as cluster:
         partitions = cluster.partitions(plan.topic)
     sizes = [sum(map(len, batch)) for batch in plan.batches]
-    record = {
-        "topic": plan.topic,
-        "partitions": [partition.name for partition in partitions] or None,
-        "messages": plan.message_count,
-        "seconds": plan.duration_s,
-        "batch": len(plan.batches[0]),
-        "bytes": sum(sizes) // len(sizes),
-        "codec": codec_of(config).name.lower(),
-        "acks": config.acks,
-        "threads": plan.thread_count,
-    }
-    render(env, PLAN, [record])
+    row = PlanRow(
+        plan.topic,
+        [partition.name for partition in partitions] or None,
+        plan.message_count,
+        plan.duration_s,
+        len(plan.batches[0]),
+        sum(sizes) // len(sizes),
+        codec_of(config).name.lower(),
+        config.acks,
+        plan.thread_count,
+    )
+    render(env, PLAN, [row])
     env.note("nothing sent; this was a dry run")
 
 
@@ -155,7 +158,7 @@ def measure_reading(
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
         )
-    run = PerfRun(command, options, result, shown.done)
+    run = PerfRun(command, options, result, shown.done, ResultRow(**result_fields(result)))
     csv_07 = consume_csv_07(result, plan) if compat07 else None
     _report(env, document, run, save=save, csv_07=csv_07)
     _exit_if_interrupted(env, stop.status)
@@ -213,8 +216,8 @@ def measure_e2e(
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
         )
-    extra = e2e_figures(found, rate=plan.rate, acks=config.acks, flush=flush)
-    run = PerfRun("perf e2e", options, found.result, shown.done, extra)
+    row = e2e_row(found, rate=plan.rate, acks=config.acks, flush=flush)
+    run = PerfRun("perf e2e", options, found.result, shown.done, row)
     _report(env, E2E, run, save=save, csv_07=None)
     _exit_if_interrupted(env, stop.status)
     if found.missing_count:
@@ -243,14 +246,13 @@ def _report(
     A terminal gets a line for each figure unless a format or columns are chosen. `csv_07` replaces
     it by a header and a row, as Kafka 0.7's tools write them.
     """
-    record = run.record
     if csv_07 is not None:
         for line in csv_07 if env.settings.header else csv_07[1:]:
             env.write_line(line)
     elif env.settings.output is None and env.streams.stdout_is_tty and not env.settings.columns:
-        render(env, FIGURES, figures(document, record))
+        render(env, FIGURES, figures(run.row))
     else:
-        render(env, document, [record])
+        render(env, document, [run.row])
     env.flush()
     if save is not None:
         save_run(save, run)

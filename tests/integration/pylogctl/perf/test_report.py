@@ -15,10 +15,11 @@ from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.document import (
     CONSUME,
     PerfRun,
+    ResultRow,
     consume_csv_07,
     produce_csv_07,
-    produce_figures,
-    result_record,
+    produce_row,
+    result_fields,
     save_run,
 )
 from pylogctl.perf.measure import Interval, Latencies, Result, Totals
@@ -34,18 +35,18 @@ def result() -> Result:
 
 
 def test_record_has_every_column(result: Result) -> None:
-    assert list(result_record(result)) == [column.name for column in CONSUME.columns]
+    assert list(result_fields(result)) == [column.name for column in CONSUME.columns]
 
 
 def test_record_has_rates_and_percentiles(result: Result) -> None:
-    record = result_record(result)
+    record = result_fields(result)
     assert (record["msg_per_s"], record["mib_per_s"], record["max_ms"]) == (400, 2, 100)
     assert record["p50_ms"] == pytest.approx(50, rel=0.011)
     assert record["p99_9_ms"] == pytest.approx(100, rel=0.011)
 
 
 def test_record_when_nothing_was_measured_divides_by_no_zero() -> None:
-    record = result_record(Result(Totals(0, 0, Latencies()), 0, 0.0, 0.0, 0))
+    record = result_fields(Result(Totals(0, 0, Latencies()), 0, 0.0, 0.0, 0))
     assert (record["msg_per_s"], record["p50_ms"]) == (0, None)
 
 
@@ -55,13 +56,12 @@ def test_record_when_nothing_was_measured_divides_by_no_zero() -> None:
 def test_overhead_is_the_bytes_of_log_beyond_payloads(
     result: Result, log_bytes: int | None, overhead: float | None
 ) -> None:
-    figures = produce_figures(replace(result, log_bytes=log_bytes))
-    assert figures == {"overhead_bytes": overhead}
+    assert produce_row(replace(result, log_bytes=log_bytes)).overhead_bytes == overhead
 
 
 def test_overhead_of_no_message_is_unknown() -> None:
     nothing = Result(Totals(0, 0, Latencies()), 0, 0.0, 0.0, 0, log_bytes=0)
-    assert produce_figures(nothing) == {"overhead_bytes": None}
+    assert produce_row(nothing).overhead_bytes is None
 
 
 @pytest.fixture
@@ -95,12 +95,13 @@ def test_consume_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
 def test_saved_run_has_the_options_to_repeat_it(result: Result, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     interval = Interval.of(1.0, 0.5, result.counted)
-    save_run(path, PerfRun("perf consume", {"topic": "t"}, result, [interval]))
+    row = ResultRow(**result_fields(result))
+    save_run(path, PerfRun("perf consume", {"topic": "t"}, result, [interval], row))
     saved = json.loads(path.read_text())
     assert saved["schema"] == "pylogctl.perf.run/1"
     assert saved["options"] == {"topic": "t"}
     assert saved["started"] == "2023-11-14T22:13:20.007Z"
     assert saved["python"].startswith("CPython 3.")
     assert {"platform", "processors", "pylogctl", "git_revision"} <= set(saved)
-    assert saved["result"] == result_record(result)
+    assert saved["result"] == result_fields(result)
     assert saved["intervals"][0]["msg_per_s"] == 2000
