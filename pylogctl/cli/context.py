@@ -69,7 +69,7 @@ class SharedOptions:
     output: OutputFormat | None = None
     columns: tuple[str, ...] = ()
     sort: str = ""
-    header: bool = True
+    no_header: bool = False
     raw_numbers: bool = False
     timeout_s: float | None = None
     color: When = "auto"
@@ -81,7 +81,7 @@ class SharedOptions:
     no_input: bool = False
     dry_run: bool = False
     debug: bool = False
-    pager: bool = True
+    no_pager: bool = False
 
 
 @dataclass(frozen=True, slots=True)

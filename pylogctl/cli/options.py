@@ -81,7 +81,7 @@ def fill_optional(args: list[str], optional: Mapping[str, OptionalValue]) -> lis
     return filled
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:  # its result is the value of the option
     if wanted:
         from pylogctl import __version__
 
@@ -143,6 +143,13 @@ def options_in(kind: type) -> tuple[inspect.Parameter, ...]:
     return tuple(_parameter(name, annotations[name], vars(kind)[name]) for name in annotations)
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
+
+
+# The names of shared options are those of `SharedOptions`.
+
+
 class _General:
     quiet: bool = flag("-q, --quiet", "General", "No notes or summaries on stderr; errors stay.")
     verbosity: int = option(
@@ -187,8 +194,8 @@ class _Output:
         "Document format. Default: table on a terminal, plain in a pipe.",
         envvar="PYLOGCTL_OUTPUT",
     )
-    columns: str = option(
-        "--columns A,B", "Output", "Choose and order columns; `help` lists them.", default=""
+    columns: Any = option(
+        "--columns A,B", "Output", "Choose and order columns; `help` lists them.", parser=_words
     )
     sort: str = option("--sort [-]COL", "Output", "Sort by a column; - reverses.", default="")
     no_header: bool = flag(
@@ -223,12 +230,13 @@ class _Others:
         "ZooKeeper. Default: localhost:2181.",
         envvar="PYLOGCTL_ZOOKEEPER",
     )
-    brokers: str | None = option(
+    brokers: Any = option(
         "-b, --broker HOST:PORT[,..]",
         "Connection",
         "Brokers, one is enough to find a cluster's; ZooKeeper is not needed then. Default: from "
         "ZooKeeper.",
         envvar="PYLOGCTL_BROKER",
+        parser=_words,
     )
     properties: list[str] | None = option(
         "-X KEY=VALUE",
@@ -236,11 +244,12 @@ class _Others:
         "Any client property (repeatable); `-X list` shows all, `-X dump` those in effect. "
         "Environment: PYLOGCTL_X, one a line.",
     )
-    timeout: str | None = option(
+    timeout_s: float | None = option(
         "--timeout DUR",
         "Connection",
         "Limit of the whole request. Default: 10s for requests, none for streams.",
         envvar="PYLOGCTL_TIMEOUT",
+        parser=parse_duration_s,
     )
     progress: When = option(
         "--progress",
@@ -562,25 +571,9 @@ def _choices_of(parameters: Iterable[inspect.Parameter]) -> dict[str, tuple[str,
 
 def settings_of(values: Mapping[str, Any]) -> SharedOptions:
     """Return the shared options as one value; a command has the values of some of them only."""
-    timeout = values.get("timeout")
-    return SharedOptions(
-        zookeeper=values.get("zookeeper"),
-        brokers=tuple(filter(None, (values.get("brokers") or "").split(","))),
-        properties=parse_properties(values["properties"]) if "properties" in values else {},
-        output=values.get("output"),
-        columns=tuple(filter(None, (values.get("columns") or "").split(","))),
-        sort=values.get("sort") or "",
-        header=not values.get("no_header"),
-        raw_numbers=bool(values.get("raw_numbers")),
-        timeout_s=None if timeout is None else parse_duration_s(timeout),
-        color="never" if values.get("no_color") else values.get("color", "auto"),
-        progress=values.get("progress", "auto"),
-        quiet=bool(values.get("quiet")),
-        verbosity=values.get("verbosity", 0),
-        log_format=values.get("log_format", "text"),
-        assume_yes=bool(values.get("assume_yes")),
-        no_input=bool(values.get("no_input")),
-        dry_run=bool(values.get("dry_run")),
-        debug=bool(values.get("debug")),
-        pager=not values.get("no_pager"),
-    )
+    named = {name: value for name, value in values.items() if value is not None}
+    if named.pop("no_color"):
+        named["color"] = "never"
+    if "properties" in values:  # a command may also get those of the environment
+        named["properties"] = parse_properties(values["properties"])
+    return SharedOptions(**named)

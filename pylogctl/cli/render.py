@@ -150,7 +150,7 @@ def _json_value(value: Any, column: Column) -> Any:
 def _write_separated(
     env: Environment, columns: Sequence[Column], records: Iterable[Record]
 ) -> None:
-    if env.settings.header:
+    if not env.settings.no_header:
         env.write(_separated_line(env, [column.name for column in columns]))
     for record in records:
         values = [_plain_value(record.get(c.name), c) for c in columns]
@@ -204,7 +204,7 @@ def _write_for_people(
     env: Environment, columns: Sequence[Column], records: Iterable[Record]
 ) -> bool:
     """Write rows in blocks, to bound the memory; return whether there were any."""
-    header = env.settings.header
+    header = not env.settings.no_header
     scaled = env.output == "table" and not env.settings.raw_numbers
     has_rows = False
     for block in _blocks(records):
@@ -326,7 +326,7 @@ def _pager_command(env: Environment) -> list[str]:
     import shlex  # late, as the next: only for long text on a terminal
     import shutil
 
-    if not env.streams.stdout_is_tty or not env.settings.pager:
+    if not env.streams.stdout_is_tty or env.settings.no_pager:
         return []
     text = env.environ.get("PYLOGCTL_PAGER") or env.environ.get("PAGER") or _DEFAULT_PAGER
     words = shlex.split(text)

@@ -89,7 +89,7 @@ class _Output:
             return
         render(self._env, CHANGES, records)
         self._env.flush()
-        without_header = replace(self._env.settings, header=False)
+        without_header = replace(self._env.settings, no_header=True)
         self._env = replace(self._env, settings=without_header)
 
 

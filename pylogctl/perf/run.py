@@ -247,7 +247,7 @@ def _report(
     it by a header and a row, as Kafka 0.7's tools write them.
     """
     if csv_07 is not None:
-        for line in csv_07 if env.settings.header else csv_07[1:]:
+        for line in csv_07[1:] if env.settings.no_header else csv_07:
             env.write_line(line)
     elif env.settings.output is None and env.streams.stdout_is_tty and not env.settings.columns:
         render(env, FIGURES, figures(run.row))

@@ -279,7 +279,7 @@ class _Printer:
         records = records_of(batch.schema, rows, is_json=self._env.output == "jsonl")
         render(self._env, self._document, records)
         self._env.flush()
-        settings = replace(self._env.settings, header=False)
+        settings = replace(self._env.settings, no_header=True)
         self._env = replace(self._env, settings=settings)
 
 

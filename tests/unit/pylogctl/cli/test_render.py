@@ -172,7 +172,7 @@ def test_empty_result_for_programs_is_an_empty_document() -> None:
 
 
 def test_columns_are_chosen_and_ordered_in_either_spelling() -> None:
-    text, _ = _render(RECORDS[:1], columns=("SIZE-BYTES", "name"), header=False)
+    text, _ = _render(RECORDS[:1], columns=("SIZE-BYTES", "name"), no_header=True)
     assert text == "2048  1e5\n"
 
 
@@ -192,7 +192,7 @@ def test_sort_puts_unknown_values_last_in_both_directions() -> None:
         ("size_bytes", ["7", "2048", "-"]),
         ("-size_bytes", ["2048", "7", "-"]),
     ):
-        text, _ = _render(RECORDS, sort=order, columns=("size_bytes",), header=False)
+        text, _ = _render(RECORDS, sort=order, columns=("size_bytes",), no_header=True)
         assert text.split() == expected
 
 
