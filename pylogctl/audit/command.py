@@ -19,12 +19,12 @@ from pylogctl.cli.options import (
     OUTPUT,
     PROGRESS,
     TOPIC_PATTERNS,
-    TopicPatterns,
     accepts,
     flag,
     offset_option,
     option,
 )
+from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import parse_duration_ms
 

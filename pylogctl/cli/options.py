@@ -7,6 +7,8 @@
   `topic: str | None = option("-t, --topic TOPIC", "Selection", "Only this topic.")`. The same may
   stand in a dataclass; a parameter of that type then has the values of all its options.
 - An option of several commands is a type: `partition: PartitionsOption = None`.
+- The value of an option whose value is called DUR is in seconds if its type is `float`, and in
+  milliseconds if it is `int`; a SIZE that is an `int` is in bytes. A default is the text of one.
 - An `OptionGroup` makes one value of options: `to: Annotated[ClusterChoice, TO_CLUSTER]`.
 
 `pylogctl.cli.tree` moves shared options written before the command behind it.
@@ -36,9 +38,16 @@ from pylogctl.cli.context import (
     parse_properties,
 )
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.units import parse_duration_s
+from pylogctl.cli.selection import PartitionList, TopicPatterns, parse_partition_list
+from pylogctl.cli.units import parse_duration_ms, parse_duration_s, parse_size
 
 _CommandFunction = Callable[..., None]
+_PARSERS: Mapping[tuple[str, object], Callable[[str], Any]] = {  # by value name and type
+    ("DUR", float): parse_duration_s,
+    ("DUR", int): parse_duration_ms,
+    ("SIZE", int): parse_size,
+    ("LIST", PartitionList): parse_partition_list,
+}
 _INFO = "typer"  # of the metadata of a declaration
 
 
@@ -126,7 +135,10 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
     kind, *notes = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     for declared in (default, *notes):
         if isinstance(declared, dataclasses.Field):
-            annotation = Annotated[kind, declared.metadata[_INFO]]
+            info = declared.metadata[_INFO]
+            for part in (kind, *get_args(kind)):
+                info.parser = info.parser or _PARSERS.get((info.metavar, part))
+            annotation = Annotated[kind, info]
             if declared is default:
                 default = declared.default
     return inspect.Parameter(
@@ -161,10 +173,7 @@ class _General:
         envvar="PYLOGCTL_VERBOSE",
     )
     log_format: LogFormat = option(
-        "--log-format",
-        "General",
-        "Format of notes, warnings and errors on stderr.",
-        default="text",
+        "--log-format", "General", "Format of notes, warnings and errors on stderr.", default="text"
     )
     color: When = option(
         "--color",
@@ -249,7 +258,6 @@ class _Others:
         "Connection",
         "Limit of the whole request. Default: 10s for requests, none for streams.",
         envvar="PYLOGCTL_TIMEOUT",
-        parser=parse_duration_s,
     )
     progress: When = option(
         "--progress",
@@ -277,7 +285,7 @@ CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
 # meaning has the same flags, help and panel everywhere.
 
 PartitionsOption = Annotated[
-    str | None,
+    PartitionList | None,
     option(
         "-p, --partition LIST", "Selection", "Partitions: 0, 2-0, *-0, 0,1 or 0..3. Default: all."
     ),
@@ -304,7 +312,7 @@ CodecOption = Annotated[
     option("-z, --codec", "Output", "Compression; 0.7 knows only gzip and snappy. Default: none."),
 ]
 FetchSizeOption = Annotated[
-    str | None,
+    int | None,
     option("--fetch-size SIZE", "Connection", "Bytes per partition and request. Default: 1MiB."),
 ]
 OnCorruptOption = Annotated[
@@ -338,13 +346,6 @@ def offset_option(text: str) -> Any:
 def confirm_option(text: str) -> Any:
     """Declare `--confirm` with this help; see `confirmation.confirm_name`."""
     return option("--confirm NAME", "Safety", text)
-
-
-class TopicPatterns(NamedTuple):
-    """Regular expressions that select topics by their whole name; see `selection.topic_filter`."""
-
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
 
 
 ALL_TOPICS = TopicPatterns()

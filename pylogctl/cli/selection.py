@@ -17,8 +17,6 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster
-    from pylogctl.cli.options import TopicPatterns
-
 
 _ITEM = re.compile(r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?")
 _HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3"
@@ -79,6 +77,13 @@ def compile_patterns(texts: Iterable[str], option: str) -> list[re.Pattern[str]]
         except re.error as error:
             raise UsageError(f"{option} '{text}' is no regular expression: {error}") from error
     return patterns
+
+
+class TopicPatterns(NamedTuple):
+    """Regular expressions that select topics by their whole name; see `topic_filter`."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
 
 def topic_filter(patterns: TopicPatterns) -> Callable[[str], bool]:

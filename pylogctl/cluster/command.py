@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 app = new_app("Look at the brokers, leaders and replicas of a whole cluster.")
 
-_READS = (
-    ExitStatus.TIMEOUT,
-    ExitStatus.UNREACHABLE,
-    ExitStatus.REMOTE,
-    ExitStatus.UNSUPPORTED,
-)
+_READS = (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE, ExitStatus.UNSUPPORTED)
 
 
 def _metadata(env: Environment) -> ClusterMetadataResponse:
@@ -91,11 +86,7 @@ def health(env: Environment) -> None:
         _, document, error = request_status(connect, address)
         if (status := document or error) is not None:  # a 0.7 broker has neither
             statuses[address.id] = status
-    checks = [
-        *health_checks(metadata),
-        storage_check(statuses),
-        lost_check(env, metadata.brokers),
-    ]
+    checks = [*health_checks(metadata), storage_check(statuses), lost_check(env, metadata.brokers)]
     render(env, HEALTH, map(check_row, checks))
     failed = [one.name for one in checks if one.result == FAIL]
     if failed:
@@ -171,7 +162,7 @@ def changes(
     ),
     topic: str | None = option("--topic TOPIC", "Selection", "This topic."),
     partition: PartitionsOption = None,
-    since: str | None = option(
+    since: int | None = option(
         "--since DUR",
         "Selection",
         "What happened in the last 10m, 1h, 2d .., by the clocks of the brokers.",
@@ -187,15 +178,11 @@ def changes(
     With `--follow`, changes that come are shown within about two seconds, and brokers may go and
     come: what one has written down meanwhile is shown when it is back.
     """
-    from pylogctl.cli.selection import parse_partition_list
-    from pylogctl.cli.units import parse_duration_s
     from pylogctl.cluster import changes as state_changes
 
-    wanted = None if partition is None else parse_partition_list(partition)
-    since_ms = None
-    if since is not None:
-        since_ms = env.clock.time_ms() - round(1000 * parse_duration_s(since))
-    selects = state_changes.selecting(topic, None if wanted is None else wanted.matches, since_ms)
+    since_ms = None if since is None else env.clock.time_ms() - since
+    matches = None if partition is None else partition.matches
+    selects = state_changes.selecting(topic, matches, since_ms)
     if follow:
         if files:
             raise UsageError("--follow asks the brokers; it cannot be given with files")

@@ -13,12 +13,12 @@ from pylogctl.cli.options import (
     MessageFormatOption,
     OptionalValue,
     PartitionsOption,
-    TopicPatterns,
     flag,
     offset_option,
     option,
     topic_patterns,
 )
+from pylogctl.cli.selection import TopicPatterns
 from pylogctl.consume.exec_options import ExecChoice
 from pylogctl.format.framing import NO_FRAMING, WRITE_FRAMING, FramingChoice
 
@@ -82,7 +82,7 @@ class MembershipOptions:
         "When the group's offsets are stored. None: a look that moves nothing.",
         default="auto",
     )
-    commit_interval: str = option(
+    commit_interval: int = option(
         "--commit-interval DUR", "Limits", "For --commit auto.", default="10s"
     )
 
@@ -111,7 +111,7 @@ class Chosen:
     sample: str | None = option("--sample N/M", "Selection", "N of every M messages.")
     skip: int = option("--skip N", "Selection", "Leave out the first N messages.", min=0, default=0)
     max_messages: MaxMessagesOption = None
-    idle_timeout: str | None = option(
+    idle_timeout: float | None = option(
         "--idle-timeout DUR",
         "Limits",
         "Stop when nothing came for so long; status 7 if -n is not reached.",
@@ -158,7 +158,7 @@ class Fetching:
     """How messages are fetched."""
 
     fetch_size: FetchSizeOption = None
-    max_wait: str | None = option(
+    max_wait: int | None = option(
         "--max-wait DUR", "Connection", "How long a broker waits for new messages. Default: 500ms."
     )
     read_from: str | None = option(
@@ -166,7 +166,7 @@ class Fetching:
         "Connection",
         "Read the leader, any in-sync replica, or one in a rack. Default: leader.",
     )
-    socket_buffer: str | None = option(
+    socket_buffer: int | None = option(
         "--socket-buffer SIZE", "Connection", "Receive buffer of the socket. Default: the system's."
     )
 

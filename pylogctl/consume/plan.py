@@ -19,17 +19,10 @@ from pylogctl.cli.errors import UsageError
 from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME, client_settings
-from pylogctl.cli.selection import PartitionList, parse_partition_list, validate_group_name
-from pylogctl.cli.units import parse_duration_ms, parse_duration_s, parse_size
+from pylogctl.cli.selection import PartitionList, validate_group_name
+from pylogctl.cli.units import parse_duration_s
 from pylogctl.consume.exec_options import NO_COMMAND
-from pylogctl.consume.options import (
-    FOR_EVER,
-    Chosen,
-    Fetching,
-    Form,
-    Options,
-    Reading,
-)
+from pylogctl.consume.options import FOR_EVER, Chosen, Fetching, Form, Options, Reading
 from pylogctl.format.envelope import PayloadEncoding, write_envelope
 from pylogctl.format.filters import (
     Filter,
@@ -112,7 +105,7 @@ def make_request(env: Environment, topics: Sequence[str], options: Options) -> R
         topics=topics,
         include=patterns.include,
         exclude=patterns.exclude,
-        partitions=None if reading.partition is None else parse_partition_list(reading.partition),
+        partitions=reading.partition,
         span=span,
         plan=_make_plan(env, options),
         config=config,
@@ -126,11 +119,10 @@ def make_request(env: Environment, topics: Sequence[str], options: Options) -> R
 
 def _config(env: Environment, fetching: Fetching) -> ConsumerConfig:
     """Return the consumer's settings: `-X` properties, overridden by options."""
-    size, wait, buffer = fetching.fetch_size, fetching.max_wait, fetching.socket_buffer
     given = {
-        "fetch.size": None if size is None else parse_size(size),
-        "fetch.wait.max.ms": None if wait is None else parse_duration_ms(wait),
-        "socket.buffersize": None if buffer is None else parse_size(buffer),
+        "fetch.size": fetching.fetch_size,
+        "fetch.wait.max.ms": fetching.max_wait,
+        "socket.buffersize": fetching.socket_buffer,
     }
     options = {name: None if value is None else str(value) for name, value in given.items()}
     options["read.from"] = fetching.read_from
@@ -148,15 +140,15 @@ def _group_options(options: Options) -> GroupOptions | None:
     if given.group is None:
         return None
     validate_group_name(given.group)
-    interval_ms = parse_duration_ms(given.commit_interval)
     pattern = _group_pattern(patterns.include, patterns.exclude)
-    return GroupOptions(given.group, given.commit, interval_ms, given.default_offset, pattern)
+    return GroupOptions(
+        given.group, given.commit, given.commit_interval, given.default_offset, pattern
+    )
 
 
 def _make_plan(env: Environment, options: Options) -> Plan:
     chosen, form = options.chosen, options.form
     render, delimiter = _rendering(env, form)
-    idle = chosen.idle_timeout
     return Plan(
         render=render,
         delimiter=delimiter,
@@ -166,7 +158,7 @@ def _make_plan(env: Environment, options: Options) -> Plan:
         unbuffered=form.unbuffered or env.streams.stdout_is_tty,
         final_delimiter=not form.no_final_delimiter,
         strict_framing=form.strict_framing,
-        idle_timeout_s=None if idle is None else parse_duration_s(idle),
+        idle_timeout_s=chosen.idle_timeout,
         timeout_s=env.settings.timeout_s,
         group=options.membership.group or "",
         payload_filter=_payload_filter(chosen),

@@ -22,7 +22,7 @@ from pylogctl.cli.options import (
     option,
 )
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.cli.units import parse_duration_ms, parse_duration_s, parse_size
+from pylogctl.cli.units import parse_duration_s
 
 app = new_app("Look at, move and repair consumer groups.")
 
@@ -44,14 +44,14 @@ _Count = Annotated[
     bool, option("--count", "Options", "Count messages too, by reading all that lags.")
 ]
 _Window = Annotated[
-    str | None, option("--window DUR", "Options", "Observe the group for so long, to know trends.")
+    int | None, option("--window DUR", "Options", "Observe the group for so long, to know trends.")
 ]
 _Force = Annotated[
     bool,
     option("--force", "Safety", "Do it although the group has members; they may write over it."),
 ]
 _WaitInactive = Annotated[
-    str | None,
+    float | None,
     option(
         "--wait-inactive DUR",
         "Safety",
@@ -114,14 +114,7 @@ def describe(
     """
     from pylogctl.group import reads
 
-    reads.describe(
-        env,
-        group,
-        by=by,
-        topics=topics or [],
-        window_ms=0 if window is None else parse_duration_ms(window),
-        with_count=count,
-    )
+    reads.describe(env, group, by=by, topics=topics or [], window_ms=window or 0, with_count=count)
 
 
 @app.command("lag", cls=Command)
@@ -146,12 +139,12 @@ def lag(
         "Options",
         "Exit 12 if the total lag is more: 64MiB, or 1000 messages, which are counted.",
     ),
-    min_lag: str | None = option(
+    min_lag: int | None = option(
         "--min-lag SIZE",
         "Selection",
         "Show only partitions with at least so much, or with unknown lag.",
     ),
-    allowed_lag: str = option(
+    allowed_lag: int = option(
         "--allowed-lag SIZE", "Options", "Lag of a partition that is OK.", default="0"
     ),
     count: _Count = False,
@@ -169,9 +162,9 @@ def lag(
         group,
         topics=topics or [],
         limit=None if fail_above is None else reads.parse_limit(fail_above),
-        min_lag=0 if min_lag is None else parse_size(min_lag),
-        allowed_lag=parse_size(allowed_lag),
-        window_ms=0 if window is None else parse_duration_ms(window),
+        min_lag=min_lag or 0,
+        allowed_lag=allowed_lag,
+        window_ms=window or 0,
         with_count=count,
     )
 
@@ -218,7 +211,7 @@ def watch(
     group: _Group,
     interval: str = option("--interval DUR", "Options", "Time between two samples.", default="2s"),
     count: int | None = option("--count N", "Options", "Stop after so many samples.", min=1),
-    window: str = option(
+    window: int = option(
         "--window DUR", "Options", "History that rates and status cover.", default="60s"
     ),
 ) -> None:
@@ -231,8 +224,7 @@ def watch(
     interval_s = parse_duration_s(interval)
     if interval_s <= 0:
         raise UsageError(f"--interval must be above zero: '{interval}'")
-    window_ms = parse_duration_ms(window)
-    reads.watch(env, group, interval_s=interval_s, window_ms=window_ms, sample_count=count)
+    reads.watch(env, group, interval_s=interval_s, window_ms=window, sample_count=count)
 
 
 @app.command("reset", cls=Command)
@@ -270,7 +262,6 @@ def reset(
     A new offset that is not in the log or not on a message boundary is moved to a valid one, back
     rather than forward. A group with members is refused, as they would write over it.
     """
-    from pylogctl.cli.selection import parse_partition_list
     from pylogctl.group import changes
 
     if bool(topics) == all_topics:
@@ -285,10 +276,10 @@ def reset(
         group,
         to,
         topics=topics or [],
-        wanted=None if partition is None else parse_partition_list(partition),
+        wanted=partition,
         execute=execute,
         force=force,
-        wait_s=None if wait_inactive is None else parse_duration_s(wait_inactive),
+        wait_s=wait_inactive,
     )
 
 
@@ -345,8 +336,7 @@ def import_offsets(
     """
     from pylogctl.group import changes
 
-    wait_s = None if wait_inactive is None else parse_duration_s(wait_inactive)
-    changes.import_offsets(env, file, group, execute=execute, force=force, wait_s=wait_s)
+    changes.import_offsets(env, file, group, execute=execute, force=force, wait_s=wait_inactive)
 
 
 @app.command("clone", cls=Command)

@@ -387,13 +387,11 @@ def compare(
     first byte that differs, its segment and the brokers. Exit status 8 means that copies differ, 6
     that some could not be read.
     """
-    from pylogctl.cli.selection import parse_partition_list
     from pylogctl.log.compare import compare_paths, compare_replicas
 
-    wanted = None if partition is None else parse_partition_list(partition)
     if path:
         if len(path) < 2:
             raise UsageError("--path is needed twice or more, for the copies to compare")
-        compare_paths(env, path, topics or [], wanted)
+        compare_paths(env, path, topics or [], partition)
     else:
-        compare_replicas(env, topics or [], wanted)
+        compare_replicas(env, topics or [], partition)

@@ -27,12 +27,12 @@ from pylogctl.cli.options import (
     TOPIC_PATTERNS_07,
     ClusterChoice,
     OnCorruptOption,
-    TopicPatterns,
     accepts,
     flag,
     offset_option,
     option,
 )
+from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
@@ -44,12 +44,7 @@ if TYPE_CHECKING:
 app = new_app("Mirror topics into another cluster.")
 
 DEFAULT_GROUP = "mirror"
-READS = (
-    ExitStatus.TIMEOUT,
-    ExitStatus.CONFIG,
-    ExitStatus.UNREACHABLE,
-    ExitStatus.REMOTE,
-)
+READS = (ExitStatus.TIMEOUT, ExitStatus.CONFIG, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
 
 Patterns = Annotated[TopicPatterns, TOPIC_PATTERNS_07]
 From = Annotated[ClusterChoice, FROM_CLUSTER]
@@ -187,10 +182,10 @@ def status(
     by: Literal["topic", "partition"] = option(
         "--by", "Output", "Show a row for each topic or partition.", default="topic"
     ),
-    interval: str | None = option(
+    interval: float | None = option(
         "--interval DUR", "Limits", "Sample twice, this long apart, and show rates."
     ),
-    fail_above: str | None = option(
+    fail_above: int | None = option(
         "--fail-above SIZE", "Limits", "Status 12 if the lag is larger than this."
     ),
     from_cluster: FromRegistry = SAME_CLUSTER,
@@ -201,28 +196,26 @@ def status(
     The last error of each partition is shown too, also of a mirror that has ended.
     """
     from pylogctl.cli.render import render
-    from pylogctl.cli.units import format_size, parse_duration_s, parse_size
+    from pylogctl.cli.units import format_size
     from pylogctl.mirror.document import STATUS
 
     selection = _selection(patterns, None)
-    limit = None if fail_above is None else parse_size(fail_above)
-    interval_s = None if interval is None else parse_duration_s(interval)
     source_env = at_cluster(env, from_cluster)
     rows = _status_rows(
         source_env,
         selection,
         group,
-        interval_s,
+        interval,
         by_partition=by == "partition",
         only_of_group=not patterns.include,
     )
     render(env, STATUS, rows)
     lag = sum(row.lag_bytes for row in rows)
-    if limit is not None and lag > limit:
+    if fail_above is not None and lag > fail_above:
         raise CliError(
             ExitStatus.THRESHOLD,
-            f"the lag is {format_size(lag)}; the limit is {format_size(limit)}",
-            details={"lag_bytes": lag, "limit": limit},
+            f"the lag is {format_size(lag)}; the limit is {format_size(fail_above)}",
+            details={"lag_bytes": lag, "limit": fail_above},
         )
 
 

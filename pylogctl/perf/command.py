@@ -48,7 +48,7 @@ _Messages = Annotated[
         "--messages N", "Limits", "Stop after so many. Without it and --duration: after 10s.", min=1
     ),
 ]
-_Duration = Annotated[str | None, option("--duration DUR", "Limits", "Stop after so long.")]
+_Duration = Annotated[float | None, option("--duration DUR", "Limits", "Stop after so long.")]
 _Threads = Annotated[
     int, option("--threads N", "Options", "Threads that work at the same time.", min=1)
 ]
@@ -77,7 +77,7 @@ class _ReadChoice:
 
     offset: list[str] | None = offset_option("Offsets to read, START[:END]. Default: start.")
     fetch_size: FetchSizeOption = None
-    idle_timeout: str | None = option(
+    idle_timeout: float | None = option(
         "--idle-timeout DUR",
         "Limits",
         "Stop when no message came for so long; status 7 if --messages is not reached. Default: "
@@ -223,8 +223,8 @@ def consume(
     if simple:
         if threads > 1:
             raise UsageError("--simple reads with one thread")
-        partition = partition or "0"
-    config = plans.consumer_config(env, fetch_size=read.fetch_size)
+        partition = partition or parse_partition_list("0")
+    config = plans.consumer_config(env, fetch_bytes=read.fetch_size)
     plans.validate_output(env, compat07=compat07, save=save)
     # Without any limit, reading ends at the present end of the log.
     is_bounded = messages is None and duration is None
@@ -244,7 +244,7 @@ def consume(
         "messages": messages,
         "duration_s": plan.duration_s,
         "offset": read.offset,
-        "partition": partition,
+        "partition": None if partition is None else partition.text,
         "threads": threads,
         "idle_timeout_s": plan.idle_timeout_s,
         "properties": plans.property_texts(config),
@@ -259,7 +259,7 @@ def consume(
         options,
         topic=topic,
         span=make_span(env, read.offset or [], from_beginning=False, exit_at_end=is_bounded),
-        wanted=None if partition is None else parse_partition_list(partition),
+        wanted=partition,
         every_s=plans.interval_s_of(interval),
         compat07=compat07,
         save=save,
@@ -303,7 +303,7 @@ def e2e(
         "Messages to send before any is counted. Default: those of one second.",
         min=0,
     ),
-    idle_timeout: str | None = option(
+    idle_timeout: float | None = option(
         "--idle-timeout DUR",
         "Limits",
         "Stop when sent messages do not arrive for so long; status 7. Default: 5s.",
@@ -401,10 +401,7 @@ def _parse_percent(text: str) -> float:
         "pylogctl perf report *.json --sort -msg_per_s --output markdown",
     ),
 )
-def report(
-    env: Environment,
-    files: list[Path] = argument("FILE...", "Saved runs."),
-) -> None:
+def report(env: Environment, files: list[Path] = argument("FILE...", "Saved runs.")) -> None:
     """List saved runs, a row for each."""
     from pylogctl.perf.document import list_runs
 

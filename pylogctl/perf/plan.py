@@ -57,17 +57,17 @@ def batches_of(size: str | None, payload_file: Path | None, batch_count: int) ->
     return batches
 
 
-def duration_s_of(message_count: int | None, duration: str | None) -> float | None:
+def duration_s_of(message_count: int | None, given_s: float | None) -> float | None:
     """Return the maximum duration; the default if neither limit is given, None for no limit."""
-    if duration is not None:
-        return parse_duration_s(duration)
+    if given_s is not None:
+        return given_s
     return _DEFAULT_DURATION_S if message_count is None else None
 
 
-def idle_timeout_s_of(idle_timeout: str | None, *, has_duration: bool) -> float | None:
+def idle_timeout_s_of(given_s: float | None, *, has_duration: bool) -> float | None:
     """Return how long to wait for a message; None for no limit."""
-    if idle_timeout is not None:
-        return parse_duration_s(idle_timeout)
+    if given_s is not None:
+        return given_s
     return None if has_duration else _DEFAULT_IDLE_TIMEOUT_S
 
 
@@ -87,9 +87,9 @@ def producer_config(
     return client_settings(env, use, ProducerConfig, options)
 
 
-def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConfig:
+def consumer_config(env: Environment, *, fetch_bytes: int | None) -> ConsumerConfig:
     """Return the consumer's settings: `-X` properties, overridden by options."""
-    size = None if fetch_size is None else str(parse_size(fetch_size))
+    size = None if fetch_bytes is None else str(fetch_bytes)
     return client_settings(env, PERF_CONSUME, ConsumerConfig, {"fetch.size": size})
 
 

@@ -32,7 +32,7 @@ from pylogctl.cli.options import (
     option,
 )
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.cli.units import parse_duration_ms, parse_size
+from pylogctl.cli.units import parse_duration_ms
 from pylogctl.log.command import Deep, EngineChoice, FilesOnDisk, MaxErrors
 from pylogctl.pipeline.options import (
     NO_TARGET,
@@ -101,7 +101,7 @@ def load(
     file_format: Literal["parquet", "json", "text"] | None = option(
         "--format", "Output", "Format of the files. Default: parquet."
     ),
-    file_size: str | None = option(
+    file_size: int | None = option(
         "--file-size SIZE",
         "Output",
         "Target size of files: those under half of it are joined by topic and day. 0: keep the "
@@ -204,7 +204,7 @@ def load(
         schemas=avro_schemas,
         avro_reader=avro_reader,
         skips_corrupt=loss.corrupt == "skip",
-        file_bytes=parse_size(file_size or "16MiB"),
+        file_bytes=16 << 20 if file_size is None else file_size,
         rewinds=read.start is not None,
     )
     if env.settings.dry_run:
@@ -234,7 +234,7 @@ def compact(
     env: Environment,
     *,
     directory: Path = argument("DIR", "Directory of loads, as given to load --to."),
-    file_size: str = option(
+    file_size: int = option(
         "--file-size SIZE",
         "Output",
         "Target size of files: those under half of it are joined by topic and day.",
@@ -260,11 +260,10 @@ def compact(
     chosen = checked_engine(env, engine, spark)
     from pylogctl.pipeline.compaction import run_compaction, show_compaction
 
-    file_bytes = parse_size(file_size)
     if env.settings.dry_run:
-        show_compaction(env, directory, file_bytes, keep)
+        show_compaction(env, directory, file_size, keep)
     else:
-        run_compaction(env, directory, file_bytes, keep, chosen)
+        run_compaction(env, directory, file_size, keep, chosen)
 
 
 Query = Annotated[str, argument("QUERY", "A statement of Spark's SQL.")]
@@ -486,7 +485,7 @@ def join(
         "Events",
         "Regular expression for the other topic. Default: --pattern.",
     ),
-    within: str | None = option(
+    within: int | None = option(
         "--within DUR", "Join", "Maximum difference in time of two events to be joined."
     ),
     how: How = "inner",
@@ -546,7 +545,7 @@ def join(
         [left, right],
         table,
         table_column or "",
-        within_ms=_optional_ms(within),
+        within_ms=within,
         how=how,
         watermark_ms=_optional_ms(stream.watermark),
     )
@@ -627,7 +626,7 @@ def verify(
     deep: Deep = True,
     max_errors: MaxErrors = 100,
     engine: EngineChoice = "codec",
-    piece_size: str = option(
+    piece_size: int = option(
         "--piece-size SIZE",
         "Limits",
         "Size of the parts that large files are cut into.",
@@ -644,12 +643,11 @@ def verify(
     from pylogctl.pipeline.spark import check_spark
 
     check_spark(env)
-    piece_bytes = parse_size(piece_size)
-    if piece_bytes < 1:
+    if piece_size < 1:
         raise UsageError("--piece-size is at least 1")
     from pylogctl.pipeline.jobs import verify_files
 
-    raise typer.Exit(verify_files(env, files, spark, deep, max_errors, engine, piece_bytes))
+    raise typer.Exit(verify_files(env, files, spark, deep, max_errors, engine, piece_size))
 
 
 def _check_run(

@@ -25,7 +25,6 @@ from pylogctl.cli.options import (
     PartitionsOption,
     StrictOffsetOption,
     ThrottleOption,
-    TopicPatterns,
     accepts,
     argument,
     confirm_option,
@@ -33,12 +32,12 @@ from pylogctl.cli.options import (
     offset_option,
     option,
 )
+from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.format.message_format import PayloadOption
 
 if TYPE_CHECKING:
     from pylogctl.cli.offsets import Span
-    from pylogctl.cli.selection import PartitionList
 
 app = new_app("List, describe, create, delete, count and sample topics.")
 
@@ -54,12 +53,6 @@ def _span(env: Environment, offset: list[str] | None, *, exit_at_end: bool = Tru
     from pylogctl.cli.offsets import make_span
 
     return make_span(env, offset or [], from_beginning=False, exit_at_end=exit_at_end)
-
-
-def _partition_list(partition: str | None) -> PartitionList | None:
-    from pylogctl.cli.selection import parse_partition_list
-
-    return None if partition is None else parse_partition_list(partition)
 
 
 @app.command("list", cls=Command)
@@ -489,8 +482,8 @@ def offsets(
     """
     from pylogctl.topic import reads
 
-    span, wanted = _span(env, at, exit_at_end=False), _partition_list(partition)
-    reads.list_offsets(env, topics, span, wanted, strict=strict_offset)
+    span = _span(env, at, exit_at_end=False)
+    reads.list_offsets(env, topics, span, partition, strict=strict_offset)
 
 
 @app.command("watermarks", cls=Command)
@@ -511,7 +504,7 @@ def watermarks(env: Environment, topics: _Topics, partition: PartitionsOption = 
     """
     from pylogctl.topic import reads
 
-    reads.show_watermarks(env, topics, _partition_list(partition))
+    reads.show_watermarks(env, topics, partition)
 
 
 @app.command("sample", cls=Command)
@@ -553,7 +546,7 @@ def sample(
         env,
         topics,
         _span(env, offset),
-        _partition_list(partition),
+        partition,
         strict=strict_offset,
         message_count=max_messages,
         random=Random() if at_random else None,
@@ -586,4 +579,4 @@ def count(
     """
     from pylogctl.topic import reads
 
-    reads.count(env, topics, _span(env, offset), _partition_list(partition), strict=strict_offset)
+    reads.count(env, topics, _span(env, offset), partition, strict=strict_offset)

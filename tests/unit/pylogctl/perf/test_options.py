@@ -83,14 +83,14 @@ def test_batches_of_size_and_file_are_refused(tmp_path: Path) -> None:
 def test_there_is_always_a_limit() -> None:
     assert duration_s_of(None, None) == 10
     assert duration_s_of(5, None) is None
-    assert duration_s_of(None, "1m") == 60
-    assert duration_s_of(5, "1m") == 60
+    assert duration_s_of(None, 60) == 60
+    assert duration_s_of(5, 60) == 60
 
 
 def test_idle_time_has_a_limit_unless_the_whole_run_has_one() -> None:
     assert idle_timeout_s_of(None, has_duration=False) == 5
     assert idle_timeout_s_of(None, has_duration=True) is None
-    assert idle_timeout_s_of("2s", has_duration=True) == 2
+    assert idle_timeout_s_of(2, has_duration=True) == 2
 
 
 def test_interval_of_nothing_is_refused() -> None:
@@ -113,8 +113,8 @@ def test_codec_may_be_a_number_as_in_07() -> None:
 
 def test_fetch_size_goes_before_its_property() -> None:
     env = _env(properties={"fetch.size": "5"})
-    assert consumer_config(env, fetch_size="1KiB").fetch_bytes == 1024
-    assert consumer_config(env, fetch_size=None).fetch_bytes == 5
+    assert consumer_config(env, fetch_bytes=1024).fetch_bytes == 1024
+    assert consumer_config(env, fetch_bytes=None).fetch_bytes == 5
 
 
 @pytest.mark.parametrize(
