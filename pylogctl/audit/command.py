@@ -30,14 +30,7 @@ from pylogctl.cli.units import parse_duration_ms
 
 app = new_app("Compare message counts along a pipeline.")
 
-_READS = (
-    ExitStatus.NOT_FOUND,
-    ExitStatus.PARTIAL,
-    ExitStatus.TIMEOUT,
-    ExitStatus.CORRUPT,
-    ExitStatus.UNREACHABLE,
-    ExitStatus.REMOTE,
-)
+_READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 
 _Offset = Annotated[
     list[str] | None, offset_option("Counts to read, START or START:END. Default: start:end.")

@@ -38,8 +38,6 @@ from pylogctl.cli.tree import Command, new_app
 
 app = new_app("Start, stop and look at brokers.")
 
-READS = (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
-
 
 @app.command("start", cls=Command)
 @accepts(
@@ -63,11 +61,7 @@ READS = (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
     ),
     dumps_properties=True,
 )
-def start(
-    env: Environment,
-    options: StartOptions,
-    process: ProcessOptions,
-) -> None:
+def start(env: Environment, options: StartOptions, process: ProcessOptions) -> None:
     """Run a broker until it is told to stop.
 
     Prints one READY line once its port is bound and it is registered. Without --zookeeper, an
@@ -90,12 +84,8 @@ def start(
     exits=(
         ExitStatus.NOT_FOUND,
         ExitStatus.CONFLICT,
-        ExitStatus.DECLINED,
         ExitStatus.PARTIAL,
-        ExitStatus.TIMEOUT,
         ExitStatus.CONFIG,
-        ExitStatus.UNREACHABLE,
-        ExitStatus.REMOTE,
         ExitStatus.UNSUPPORTED,
     ),
     examples=(
@@ -146,7 +136,7 @@ def stop(
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, *READS),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(
         "pylogctl broker status",
         "pylogctl broker status 0 --output json | jq .data[0].metrics",
@@ -206,14 +196,7 @@ def _warnings(row: StatusRow) -> Iterator[str]:
     *PROGRESS,
     *CONFIRM,
     *DRY_RUN,
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.DECLINED,
-        ExitStatus.PARTIAL,
-        *READS,
-        ExitStatus.UNSUPPORTED,
-    ),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl broker decommission 2 --dry-run",
         "pylogctl broker decommission 2 --yes --timeout 2h --throttle 50MB/s",
@@ -239,7 +222,7 @@ def decommission(
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=(ExitStatus.PARTIAL, *READS),
+    exits=(ExitStatus.PARTIAL,),
     examples=("pylogctl broker list", "pylogctl broker list --output name"),
 )
 def list_(env: Environment) -> None:

@@ -22,6 +22,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from types import EllipsisType, MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, cast, get_args, get_origin
 
@@ -426,6 +427,10 @@ FROM_CLUSTER = _cluster_group("from", "read from")
 FROM_REGISTRY = _cluster_group("from", "read from", registry_only=True)
 TO_CLUSTER = _cluster_group("to", "write to")
 
+_EXITS = {  # statuses by the shared options of commands that may end with them
+    "timeout_s": (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE),
+    "assume_yes": (ExitStatus.DECLINED,),
+}
 EVERY_GROUP = (
     *GENERAL, *OUTPUT, *CONNECTION, *PROPERTIES, *PROGRESS, *CONFIRM, *DRY_RUN, *PAGER,
 )  # fmt: skip
@@ -448,12 +453,14 @@ def accepts(
     examples: tuple[str, ...] = (),
     optional: Mapping[str, OptionalValue] | None = None,
     dumps_properties: bool = False,
+    reports_failures: bool = False,
 ) -> Callable[[_CommandFunction], _CommandFunction]:
     """Add shared options to a command; its first parameter is an `Environment` with their values.
 
     Typer sees one signature with them, the `GENERAL` options, the command's own, and those of its
-    groups. `exits` are statuses beside OK, USAGE, BUG and signals. With `dumps_properties` the
-    command handles `-X dump` itself, as it has more sources of settings.
+    groups. `exits` are statuses beside OK, USAGE, BUG, signals, and `_EXITS` of its options; with
+    `reports_failures` these are part of its result. With `dumps_properties` the command handles
+    `-X dump` itself, as it has more sources of settings.
     """
     asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
     shared = (*options, *GENERAL)
@@ -487,7 +494,8 @@ def accepts(
         skippable = dict(optional or {})
         for group in groups.values():
             skippable.update(group.optional)
-        facts = Facts(exits, examples, choices, skippable)
+        of_options = () if reports_failures else chain(*(_EXITS.get(o.name, ()) for o in shared))
+        facts = Facts((*exits, *of_options), examples, choices, skippable)
         run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
         run.__signature__ = _signature((*own, *shared))  # type: ignore[attr-defined]  # as above
         return cast(_CommandFunction, run)

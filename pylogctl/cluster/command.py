@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 app = new_app("Look at the brokers, leaders and replicas of a whole cluster.")
 
-_READS = (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE, ExitStatus.UNSUPPORTED)
-
 
 def _metadata(env: Environment) -> ClusterMetadataResponse:
     from broker.client.controller_client import cluster_metadata
@@ -43,7 +41,7 @@ def _metadata(env: Environment) -> ClusterMetadataResponse:
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=_READS,
+    exits=(ExitStatus.UNSUPPORTED,),
     examples=("pylogctl cluster describe", "pylogctl cluster describe -b broker-1:9092"),
 )
 def describe(env: Environment) -> None:
@@ -62,7 +60,7 @@ def describe(env: Environment) -> None:
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=(*_READS, ExitStatus.THRESHOLD),
+    exits=(ExitStatus.UNSUPPORTED, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl cluster health",
         "pylogctl cluster health --output json | jq '.data[] | select(.result == \"fail\")'",
@@ -102,13 +100,7 @@ def health(env: Environment) -> None:
     *OUTPUT,
     *CONNECTION,
     *CONFIRM,
-    exits=(
-        *_READS,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.DECLINED,
-        ExitStatus.PARTIAL,
-    ),
+    exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     examples=(
         "pylogctl cluster recover",
         "pylogctl cluster recover --execute --yes",
@@ -145,7 +137,7 @@ def recover(
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
+    exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(
         "pylogctl cluster changes --since 1h",
         "pylogctl cluster changes --topic orders -p 0-0 --output jsonl",

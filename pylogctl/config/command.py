@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 app = new_app("Change settings of topics and brokers while they run.")
 
-_READS = (
-    ExitStatus.NOT_FOUND,
-    ExitStatus.PARTIAL,
-    ExitStatus.TIMEOUT,
-    ExitStatus.UNREACHABLE,
-    ExitStatus.REMOTE,
-    ExitStatus.UNSUPPORTED,
-)
+_READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED)
 _WRITES = (*_READS, ExitStatus.CONFLICT)
 
 _Topic = Annotated[str | None, option("-t, --topic TOPIC", "Options", "The settings of a topic.")]

@@ -33,6 +33,7 @@ DOCTOR = Document("doctor/1", FindingRow, empty="no checks")
     *OUTPUT,
     *CONNECTION,
     exits=(ExitStatus.FAILED,),
+    reports_failures=True,
     examples=("pylogctl doctor", "pylogctl doctor --output json --broker localhost:9092"),
 )
 def doctor(env: Environment) -> None:

@@ -26,14 +26,8 @@ from pylogctl.cli.units import parse_duration_s
 
 app = new_app("Look at, move and repair consumer groups.")
 
-_READS = (
-    ExitStatus.NOT_FOUND,
-    ExitStatus.PARTIAL,
-    ExitStatus.TIMEOUT,
-    ExitStatus.UNREACHABLE,
-    ExitStatus.REMOTE,
-)
-_CHANGES = (*_READS, ExitStatus.CONFLICT, ExitStatus.DECLINED)
+_READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL)
+_CHANGES = (*_READS, ExitStatus.CONFLICT)
 _CHANGE_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT, *CONFIRM, *DRY_RUN)
 
 _Group = Annotated[str, argument("GROUP", "Name of the group.")]
@@ -66,7 +60,7 @@ _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain",
     *OUTPUT,
     *REGISTRY,
     *TIMEOUT,
-    exits=_READS[1:],
+    exits=(ExitStatus.PARTIAL,),
     examples=("pylogctl group list", "pylogctl group list --state active --output name"),
 )
 def list_groups(
@@ -391,7 +385,7 @@ def delete(
 @app.command("rebalance", cls=Command)
 @accepts(
     *_CHANGE_OPTIONS,
-    exits=(*_READS, ExitStatus.DECLINED),
+    exits=_READS,
     examples=("pylogctl group rebalance billing", "pylogctl group rebalance billing -y --wait 1m"),
 )
 def rebalance(

@@ -316,15 +316,7 @@ def recover(
     *OUTPUT,
     *PROGRESS,
     *CONNECTION,
-    exits=(
-        ExitStatus.FAILED,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.TIMEOUT,
-        ExitStatus.UNREACHABLE,
-        ExitStatus.REMOTE,
-        ExitStatus.UNSUPPORTED,
-    ),
+    exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl log move 'orders[0-1]' --to /disk2/pylog",
         "pylogctl log move 'orders[0-1]' --to /disk2/pylog --on-broker 3 --output json",
@@ -355,13 +347,7 @@ def move(
     *OUTPUT,
     *PROGRESS,
     *CONNECTION,
-    exits=(
-        *READS,
-        ExitStatus.TIMEOUT,
-        ExitStatus.UNREACHABLE,
-        ExitStatus.REMOTE,
-        ExitStatus.UNSUPPORTED,
-    ),
+    exits=(*READS, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl log compare orders",
         "pylogctl log compare --path /disk1/pylog --path /backup/broker-2 orders",

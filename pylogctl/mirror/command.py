@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 app = new_app("Mirror topics into another cluster.")
 
 DEFAULT_GROUP = "mirror"
-READS = (ExitStatus.TIMEOUT, ExitStatus.CONFIG, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
 
 Patterns = Annotated[TopicPatterns, TOPIC_PATTERNS_07]
 From = Annotated[ClusterChoice, FROM_CLUSTER]
@@ -78,13 +77,7 @@ MirrorGroup = Annotated[
     *TIMEOUT,
     *CONFIRM,
     *DRY_RUN,
-    exits=(
-        ExitStatus.PARTIAL,
-        *READS,
-        ExitStatus.CONFLICT,
-        ExitStatus.DECLINED,
-        ExitStatus.CORRUPT,
-    ),
+    exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
     examples=(
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --dry-run",
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --yes",
@@ -168,7 +161,7 @@ def run(
     *OUTPUT,
     *REGISTRY,
     *TIMEOUT,
-    exits=(*READS, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl mirror status --from-zookeeper zk1:2181",
         "pylogctl mirror status --from-zookeeper zk1:2181 --interval 10s --by partition",
@@ -262,7 +255,7 @@ def _status_rows(
     *OUTPUT,
     *CONNECTION,
     *PROGRESS,
-    exits=(ExitStatus.PARTIAL, *READS, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
+    exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl mirror verify --from-zookeeper zk1:2181 --to-zookeeper zk2:2181",
         "pylogctl mirror verify --from-broker b1:9092 --to-broker b2:9092 --include orders -o @-1d",

@@ -30,14 +30,7 @@ from pylogctl.cli.tree import Command, new_app
 
 app = new_app("Measure throughput and latency.")
 
-_RUNS = (
-    ExitStatus.FAILED,
-    ExitStatus.NOT_FOUND,
-    ExitStatus.TIMEOUT,
-    ExitStatus.CONFIG,
-    ExitStatus.UNREACHABLE,
-    ExitStatus.REMOTE,
-)
+_RUNS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFIG)
 _READS = (*_RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 _DEFAULT_LIMIT = "5%"
 

@@ -72,16 +72,7 @@ Year = Annotated[
     *CONNECTION,
     *PROGRESS,
     *DRY_RUN,
-    exits=(
-        ExitStatus.FAILED,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.TIMEOUT,
-        ExitStatus.CORRUPT,
-        ExitStatus.CONFIG,
-        ExitStatus.UNREACHABLE,
-        ExitStatus.REMOTE,
-    ),
+    exits=READS,
     examples=(
         "pylogctl pipeline load web --to /data/web --dry-run",
         "pylogctl pipeline load web orders --to /data/lake --date-field .ts",

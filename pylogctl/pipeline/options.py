@@ -17,11 +17,8 @@ READS = (
     ExitStatus.FAILED,
     ExitStatus.NOT_FOUND,
     ExitStatus.CONFLICT,
-    ExitStatus.TIMEOUT,
     ExitStatus.CORRUPT,
     ExitStatus.CONFIG,
-    ExitStatus.UNREACHABLE,
-    ExitStatus.REMOTE,
 )
 _FILE_FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
 
@@ -46,9 +43,7 @@ class ReadChoice:
         "Read segment files, directories or patterns instead of brokers (repeatable).",
     )
     start: str | None = option(
-        "--from SPEC",
-        "Selection",
-        "Offset to start at; see pylogctl help offsets. Default: start.",
+        "--from SPEC", "Selection", "Offset to start at; see pylogctl help offsets. Default: start."
     )
     until: str | None = option(
         "--until SPEC", "Selection", "Offset to end at. Default: the present end."

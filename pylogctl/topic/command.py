@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 app = new_app("List, describe, create, delete, count and sample topics.")
 
-_READS = (ExitStatus.PARTIAL, ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
 
 _Topics = Annotated[list[str], argument("TOPIC...", "Topics.")]
 _Offset = Annotated[
@@ -60,7 +59,7 @@ def _span(env: Environment, offset: list[str] | None, *, exit_at_end: bool = Tru
     *OUTPUT,
     *CONNECTION,
     *PROGRESS,
-    exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
+    exits=(ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic list",
         "pylogctl topic list --include 'app\\..*' --count",
@@ -87,7 +86,7 @@ def list_topics(
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=(*_READS, ExitStatus.NOT_FOUND),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND),
     examples=("pylogctl topic describe syslog", "pylogctl topic describe a b --output jsonl"),
 )
 def describe(env: Environment, topics: _Topics) -> None:
@@ -109,7 +108,7 @@ def describe(env: Environment, topics: _Topics) -> None:
     *REGISTRY,
     *TIMEOUT,
     *DRY_RUN,
-    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic create orders --partitions 4",
         "pylogctl topic create orders --partitions 4 --broker 0 --broker 2 --if-not-exists",
@@ -208,13 +207,7 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
     *CONNECTION,
     *CONFIRM,
     *DRY_RUN,
-    exits=(
-        *_READS,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.DECLINED,
-        ExitStatus.UNSUPPORTED,
-    ),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic alter orders --partitions 12",
         "pylogctl topic alter orders --replication-factor 3",
@@ -273,13 +266,7 @@ def alter(
     *CONNECTION,
     *CONFIRM,
     *DRY_RUN,
-    exits=(
-        *_READS,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.DECLINED,
-        ExitStatus.UNSUPPORTED,
-    ),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic elect",
         "pylogctl topic elect orders --unclean --yes --confirm orders",
@@ -327,7 +314,7 @@ class ReassignAction(StrEnum):
     *OUTPUT,
     *CONNECTION,
     *DRY_RUN,
-    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic reassign plan orders --to 1,2,3 --output json > plan.json",
         "pylogctl topic reassign execute --plan plan.json --throttle 50MB/s",
@@ -403,13 +390,7 @@ def _broker_ids(text: str | None) -> list[int]:
     *CONNECTION,
     *CONFIRM,
     *DRY_RUN,
-    exits=(
-        *_READS,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.DECLINED,
-        ExitStatus.UNSUPPORTED,
-    ),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic delete orders --data --dry-run",
         "pylogctl topic delete orders --data --yes --confirm orders",
@@ -460,7 +441,7 @@ def delete(
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic offsets syslog",
         "pylogctl topic offsets syslog --at -100",
@@ -490,7 +471,7 @@ def offsets(
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=(*_READS, ExitStatus.NOT_FOUND),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND),
     examples=(
         "pylogctl topic watermarks syslog",
         "pylogctl topic watermarks syslog orders --output jsonl",
@@ -511,7 +492,7 @@ def watermarks(env: Environment, topics: _Topics, partition: PartitionsOption = 
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic sample syslog",
         "pylogctl topic sample syslog -n 20 --random -o @-1h",
@@ -559,7 +540,7 @@ def sample(
     *OUTPUT,
     *CONNECTION,
     *PROGRESS,
-    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
+    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic count syslog",
         "pylogctl topic count syslog -o @-1h -p 0",

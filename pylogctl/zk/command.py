@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 app = new_app("Look into ZooKeeper, or start one.")
 
-READS = (ExitStatus.NOT_FOUND, ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
-
 
 def _checked_path(path: str) -> str:
     from broker.zk.paths import resolve
@@ -64,7 +62,7 @@ def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple
     *OUTPUT,
     *REGISTRY,
     *TIMEOUT,
-    exits=READS,
+    exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl zk ls /brokers/ids", "pylogctl zk ls -l -R /consumers"),
 )
 def ls(
@@ -89,7 +87,7 @@ def ls(
     *OUTPUT,
     *REGISTRY,
     *TIMEOUT,
-    exits=READS,
+    exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl zk tree /brokers --data", "pylogctl zk tree --output jsonl"),
 )
 def tree(
@@ -138,7 +136,7 @@ def _draw(
     *OUTPUT,
     *REGISTRY,
     *TIMEOUT,
-    exits=READS,
+    exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl zk get /brokers/ids/0", "pylogctl zk get /brokers/ids/0 --output json"),
 )
 def get(
@@ -184,7 +182,13 @@ def _written(value: bytes, path: str, *, as_hex: bool, as_json: bool) -> bytes:
 
 
 @app.command("stat", cls=Command)
-@accepts(*OUTPUT, *REGISTRY, *TIMEOUT, exits=READS, examples=("pylogctl zk stat /brokers/ids/0",))
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=(ExitStatus.NOT_FOUND,),
+    examples=("pylogctl zk stat /brokers/ids/0",),
+)
 def stat(env: Environment, path: PathArgument) -> None:
     """Show version, size, times and owner of a node."""
     with zookeeper_session(env) as session:
