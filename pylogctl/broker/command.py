@@ -9,6 +9,7 @@ import typer
 
 from pylogctl.broker.document import LIST, STATUS, BrokerRow, StatusRow, status_row
 from pylogctl.broker.options import ProcessOptions, StartOptions
+from pylogctl.cli import options as shared
 from pylogctl.cli.connections import (
     Absence,
     connector,
@@ -18,21 +19,7 @@ from pylogctl.cli.connections import (
 )
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import (
-    CONFIRM,
-    CONNECTION,
-    DRY_RUN,
-    OUTPUT,
-    PROGRESS,
-    PROPERTIES,
-    REGISTRY,
-    SUMMARY,
-    ThrottleOption,
-    accepts,
-    argument,
-    flag,
-    option,
-)
+from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
@@ -41,9 +28,9 @@ app = new_app("Start, stop and look at brokers.")
 
 @app.command("start", cls=Command)
 @accepts(
-    *SUMMARY,
-    *REGISTRY,
-    *PROPERTIES,
+    *shared.SUMMARY,
+    *shared.REGISTRY,
+    *shared.PROPERTIES,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.CONFLICT,
@@ -77,10 +64,10 @@ def start(env: Environment, options: StartOptions, process: ProcessOptions) -> N
 
 @app.command("stop", cls=Command)
 @accepts(
-    *SUMMARY,
-    *CONNECTION,
-    *CONFIRM,
-    *DRY_RUN,
+    *shared.SUMMARY,
+    *shared.CONNECTION,
+    *shared.CONFIRM,
+    *shared.DRY_RUN,
     exits=(
         ExitStatus.NOT_FOUND,
         ExitStatus.CONFLICT,
@@ -134,8 +121,8 @@ def stop(
 
 @app.command("status", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(
         "pylogctl broker status",
@@ -191,11 +178,11 @@ def _warnings(row: StatusRow) -> Iterator[str]:
 
 @app.command("decommission", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
-    *CONFIRM,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROGRESS,
+    *shared.CONFIRM,
+    *shared.DRY_RUN,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl broker decommission 2 --dry-run",
@@ -205,7 +192,7 @@ def _warnings(row: StatusRow) -> Iterator[str]:
 def decommission(
     env: Environment,
     broker: int = argument("ID", "Which broker; it may be dead."),
-    throttle: ThrottleOption = None,
+    throttle: shared.ThrottleOption = None,
 ) -> None:
     """Move all replicas away from a broker, so that it can be stopped for good.
 
@@ -220,8 +207,8 @@ def decommission(
 
 @app.command("list", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.PARTIAL,),
     examples=("pylogctl broker list", "pylogctl broker list --output name"),
 )

@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import (
-    CONFIRM,
-    CONNECTION,
-    OUTPUT,
-    ExecuteOption,
-    PartitionsOption,
-    accepts,
-    argument,
-    flag,
-    option,
-)
+from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
@@ -39,8 +30,8 @@ def _metadata(env: Environment) -> ClusterMetadataResponse:
 
 @app.command("describe", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED,),
     examples=("pylogctl cluster describe", "pylogctl cluster describe -b broker-1:9092"),
 )
@@ -58,8 +49,8 @@ def describe(env: Environment) -> None:
 
 @app.command("health", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl cluster health",
@@ -97,9 +88,9 @@ def health(env: Environment) -> None:
 
 @app.command("recover", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *CONFIRM,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.CONFIRM,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     examples=(
         "pylogctl cluster recover",
@@ -120,7 +111,7 @@ def recover(
         "Safety",
         "Delete the logs of live brokers instead, as of a topic that was deleted.",
     ),
-    execute: ExecuteOption = False,
+    execute: shared.ExecuteOption = False,
 ) -> None:
     """Make topics again that ZooKeeper has lost, over the logs that brokers have of them.
 
@@ -135,8 +126,8 @@ def recover(
 
 @app.command("changes", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(
         "pylogctl cluster changes --since 1h",
@@ -153,7 +144,7 @@ def changes(
         default=None,
     ),
     topic: str | None = option("--topic TOPIC", "Selection", "This topic."),
-    partition: PartitionsOption = None,
+    partition: shared.PartitionsOption = None,
     since: int | None = option(
         "--since DUR",
         "Selection",

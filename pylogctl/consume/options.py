@@ -6,33 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pylogctl.cli.options import (
-    ALL_TOPICS,
-    FetchSizeOption,
-    MaxMessagesOption,
-    MessageFormatOption,
-    OptionalValue,
-    PartitionsOption,
-    flag,
-    offset_option,
-    option,
-    topic_patterns,
-)
+from pylogctl.cli import options as shared
+from pylogctl.cli.options import flag, offset_option, option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.consume.exec_options import ExecChoice
 from pylogctl.format.framing import NO_FRAMING, WRITE_FRAMING, FramingChoice
 
 FOR_EVER = "forever"
-WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
-_PATTERNS = topic_patterns("Read every topic whose whole name matches (repeatable).")
+WAIT = shared.OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
+_PATTERNS = shared.topic_patterns("Read every topic whose whole name matches (repeatable).")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The topics, partitions and offsets to read."""
 
-    patterns: Annotated[TopicPatterns, _PATTERNS] = ALL_TOPICS
-    partition: PartitionsOption = None
+    patterns: Annotated[TopicPatterns, _PATTERNS] = shared.ALL_TOPICS
+    partition: shared.PartitionsOption = None
     offset: list[str] | None = offset_option(
         "Where to start, and to end: START[:END]; see pylogctl-offsets(7). Default: end."
     )
@@ -110,7 +100,7 @@ class Chosen:
     )
     sample: str | None = option("--sample N/M", "Selection", "N of every M messages.")
     skip: int = option("--skip N", "Selection", "Leave out the first N messages.", min=0, default=0)
-    max_messages: MaxMessagesOption = None
+    max_messages: shared.MaxMessagesOption = None
     idle_timeout: float | None = option(
         "--idle-timeout DUR",
         "Limits",
@@ -141,7 +131,7 @@ class Form:
         "Output",
         "Payloads exactly, nothing between them; on a terminal too without escapes.",
     )
-    message_format: MessageFormatOption = None
+    message_format: shared.MessageFormatOption = None
     pretty: bool = flag("--pretty", "Output", "A header line and the payload.")
     to_dir: Path | None = option("--to-dir DIR", "Output", "A file for each message.")
     no_final_delimiter: bool = flag(
@@ -157,7 +147,7 @@ class Form:
 class Fetching:
     """How messages are fetched."""
 
-    fetch_size: FetchSizeOption = None
+    fetch_size: shared.FetchSizeOption = None
     max_wait: int | None = option(
         "--max-wait DUR", "Connection", "How long a broker waits for new messages. Default: 500ms."
     )

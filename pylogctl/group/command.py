@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import (
-    CONFIRM,
-    DRY_RUN,
-    OUTPUT,
-    PROGRESS,
-    REGISTRY,
-    TIMEOUT,
-    ExecuteOption,
-    PartitionsOption,
-    accepts,
-    argument,
-    confirm_option,
-    flag,
-    option,
-)
+from pylogctl.cli.options import accepts, argument, confirm_option, flag, option
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import parse_duration_s
 
@@ -28,7 +15,8 @@ app = new_app("Look at, move and repair consumer groups.")
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL)
 _CHANGES = (*_READS, ExitStatus.CONFLICT)
-_CHANGE_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT, *CONFIRM, *DRY_RUN)
+_READ_OPTIONS = (*shared.OUTPUT, *shared.REGISTRY, *shared.TIMEOUT)
+_CHANGE_OPTIONS = (*_READ_OPTIONS, *shared.CONFIRM, *shared.DRY_RUN)
 
 _Group = Annotated[str, argument("GROUP", "Name of the group.")]
 _Topics = Annotated[
@@ -57,9 +45,7 @@ _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain",
 
 @app.command("list", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
+    *_READ_OPTIONS,
     exits=(ExitStatus.PARTIAL,),
     examples=("pylogctl group list", "pylogctl group list --state active --output name"),
 )
@@ -80,10 +66,8 @@ def list_groups(
 
 @app.command("describe", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    *PROGRESS,
+    *_READ_OPTIONS,
+    *shared.PROGRESS,
     exits=(*_READS, ExitStatus.CORRUPT),
     examples=(
         "pylogctl group describe billing",
@@ -113,10 +97,8 @@ def describe(
 
 @app.command("lag", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    *PROGRESS,
+    *_READ_OPTIONS,
+    *shared.PROGRESS,
     exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl group lag billing",
@@ -164,7 +146,7 @@ def lag(
 
 
 @app.command("members", cls=Command)
-@accepts(*OUTPUT, *REGISTRY, *TIMEOUT, exits=_READS, examples=("pylogctl group members billing",))
+@accepts(*_READ_OPTIONS, exits=_READS, examples=("pylogctl group members billing",))
 def members(env: Environment, group: _Group) -> None:
     """Show the members of a group: subscription, time of joining, assigned partitions."""
     from pylogctl.group import reads
@@ -174,11 +156,7 @@ def members(env: Environment, group: _Group) -> None:
 
 @app.command("verify", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    exits=(*_READS, ExitStatus.CORRUPT),
-    examples=("pylogctl group verify billing",),
+    *_READ_OPTIONS, exits=(*_READS, ExitStatus.CORRUPT), examples=("pylogctl group verify billing",)
 )
 def verify(env: Environment, group: _Group) -> None:
     """Check that every partition has one live owner, and that no owner node is stale.
@@ -192,8 +170,8 @@ def verify(env: Environment, group: _Group) -> None:
 
 @app.command("watch", cls=Command)
 @accepts(
-    *REGISTRY,
-    *TIMEOUT,
+    *shared.REGISTRY,
+    *shared.TIMEOUT,
     exits=_READS,
     examples=(
         "pylogctl group watch billing",
@@ -246,8 +224,8 @@ def reset(
     all_topics: bool = flag(
         "--all-topics", "Selection", "Reset all topics of the group's members, offsets and owners."
     ),
-    partition: PartitionsOption = None,
-    execute: ExecuteOption = False,
+    partition: shared.PartitionsOption = None,
+    execute: shared.ExecuteOption = False,
     force: _Force = False,
     wait_inactive: _WaitInactive = None,
 ) -> None:
@@ -279,9 +257,9 @@ def reset(
 
 @app.command("export", cls=Command)
 @accepts(
-    *OUTPUT[1:],
-    *REGISTRY,
-    *TIMEOUT,
+    *shared.OUTPUT[1:],
+    *shared.REGISTRY,
+    *shared.TIMEOUT,
     exits=_READS,
     examples=(
         "pylogctl group export billing > offsets.jsonl",
@@ -318,7 +296,7 @@ def import_offsets(
     env: Environment,
     file: str = option("--file FILE", "Options", "Offsets to read; - for stdin.", default=...),
     group: str | None = argument("[GROUP]", "Group, instead of those in the file.", default=None),
-    execute: ExecuteOption = False,
+    execute: shared.ExecuteOption = False,
     force: _Force = False,
     wait_inactive: _WaitInactive = None,
 ) -> None:
@@ -335,10 +313,8 @@ def import_offsets(
 
 @app.command("clone", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    *DRY_RUN,
+    *_READ_OPTIONS,
+    *shared.DRY_RUN,
     exits=_CHANGES,
     examples=("pylogctl group clone billing billing-test",),
 )

@@ -12,27 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import (
-    CONFIRM,
-    CONNECTION,
-    DRY_RUN,
-    OUTPUT,
-    PAGER,
-    PROGRESS,
-    ExecuteOption,
-    MaxMessagesOption,
-    MessageFormatOption,
-    PartitionsOption,
-    accepts,
-    argument,
-    confirm_option,
-    flag,
-    offset_option,
-    option,
-)
+from pylogctl.cli.options import accepts, argument, confirm_option, flag, offset_option, option
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app
@@ -82,8 +66,8 @@ EngineChoice = Annotated[
 
 @app.command("dump", cls=Command)
 @accepts(
-    *OUTPUT,
-    *PAGER,
+    *shared.OUTPUT,
+    *shared.PAGER,
     exits=(*READS, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl log dump data/orders_0 -n 10",
@@ -95,13 +79,13 @@ def dump(
     env: Environment,
     files: Files,
     offset: str | None = offset_option("Part to show. Default: all."),
-    max_messages: MaxMessagesOption = None,
+    max_messages: shared.MaxMessagesOption = None,
     shallow: bool = flag(
         "--shallow", "Selection", "Show compressed entries as one, not what is inside."
     ),
     no_payload: bool = flag("--no-payload", "Output", "Leave payloads out."),
     payload: PayloadOption = "utf8",
-    message_format: MessageFormatOption = None,
+    message_format: shared.MessageFormatOption = None,
 ) -> None:
     """Show the messages of segment files.
 
@@ -193,8 +177,8 @@ def _expanded(env: Environment, given: list[Path], *, archives: bool = True) -> 
 
 @app.command("verify", cls=Command)
 @accepts(
-    *OUTPUT,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.PROGRESS,
     exits=READS,
     examples=(
         "pylogctl log verify data/orders_0",
@@ -241,8 +225,8 @@ def verify(
 
 @app.command("stat", cls=Command)
 @accepts(
-    *OUTPUT,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.PROGRESS,
     exits=READS,
     examples=("pylogctl log stat data/orders_0", "pylogctl log stat data --columns file,sizes"),
 )
@@ -269,9 +253,9 @@ def stat(env: Environment, files: Files) -> None:
 
 @app.command("recover", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONFIRM,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.CONFIRM,
+    *shared.DRY_RUN,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.DECLINED),
     examples=(
         "pylogctl log recover data/orders_0",
@@ -281,7 +265,7 @@ def stat(env: Environment, files: Files) -> None:
 def recover(
     env: Environment,
     files: FilesOnDisk,
-    execute: ExecuteOption = False,
+    execute: shared.ExecuteOption = False,
     no_backup: bool = flag("--no-backup", "Safety", "Do not keep the cut bytes in a side file."),
     confirm: str | None = confirm_option(
         "With --yes: the file's name, or `all` for several files."
@@ -313,9 +297,9 @@ def recover(
 
 @app.command("move", cls=Command)
 @accepts(
-    *OUTPUT,
-    *PROGRESS,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.PROGRESS,
+    *shared.CONNECTION,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl log move 'orders[0-1]' --to /disk2/pylog",
@@ -344,9 +328,9 @@ def move(
 
 @app.command("compare", cls=Command)
 @accepts(
-    *OUTPUT,
-    *PROGRESS,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.PROGRESS,
+    *shared.CONNECTION,
     exits=(*READS, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl log compare orders",
@@ -359,7 +343,7 @@ def compare(
     topics: list[str] | None = argument(
         "[TOPIC...]", "Topics. Default: all with replicas.", default=None
     ),
-    partition: PartitionsOption = None,
+    partition: shared.PartitionsOption = None,
     path: list[Path] | None = option(
         "--path DIR|FILE",
         "Options",

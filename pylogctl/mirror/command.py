@@ -6,32 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.connections import at_cluster, cluster_name
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import (
-    ALL_TOPICS,
-    CONFIRM,
-    CONNECTION,
-    DRY_RUN,
-    FROM_CLUSTER,
-    FROM_REGISTRY,
-    OUTPUT,
-    PROGRESS,
-    PROPERTIES,
-    REGISTRY,
-    SAME_CLUSTER,
-    SUMMARY,
-    TIMEOUT,
-    TO_CLUSTER,
-    TOPIC_PATTERNS_07,
-    ClusterChoice,
-    OnCorruptOption,
-    accepts,
-    flag,
-    offset_option,
-    option,
-)
+from pylogctl.cli.options import accepts, flag, offset_option, option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
 
@@ -45,10 +24,10 @@ app = new_app("Mirror topics into another cluster.")
 
 DEFAULT_GROUP = "mirror"
 
-Patterns = Annotated[TopicPatterns, TOPIC_PATTERNS_07]
-From = Annotated[ClusterChoice, FROM_CLUSTER]
-FromRegistry = Annotated[ClusterChoice, FROM_REGISTRY]
-To = Annotated[ClusterChoice, TO_CLUSTER]
+Patterns = Annotated[TopicPatterns, shared.TOPIC_PATTERNS_07]
+From = Annotated[shared.ClusterChoice, shared.FROM_CLUSTER]
+FromRegistry = Annotated[shared.ClusterChoice, shared.FROM_REGISTRY]
+To = Annotated[shared.ClusterChoice, shared.TO_CLUSTER]
 Map = Annotated[
     list[str] | None,
     option(
@@ -70,13 +49,13 @@ MirrorGroup = Annotated[
 
 @app.command("run", cls=Command)
 @accepts(
-    *SUMMARY,
-    *OUTPUT[1:],  # for the plan
-    *REGISTRY,
-    *PROPERTIES,
-    *TIMEOUT,
-    *CONFIRM,
-    *DRY_RUN,
+    *shared.SUMMARY,
+    *shared.OUTPUT[1:],  # for the plan
+    *shared.REGISTRY,
+    *shared.PROPERTIES,
+    *shared.TIMEOUT,
+    *shared.CONFIRM,
+    *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
     examples=(
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --dry-run",
@@ -87,7 +66,7 @@ MirrorGroup = Annotated[
 )
 def run(
     env: Environment,
-    patterns: Patterns = ALL_TOPICS,
+    patterns: Patterns = shared.ALL_TOPICS,
     topic_map: Map = None,
     group: MirrorGroup = DEFAULT_GROUP,
     streams: int = option(
@@ -111,9 +90,9 @@ def run(
         min=0,
         max=65535,
     ),
-    on_corrupt: OnCorruptOption = "stop",
-    from_cluster: FromRegistry = SAME_CLUSTER,
-    to_cluster: To = SAME_CLUSTER,
+    on_corrupt: shared.OnCorruptOption = "stop",
+    from_cluster: FromRegistry = shared.SAME_CLUSTER,
+    to_cluster: To = shared.SAME_CLUSTER,
 ) -> None:
     """Mirror topics until stopped by a signal.
 
@@ -158,9 +137,9 @@ def run(
 
 @app.command("status", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
+    *shared.OUTPUT,
+    *shared.REGISTRY,
+    *shared.TIMEOUT,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl mirror status --from-zookeeper zk1:2181",
@@ -170,7 +149,7 @@ def run(
 )
 def status(
     env: Environment,
-    patterns: Patterns = ALL_TOPICS,
+    patterns: Patterns = shared.ALL_TOPICS,
     group: MirrorGroup = DEFAULT_GROUP,
     by: Literal["topic", "partition"] = option(
         "--by", "Output", "Show a row for each topic or partition.", default="topic"
@@ -181,7 +160,7 @@ def status(
     fail_above: int | None = option(
         "--fail-above SIZE", "Limits", "Status 12 if the lag is larger than this."
     ),
-    from_cluster: FromRegistry = SAME_CLUSTER,
+    from_cluster: FromRegistry = shared.SAME_CLUSTER,
 ) -> None:
     """Show the lag of a mirror, by the offsets committed in the source.
 
@@ -252,9 +231,9 @@ def _status_rows(
 
 @app.command("verify", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl mirror verify --from-zookeeper zk1:2181 --to-zookeeper zk2:2181",
@@ -263,7 +242,7 @@ def _status_rows(
 )
 def verify(
     env: Environment,
-    patterns: Patterns = ALL_TOPICS,
+    patterns: Patterns = shared.ALL_TOPICS,
     topic_map: Map = None,
     offset: list[str] | None = offset_option(
         "Offsets to compare in the source, START or START:END. Default: start:end."
@@ -274,8 +253,8 @@ def verify(
     exact: bool = flag(
         "--exact", "Limits", "Status 8 also if the target has surplus messages, such as duplicates."
     ),
-    from_cluster: From = SAME_CLUSTER,
-    to_cluster: To = SAME_CLUSTER,
+    from_cluster: From = shared.SAME_CLUSTER,
+    to_cluster: To = shared.SAME_CLUSTER,
 ) -> None:
     """Compare topics with their mirrors, by CRC and length of every message.
 

@@ -8,24 +8,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import (
-    CONNECTION,
-    DRY_RUN,
-    OUTPUT,
-    PROGRESS,
-    PROPERTIES,
-    CodecOption,
-    FetchSizeOption,
-    PartitionsOption,
-    RateOption,
-    accepts,
-    argument,
-    flag,
-    offset_option,
-    option,
-)
+from pylogctl.cli.options import accepts, argument, flag, offset_option, option
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app("Measure throughput and latency.")
@@ -69,7 +55,7 @@ class _ReadChoice:
     """The offsets to read, and when to stop."""
 
     offset: list[str] | None = offset_option("Offsets to read, START[:END]. Default: start.")
-    fetch_size: FetchSizeOption = None
+    fetch_size: shared.FetchSizeOption = None
     idle_timeout: float | None = option(
         "--idle-timeout DUR",
         "Limits",
@@ -80,11 +66,11 @@ class _ReadChoice:
 
 @app.command("produce", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROPERTIES,
-    *PROGRESS,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROPERTIES,
+    *shared.PROGRESS,
+    *shared.DRY_RUN,
     exits=_RUNS,
     dumps_properties=True,
     examples=(
@@ -109,10 +95,10 @@ def produce(
         "Send the lines of a file over and over, the first 64 MiB of it.",
     ),
     batch: int = option("--batch N", "Input", "Messages in a batch.", min=1, default=200),
-    codec: CodecOption = None,
+    codec: shared.CodecOption = None,
     acks: _Acks = None,
     threads: _Threads = 1,
-    rate: RateOption = None,
+    rate: shared.RateOption = None,
     warmup: int = option(
         "--warmup N", "Limits", "Messages to send before the clock starts.", min=0, default=0
     ),
@@ -168,10 +154,10 @@ def produce(
 
 @app.command("consume", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROPERTIES,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROPERTIES,
+    *shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
     examples=(
@@ -187,7 +173,7 @@ def consume(
     *,
     messages: _Messages = None,
     duration: _Duration = None,
-    partition: PartitionsOption = None,
+    partition: shared.PartitionsOption = None,
     read: _ReadChoice,
     threads: _Threads = 1,
     simple: bool = flag(
@@ -261,10 +247,10 @@ def consume(
 
 @app.command("e2e", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROPERTIES,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROPERTIES,
+    *shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
     examples=(
@@ -288,7 +274,7 @@ def e2e(
         "Input",
         "Bytes of payload, at least 16, or a range to choose from evenly. Default: 100.",
     ),
-    codec: CodecOption = None,
+    codec: shared.CodecOption = None,
     acks: _Acks = None,
     warmup: int | None = option(
         "--warmup N",
@@ -344,7 +330,7 @@ def e2e(
 
 @app.command("compare", cls=Command)
 @accepts(
-    *OUTPUT,
+    *shared.OUTPUT,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl perf compare before.json after.json",
@@ -387,7 +373,7 @@ def _parse_percent(text: str) -> float:
 
 @app.command("report", cls=Command)
 @accepts(
-    *OUTPUT,
+    *shared.OUTPUT,
     exits=(ExitStatus.NOT_FOUND,),
     examples=(
         "pylogctl perf report *.json",

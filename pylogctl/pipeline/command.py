@@ -19,18 +19,10 @@ from pylogctl.audit.options import (
     GraceOption,
     ReferenceOption,
 )
+from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import (
-    CONNECTION,
-    DRY_RUN,
-    OUTPUT,
-    PROGRESS,
-    accepts,
-    argument,
-    flag,
-    option,
-)
+from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import parse_duration_ms
 from pylogctl.log.command import Deep, EngineChoice, FilesOnDisk, MaxErrors
@@ -68,10 +60,10 @@ Year = Annotated[
 
 @app.command("load", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROGRESS,
+    *shared.DRY_RUN,
     exits=READS,
     examples=(
         "pylogctl pipeline load web --to /data/web --dry-run",
@@ -206,9 +198,9 @@ def load(
 
 @app.command("compact", cls=Command)
 @accepts(
-    *OUTPUT,
-    *PROGRESS,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.PROGRESS,
+    *shared.DRY_RUN,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,
@@ -270,9 +262,9 @@ Topic = Annotated[
 
 @app.command("sql", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROGRESS,
     exits=READS,
     examples=(
         "pylogctl pipeline sql \"SELECT count(*) FROM web WHERE text LIKE '%error%'\" -t web",
@@ -331,9 +323,9 @@ Size = Annotated[str | None, option("--size DUR", "Windows", "Length of a window
 
 @app.command("window", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROGRESS,
     exits=READS,
     examples=(
         "pylogctl pipeline window web --size 1m --key-field .status --time-field .time",
@@ -439,9 +431,9 @@ How = Annotated[
 
 @app.command("join", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROGRESS,
     exits=READS,
     examples=(
         "pylogctl pipeline join orders payments --key-field .order --time-field .ts --within 1h",
@@ -544,8 +536,8 @@ def join(
 
 @app.command("audit", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(*READS, ExitStatus.PARTIAL, ExitStatus.THRESHOLD, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl pipeline audit audit --time-field .ts --fail-above 0",
@@ -597,8 +589,8 @@ def audit(
 
 @app.command("verify", cls=Command)
 @accepts(
-    *OUTPUT,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.PROGRESS,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,

@@ -10,28 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from broker.topic import MAX_PARTITIONS
+from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import (
-    ALL_TOPICS,
-    CONFIRM,
-    CONNECTION,
-    DRY_RUN,
-    OUTPUT,
-    PROGRESS,
-    REGISTRY,
-    TIMEOUT,
-    TOPIC_PATTERNS_07,
-    PartitionsOption,
-    StrictOffsetOption,
-    ThrottleOption,
-    accepts,
-    argument,
-    confirm_option,
-    flag,
-    offset_option,
-    option,
-)
+from pylogctl.cli.options import accepts, argument, confirm_option, flag, offset_option, option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.format.message_format import PayloadOption
@@ -40,7 +22,6 @@ if TYPE_CHECKING:
     from pylogctl.cli.offsets import Span
 
 app = new_app("List, describe, create, delete, count and sample topics.")
-
 
 _Topics = Annotated[list[str], argument("TOPIC...", "Topics.")]
 _Offset = Annotated[
@@ -56,9 +37,9 @@ def _span(env: Environment, offset: list[str] | None, *, exit_at_end: bool = Tru
 
 @app.command("list", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic list",
@@ -68,7 +49,7 @@ def _span(env: Environment, offset: list[str] | None, *, exit_at_end: bool = Tru
 )
 def list_topics(
     env: Environment,
-    patterns: Annotated[TopicPatterns, TOPIC_PATTERNS_07] = ALL_TOPICS,
+    patterns: Annotated[TopicPatterns, shared.TOPIC_PATTERNS_07] = shared.ALL_TOPICS,
     count: bool = flag("--count", "Options", "Count messages too, by reading all of them."),
 ) -> None:
     """List topics with their size.
@@ -84,8 +65,8 @@ def list_topics(
 
 @app.command("describe", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND),
     examples=("pylogctl topic describe syslog", "pylogctl topic describe a b --output jsonl"),
 )
@@ -104,10 +85,10 @@ def describe(env: Environment, topics: _Topics) -> None:
 
 @app.command("create", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.REGISTRY,
+    *shared.TIMEOUT,
+    *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic create orders --partitions 4",
@@ -203,10 +184,10 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
 
 @app.command("alter", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *CONFIRM,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.CONFIRM,
+    *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic alter orders --partitions 12",
@@ -262,10 +243,10 @@ def alter(
 
 @app.command("elect", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *CONFIRM,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.CONFIRM,
+    *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic elect",
@@ -311,9 +292,9 @@ class ReassignAction(StrEnum):
 
 @app.command("reassign", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic reassign plan orders --to 1,2,3 --output json > plan.json",
@@ -331,7 +312,7 @@ def reassign_replicas(
         "--replication-factor N", "Options", "Copies to have.", min=1
     ),
     plan: Path | None = option("--plan FILE", "Options", "With execute: the plan; - for stdin."),
-    throttle: ThrottleOption = None,
+    throttle: shared.ThrottleOption = None,
 ) -> None:
     """Move partitions to other brokers, with their messages, while they are used.
 
@@ -386,10 +367,10 @@ def _broker_ids(text: str | None) -> list[int]:
 
 @app.command("delete", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *CONFIRM,
-    *DRY_RUN,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.CONFIRM,
+    *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic delete orders --data --dry-run",
@@ -439,8 +420,8 @@ def delete(
 
 @app.command("offsets", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic offsets syslog",
@@ -454,8 +435,8 @@ def offsets(
     at: list[str] | None = option(
         "--at SPEC", "Selection", "Offset expression, START or START:END. Default: start:end."
     ),
-    partition: PartitionsOption = None,
-    strict_offset: StrictOffsetOption = False,
+    partition: shared.PartitionsOption = None,
+    strict_offset: shared.StrictOffsetOption = False,
 ) -> None:
     """Find the offsets that an expression means in each partition now.
 
@@ -469,15 +450,17 @@ def offsets(
 
 @app.command("watermarks", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND),
     examples=(
         "pylogctl topic watermarks syslog",
         "pylogctl topic watermarks syslog orders --output jsonl",
     ),
 )
-def watermarks(env: Environment, topics: _Topics, partition: PartitionsOption = None) -> None:
+def watermarks(
+    env: Environment, topics: _Topics, partition: shared.PartitionsOption = None
+) -> None:
     """Show the offsets that bound each partition: log start, high watermark, log end.
 
     Messages between the high watermark and the log end are written but not flushed, so that they
@@ -490,8 +473,8 @@ def watermarks(env: Environment, topics: _Topics, partition: PartitionsOption = 
 
 @app.command("sample", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic sample syslog",
@@ -506,12 +489,12 @@ def sample(
         "-n, --max-messages N", "Limits", "Messages of each partition.", min=1, default=5
     ),
     offset: _Offset = None,
-    partition: PartitionsOption = None,
+    partition: shared.PartitionsOption = None,
     at_random: bool = flag(
         "--random", "Selection", "Choose messages at random, not evenly spaced."
     ),
     payload: PayloadOption = "utf8",
-    strict_offset: StrictOffsetOption = False,
+    strict_offset: shared.StrictOffsetOption = False,
 ) -> None:
     """Show a few messages of each partition, with their offsets.
 
@@ -537,9 +520,9 @@ def sample(
 
 @app.command("count", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    *shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic count syslog",
@@ -551,8 +534,8 @@ def count(
     env: Environment,
     topics: _Topics,
     offset: _Offset = None,
-    partition: PartitionsOption = None,
-    strict_offset: StrictOffsetOption = False,
+    partition: shared.PartitionsOption = None,
+    strict_offset: shared.StrictOffsetOption = False,
 ) -> None:
     """Count the messages of each partition, by reading all of them.
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 app = new_app("Look into ZooKeeper, or start one.")
 
+_READS = (ExitStatus.NOT_FOUND,)
+_READ_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT)
+
 
 def _checked_path(path: str) -> str:
     from broker.zk.paths import resolve
@@ -59,10 +62,8 @@ def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple
 
 @app.command("ls", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    exits=(ExitStatus.NOT_FOUND,),
+    *_READ_OPTIONS,
+    exits=_READS,
     examples=("pylogctl zk ls /brokers/ids", "pylogctl zk ls -l -R /consumers"),
 )
 def ls(
@@ -84,10 +85,8 @@ def ls(
 
 @app.command("tree", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    exits=(ExitStatus.NOT_FOUND,),
+    *_READ_OPTIONS,
+    exits=_READS,
     examples=("pylogctl zk tree /brokers --data", "pylogctl zk tree --output jsonl"),
 )
 def tree(
@@ -133,10 +132,8 @@ def _draw(
 
 @app.command("get", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    exits=(ExitStatus.NOT_FOUND,),
+    *_READ_OPTIONS,
+    exits=_READS,
     examples=("pylogctl zk get /brokers/ids/0", "pylogctl zk get /brokers/ids/0 --output json"),
 )
 def get(
@@ -182,13 +179,7 @@ def _written(value: bytes, path: str, *, as_hex: bool, as_json: bool) -> bytes:
 
 
 @app.command("stat", cls=Command)
-@accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    exits=(ExitStatus.NOT_FOUND,),
-    examples=("pylogctl zk stat /brokers/ids/0",),
-)
+@accepts(*_READ_OPTIONS, exits=_READS, examples=("pylogctl zk stat /brokers/ids/0",))
 def stat(env: Environment, path: PathArgument) -> None:
     """Show version, size, times and owner of a node."""
     with zookeeper_session(env) as session:
