@@ -15,16 +15,7 @@ from pathlib import Path
 from broker.errors import RegistryUnreachableError, RequestTimeoutError
 from broker.protocol.responses import BrokerAddress
 from broker.zk.embedded import EmbeddedZooKeeper
-from pylogctl.broker.control import (
-    find_broker,
-    local_pid,
-    read_pid,
-    registered_brokers,
-    registered_members,
-    request_status,
-    shut_down,
-    wait_for_exit,
-)
+from pylogctl.broker import control
 from pylogctl.broker.document import STOP, ShutdownStep
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import connector, open_cluster, zookeeper_session
@@ -44,9 +35,9 @@ def stop_broker(
 ) -> None:
     """Ask a broker (None: the only one) to stop, wait until it has, and write the steps it took."""
     with open_cluster(env) as cluster:
-        address = find_broker(cluster, broker_id, env.settings.brokers)
+        address = control.find_broker(cluster, broker_id, env.settings.brokers)
     name = f"broker {address.id} at {address.host}:{address.port}"
-    document = request_status(connector(env), address).document or {}
+    document = control.request_status(connector(env), address).document or {}
     zookeeper = document["zookeeper"] if document.get("runs_zookeeper") else None
     what = name
     if zookeeper is not None:
@@ -60,7 +51,7 @@ def stop_broker(
     confirm(env, "broker stop", f"stop {what}?")
     started_s = env.clock.monotonic_s()
     with announced_wait(env, f"{name} to stop"):
-        steps = _shut_down(env, address, local_pid(document), force=force)
+        steps = _shut_down(env, address, control.local_pid(document), force=force)
     if steps is None:
         message = _not_in_time(env, name)
         if not kill:
@@ -70,7 +61,7 @@ def stop_broker(
                 message,
                 hints=["nothing was killed; it may still be stopping", f"try: {again} --force"],
             )
-        _kill(env, local_pid(document), message)
+        _kill(env, control.local_pid(document), message)
         return
     for step in steps:
         env.note(_step_line(step))
@@ -82,7 +73,7 @@ def stop_broker(
 
 def stop_process(env: Environment, pid_file: Path, *, kill: bool, with_zookeeper: bool) -> None:
     """Stop the process named in a pid file by SIGTERM, and wait for its end."""
-    pid = read_pid(pid_file)
+    pid = control.read_pid(pid_file)
     name = what = f"process {pid}"
     zookeeper = EmbeddedZooKeeper.run_by(pid)
     if zookeeper is not None:
@@ -96,7 +87,7 @@ def stop_process(env: Environment, pid_file: Path, *, kill: bool, with_zookeeper
     os.kill(pid, signal.SIGTERM)
     timeout_s = env.timeout_s(STOP_TIMEOUT_S)
     with announced_wait(env, f"{name} to stop"):
-        has_ended = wait_for_exit(pid, timeout_s)
+        has_ended = control.wait_for_exit(pid, timeout_s)
     if not has_ended:
         if not kill:
             hints = ["nothing was killed; it may still be stopping", "try: --timeout 2m, or --kill"]
@@ -113,8 +104,8 @@ def _check_users(
     at = replace(env, settings=replace(env.settings, zookeeper=zookeeper))
     try:
         with zookeeper_session(at) as session:
-            ids = [broker.id for broker in registered_brokers(session)]
-            members = registered_members(session)
+            ids = [broker.id for broker in control.registered_brokers(session)]
+            members = control.registered_members(session)
     except RegistryUnreachableError as error:
         env.warn(f"cannot tell who uses the ZooKeeper of {name}: {error}")
         return
@@ -153,7 +144,7 @@ def _shut_down(
     give_up_s = env.clock.monotonic_s() + env.timeout_s(STOP_TIMEOUT_S)
     connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
     try:
-        steps = shut_down(connection, force=force)
+        steps = control.shut_down(connection, force=force)
     except RequestTimeoutError:
         return None
     finally:
@@ -161,7 +152,7 @@ def _shut_down(
     if pid is None:
         return steps
     closed_s = env.clock.monotonic_s()
-    if not wait_for_exit(pid, max(0.0, give_up_s - closed_s)):
+    if not control.wait_for_exit(pid, max(0.0, give_up_s - closed_s)):
         return None
     return [*steps, ShutdownStep("exit", round(env.clock.monotonic_s() - closed_s, 3))]
 

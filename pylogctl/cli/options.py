@@ -7,8 +7,8 @@
   `topic: str | None = option("-t, --topic TOPIC", "Selection", "Only this topic.")`. The same may
   stand in a dataclass; a parameter of that type then has the values of all its options.
 - An option of several commands is a type: `partition: shared.PartitionsOption = None`.
-- The value of an option whose value is called DUR is in seconds if its type is `float`, and in
-  milliseconds if it is `int`; a SIZE that is an `int` is in bytes. A default is the text of one.
+- A value called DUR is parsed to seconds for the type `float`, to milliseconds for `int`; a SIZE is
+  to bytes for `int`. A default is written as on the command line.
 - An `OptionGroup` makes one value of options: `to: Annotated[ClusterChoice, TO_CLUSTER]`.
 
 `pylogctl.cli.tree` moves shared options written before the command behind it.

@@ -18,19 +18,7 @@ from broker.topic_settings import (
 from broker.zk.settings import SettingsRegistry
 from pylogctl.cli.context import Environment
 from pylogctl.cli.render import render
-from pylogctl.config.document import (
-    BROKER,
-    BROKER_DIFF,
-    BROKERS_DIFF,
-    OVERRIDES,
-    TOPIC,
-    BrokerDiffRow,
-    BrokerRow,
-    BrokersDiffRow,
-    InEffect,
-    OverrideRow,
-    TopicRow,
-)
+from pylogctl.config import document
 from pylogctl.config.targets import (
     BrokerSettings,
     Target,
@@ -51,12 +39,12 @@ def list_overrides(env: Environment, registry: Registry) -> None:
     settings = SettingsRegistry(registry.session)
     targets = [target_of_topic(topic) for topic in settings.topics()]
     targets += [target_of_broker(broker_id) for broker_id in settings.brokers()]
-    render(env, OVERRIDES, list(_overrides(env, settings, targets)))
+    render(env, document.OVERRIDES, list(_overrides(env, settings, targets)))
 
 
 def _overrides(
     env: Environment, settings: SettingsRegistry, targets: Iterable[Target]
-) -> Iterator[OverrideRow]:
+) -> Iterator[document.OverrideRow]:
     for target in targets:
         try:
             texts = settings.read(target.node)
@@ -66,25 +54,25 @@ def _overrides(
             env.leave_out(str(error))
             continue
         for name, text in texts.items():
-            yield OverrideRow(target.topic, target.broker_id, name, text, target.node.path)
+            yield document.OverrideRow(target.topic, target.broker_id, name, text, target.node.path)
 
 
 def show_topic(
     env: Environment, topic: str, brokers: Sequence[BrokerSettings], *, only_differences: bool
 ) -> None:
     """Render the settings of a topic, one row for each value that is in effect on some broker."""
-    rows: list[TopicRow] = []
+    rows: list[document.TopicRow] = []
     for setting in TOPIC_SETTINGS:
         found = list(_topic_rows(topic, setting, brokers))
         if not only_differences or len(found) > 1 or found[0].origin != "default":
             rows += found
-    render(env, TOPIC, rows)
+    render(env, document.TOPIC, rows)
     warn_of_problems(env, brokers)
 
 
 def _topic_rows(
     topic: str, setting: TopicSetting, brokers: Sequence[BrokerSettings]
-) -> Iterator[TopicRow]:
+) -> Iterator[document.TopicRow]:
     prop = setting.property
     found: dict[tuple[str, str], list[int]] = {}
     for broker in brokers:
@@ -95,7 +83,7 @@ def _topic_rows(
         origin = "topic" if prop.field in overrides else broker.origin(field)
         found.setdefault((value_text(value, setting), origin), []).append(broker.id)
     for (text, origin), ids in found.items():
-        yield TopicRow(
+        yield document.TopicRow(
             prop.name,
             text,
             origin,
@@ -109,19 +97,19 @@ def _topic_rows(
 def show_broker(env: Environment, broker: BrokerSettings) -> None:
     """Render all settings of a broker."""
     rows = [
-        BrokerRow(
+        document.BrokerRow(
             _in_effect(broker, prop),
             "running" if prop.field in BrokerConfig.DYNAMIC else "restart",
             prop.doc,
         )
         for prop in broker.now.shown_properties()
     ]
-    render(env, BROKER, rows)
+    render(env, document.BROKER, rows)
     warn_of_problems(env, [broker])
 
 
-def _in_effect(broker: BrokerSettings, prop: Property) -> InEffect:
-    return InEffect(prop.name, broker.now.value_text(prop), broker.origin(prop.field))
+def _in_effect(broker: BrokerSettings, prop: Property) -> document.InEffect:
+    return document.InEffect(prop.name, broker.now.value_text(prop), broker.origin(prop.field))
 
 
 def compare_broker(
@@ -129,7 +117,7 @@ def compare_broker(
 ) -> None:
     """Render the settings of a broker that differ from its start, the default or other brokers."""
     defaults = BrokerConfig()
-    rows: list[BrokerDiffRow] = []
+    rows: list[document.BrokerDiffRow] = []
     for prop in broker.now.shown_properties():
         value = getattr(broker.now, prop.field)
         differing = [
@@ -140,20 +128,20 @@ def compare_broker(
         known = (getattr(broker.start, prop.field), getattr(defaults, prop.field))
         if differing or known != (value, value):
             rows.append(
-                BrokerDiffRow(
+                document.BrokerDiffRow(
                     _in_effect(broker, prop),
                     _beside(prop, broker.start),
                     _beside(prop, defaults),
                     ", ".join(differing),
                 )
             )
-    render(env, BROKER_DIFF, rows)
+    render(env, document.BROKER_DIFF, rows)
     warn_of_problems(env, [broker])
 
 
 def compare_brokers(env: Environment, brokers: Sequence[BrokerSettings]) -> None:
     """Render the settings that differ between brokers, one row for each value."""
-    rows: list[BrokersDiffRow] = []
+    rows: list[document.BrokersDiffRow] = []
     for first in BrokerConfig().shown_properties():
         if first.field in _IDENTITY:
             continue
@@ -164,10 +152,10 @@ def compare_brokers(env: Environment, brokers: Sequence[BrokerSettings]) -> None
             found.setdefault(now, []).append(broker.id)
         if len({(name, text) for name, text, _ in found}) > 1:
             rows += [
-                BrokersDiffRow(InEffect(*now), ",".join(map(str, ids)))
+                document.BrokersDiffRow(document.InEffect(*now), ",".join(map(str, ids)))
                 for now, ids in found.items()
             ]
-    render(env, BROKERS_DIFF, rows)
+    render(env, document.BROKERS_DIFF, rows)
     warn_of_problems(env, brokers)
 
 

@@ -26,16 +26,7 @@ from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
-from pylogctl.perf.measure import (
-    Budget,
-    Halt,
-    Result,
-    Tally,
-    Totals,
-    cpu_s,
-    peak_rss_bytes,
-    run_threads,
-)
+from pylogctl.perf import measure
 
 _PAUSE_S = 0.1
 
@@ -169,31 +160,31 @@ def consume_load(
     readings: Sequence[Polled],
     *,
     clock: Clock,
-    halt: Halt,
-    on_tick: Callable[[Sequence[Tally]], None],
-) -> tuple[Result, End]:
+    halt: measure.Halt,
+    on_tick: Callable[[Sequence[measure.Tally]], None],
+) -> tuple[measure.Result, End]:
     """Read, with a thread for each of `readings`, and measure until a limit of the plan is reached.
 
     The clock stops with the last message. A latency is the time a reader waits for the next
     chunk. For `halt` and `on_tick` see `run_threads`.
     """
-    budget = Budget(plan.message_count)
-    tallies = [Tally() for _ in readings]
+    budget = measure.Budget(plan.message_count)
+    tallies = [measure.Tally() for _ in readings]
     readers = [
         _Reader(reading, tally, tallies, budget, halt, plan.idle_timeout_s)
         for reading, tally in zip(readings, tallies, strict=True)
     ]
-    started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), cpu_s()
+    started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), measure.cpu_s()
     for tally in tallies:
         tally.last_s = started_s
     halt.set_duration(plan.duration_s)
-    run_threads([one.run for one in readers], halt, partial(on_tick, tallies))
-    result = Result(
-        Totals.of(tallies),
+    measure.run_threads([one.run for one in readers], halt, partial(on_tick, tallies))
+    result = measure.Result(
+        measure.Totals.of(tallies),
         started_ms,
         max(tally.last_s for tally in tallies) - started_s,
-        cpu_s() - started_cpu_s,
-        peak_rss_bytes(),
+        measure.cpu_s() - started_cpu_s,
+        measure.peak_rss_bytes(),
     )
     ends = {one.end for one in readers}
     return result, next(end for end in (End.COUNT, End.HALT, End.IDLE, End.END) if end in ends)
@@ -212,10 +203,10 @@ class _Reader:
     def __init__(
         self,
         reading: Polled,
-        tally: Tally,
-        tallies: Sequence[Tally],
-        budget: Budget,
-        halt: Halt,
+        tally: measure.Tally,
+        tallies: Sequence[measure.Tally],
+        budget: measure.Budget,
+        halt: measure.Halt,
         idle_timeout_s: float | None,
     ) -> None:
         self.end = End.END

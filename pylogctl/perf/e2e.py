@@ -22,15 +22,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.perf.measure import (
-    Halt,
-    Result,
-    Tally,
-    Totals,
-    cpu_s,
-    peak_rss_bytes,
-    run_threads,
-)
+from pylogctl.perf import measure
 from pylogctl.perf.open_loop import GO, NOTHING_SENT, STAMP, STOP, LoopPlan, SentCount, TopicLeaders
 from pylogctl.perf.produce import SizeRange
 
@@ -68,7 +60,7 @@ class Sender:
         """Return the process id."""
         return self._process.pid
 
-    def run(self, halt: Halt) -> None:
+    def run(self, halt: measure.Halt) -> None:
         """Make the process send until all messages are sent, or until `halt` returns True."""
         try:
             self._receive(halt)
@@ -85,7 +77,7 @@ class Sender:
         if self.sent.error is not None:
             raise self.sent.error
 
-    def _receive(self, halt: Halt) -> SentCount:
+    def _receive(self, halt: measure.Halt) -> SentCount:
         """Return the next report of the process; send STOP once when `halt` returns True."""
         is_stopped = False
         while not self._pipe.poll(_POLL_S):
@@ -118,7 +110,7 @@ class E2ePlan:
 class E2eResult:
     """The result of a measurement."""
 
-    result: Result
+    result: measure.Result
     missing_count: int  # messages sent but not received
     late_s: float  # the longest delay between a message's due time and its sending
 
@@ -136,8 +128,8 @@ def e2e_load(
     connect: Connect,
     *,
     clock: Clock,
-    halt: Halt,
-    on_tick: Callable[[Sequence[Tally]], None],
+    halt: measure.Halt,
+    on_tick: Callable[[Sequence[measure.Tally]], None],
 ) -> E2eResult:
     """Send at a fixed rate, read, and measure the time from when each message was due.
 
@@ -165,17 +157,17 @@ def e2e_load(
             max_wait_ms=_MAX_WAIT_MS,
         )
         listener = _Listener(stack.enter_context(reader), plan, order, sender)
-        started_ms, started_cpu_s = clock.time_ms(), cpu_s()
-        run_threads(
+        started_ms, started_cpu_s = clock.time_ms(), measure.cpu_s()
+        measure.run_threads(
             [listener.run, partial(sender.run, halt)], halt, partial(on_tick, [listener.tally])
         )
-        used_cpu_s = cpu_s() - started_cpu_s
-    result = Result(
-        Totals.of([listener.tally]),
+        used_cpu_s = measure.cpu_s() - started_cpu_s
+    result = measure.Result(
+        measure.Totals.of([listener.tally]),
         started_ms,
         listener.seconds,
         used_cpu_s + sender.sent.cpu_s,
-        peak_rss_bytes(),
+        measure.peak_rss_bytes(),
     )
     missing_count = sender.sent.message_count - listener.received_count
     return E2eResult(result, missing_count, sender.sent.late_s)
@@ -197,7 +189,7 @@ class _Listener:
     def __init__(
         self, source: ClusterReader, plan: E2ePlan, order: LoopPlan, sender: Sender
     ) -> None:
-        self.tally = Tally()
+        self.tally = measure.Tally()
         self.received_count = 0
         self._source = source
         self._warmup_count = plan.warmup_count

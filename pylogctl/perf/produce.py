@@ -19,16 +19,7 @@ from broker.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Delivery, Producer, settings_of
 from pylogctl.cli.units import Pacer, Rate
-from pylogctl.perf.measure import (
-    Budget,
-    Halt,
-    Result,
-    Tally,
-    Totals,
-    cpu_s,
-    peak_rss_bytes,
-    run_threads,
-)
+from pylogctl.perf import measure
 
 _POOL_BYTES = 16 << 20
 _POOL_COUNT = 1000
@@ -96,10 +87,10 @@ def produce_load(
     make_producer: Callable[[], Producer],
     *,
     clock: Clock,
-    halt: Halt,
-    on_tick: Callable[[Sequence[Tally]], None],
+    halt: measure.Halt,
+    on_tick: Callable[[Sequence[measure.Tally]], None],
     log_end: Callable[[], int],
-) -> Result:
+) -> measure.Result:
     """Send the messages of a plan, and measure until all are readable.
 
     A latency is the time from sending a batch until its acknowledgement is read; there are none
@@ -109,25 +100,25 @@ def produce_load(
     with ExitStack() as stack:
         producers = [stack.enter_context(make_producer()) for _ in range(plan.thread_count)]
         if plan.warmup_count:
-            budget = Budget(plan.warmup_count)
+            budget = measure.Budget(plan.warmup_count)
             senders = [
                 _Sender(plan, one, n, budget, halt, clock) for n, one in enumerate(producers)
             ]
-            run_threads([one.run for one in senders], halt, lambda: None)
-        budget = Budget(plan.message_count)
+            measure.run_threads([one.run for one in senders], halt, lambda: None)
+        budget = measure.Budget(plan.message_count)
         senders = [_Sender(plan, one, n, budget, halt, clock) for n, one in enumerate(producers)]
         tallies = [one.tally for one in senders]
         log_start = log_end()
-        started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), cpu_s()
+        started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), measure.cpu_s()
         halt.set_duration(plan.duration_s)
-        run_threads([one.run for one in senders], halt, partial(on_tick, tallies))
-        seconds, used_cpu_s = time.monotonic() - started_s, cpu_s() - started_cpu_s
-        return Result(
-            Totals.of(tallies),
+        measure.run_threads([one.run for one in senders], halt, partial(on_tick, tallies))
+        seconds, used_cpu_s = time.monotonic() - started_s, measure.cpu_s() - started_cpu_s
+        return measure.Result(
+            measure.Totals.of(tallies),
             started_ms,
             seconds,
             used_cpu_s,
-            peak_rss_bytes(),
+            measure.peak_rss_bytes(),
             log_end() - log_start,
         )
 
@@ -147,11 +138,11 @@ class _Sender:
         plan: ProducePlan,
         producer: Producer,
         number: int,
-        budget: Budget,
-        halt: Halt,
+        budget: measure.Budget,
+        halt: measure.Halt,
         clock: Clock,
     ) -> None:
-        self.tally = Tally()
+        self.tally = measure.Tally()
         self._plan = plan
         self._producer = producer
         self._number = number

@@ -11,6 +11,7 @@ from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
 from broker.log.segment_paths import expand_paths
+from broker.spark import queries
 from broker.spark.events import (
     count_late,
     count_sessions,
@@ -20,18 +21,6 @@ from broker.spark.events import (
     largest,
 )
 from broker.spark.extraction import EventFields, events
-from broker.spark.queries import (
-    CASE_SENSITIVE,
-    InferredSchema,
-    count_misfits,
-    infer_schema,
-    make_view,
-    parse_schema,
-    query,
-    quoted,
-    with_json,
-    with_text,
-)
 from broker.spark.query_plans import is_observed, observed_misfits, used_columns
 from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
@@ -94,7 +83,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
     ):
         # Spark drops the observation from the plan of a result that turns out to be empty
         session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
-        fixed = None if schema is None else parse_schema(schema)
+        fixed = None if schema is None else queries.parse_schema(schema)
         schemas: dict[str, StructType | None] = dict.fromkeys(reading.topics, fixed)
         may_misfit = {} if fixed is None else dict.fromkeys(reading.topics, fixed)
         for topic in reading.topics if json else ():
@@ -112,20 +101,22 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
 
         def parsed(messages: DataFrame, topic: str, fields: StructType) -> DataFrame:
             if topic not in observations:
-                return with_json(messages, fields)
+                return queries.with_json(messages, fields)
             observations[topic].append(Observation())
-            return with_json(messages, fields, observations[topic][-1])
+            return queries.with_json(messages, fields, observations[topic][-1])
 
         def make_views(columns: Sequence[str]) -> None:
             for topic, fields in schemas.items():
                 table = read_messages(session, reading.of_batch(topic), columns=columns)
                 if "value" in columns:
-                    table = with_text(table) if fields is None else parsed(table, topic, fields)
-                make_view(table, topic)
-                env.trace(1, f"view {quoted(topic)}: {', '.join(table.columns)}")
+                    table = (
+                        queries.with_text(table) if fields is None else parsed(table, topic, fields)
+                    )
+                queries.make_view(table, topic)
+                env.trace(1, f"view {queries.quoted(topic)}: {', '.join(table.columns)}")
 
         make_views(COLUMNS)
-        result = _narrowed(session, text, query(session, text), make_views)
+        result = _narrowed(session, text, queries.query(session, text), make_views)
         write_result(env, result, job.target, "pipeline.sql/1")
         env.flush()
         for topic, made in observations.items():
@@ -135,7 +126,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
             count = observed_misfits(result, used[0], is_written=not job.target.is_stdout)
             if count is None:
                 values = read_messages(session, reading.of_batch(topic), columns=["value"])
-                count = count_misfits(values, may_misfit[topic])
+                count = queries.count_misfits(values, may_misfit[topic])
             if count:
                 env.warn(
                     f"topic '{topic}': {count} messages do not fit the schema: they are not JSON "
@@ -145,7 +136,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
 
 def _check_view_names(topics: Sequence[str], spark: SparkChoice) -> None:
     """Refuse topics that would have the same view: Spark ignores the case of names."""
-    if parse_conf(spark.spark_conf or ()).get(CASE_SENSITIVE, "").lower() == "true":
+    if parse_conf(spark.spark_conf or ()).get(queries.CASE_SENSITIVE, "").lower() == "true":
         return
     by_view: dict[str, str] = {}
     for topic in topics:
@@ -154,7 +145,9 @@ def _check_view_names(topics: Sequence[str], spark: SparkChoice) -> None:
             raise UsageError(
                 f"topics '{other}' and '{topic}' cannot both be views: their names differ only in "
                 "upper and lower case",
-                hints=[f"name one of them with -t, or add --spark-conf {CASE_SENSITIVE}=true"],
+                hints=[
+                    f"name one of them with -t, or add --spark-conf {queries.CASE_SENSITIVE}=true"
+                ],
             )
 
 
@@ -173,15 +166,15 @@ def _narrowed(
         return whole
     make_views([name for name in COLUMNS if name in used] or ["offset"])
     try:
-        narrow = query(session, text)
+        narrow = queries.query(session, text)
     except QueryError:
         return whole  # it names a column that it does not need
     return narrow if narrow.schema == whole.schema else whole
 
 
-def _inferred(messages: DataFrame, topic: str) -> InferredSchema:
+def _inferred(messages: DataFrame, topic: str) -> queries.InferredSchema:
     try:
-        return infer_schema(messages)
+        return queries.infer_schema(messages)
     except QueryError as error:
         raise QueryError(f"topic '{topic}': {error}") from error
 

@@ -11,16 +11,7 @@ from broker.client.cluster import Cluster
 from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.cluster_state import NO_LEADER, ReplicatedPartition
 from broker.errors import NO_ERROR, ConfigError, TopicExistsError
-from broker.protocol.cluster_requests import (
-    OUTCOMES,
-    AddPartitionsRequest,
-    CreateReplicatedTopicRequest,
-    ElectionKind,
-    ElectLeadersRequest,
-    PartitionOutcome,
-    ReplicateTopicRequest,
-    Setting,
-)
+from broker.protocol import cluster_requests
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import PARTITIONS
@@ -42,7 +33,7 @@ def create_replicated_topic(
     *,
     partition_count: int,
     replication_factor: int,
-    settings: Sequence[Setting],
+    settings: Sequence[cluster_requests.Setting],
     if_not_exists: bool,
 ) -> None:
     """Have the controller create a topic, and render its partitions."""
@@ -60,7 +51,7 @@ def create_replicated_topic(
             f"replicas each over {len(brokers)} brokers; nothing changed, this was a dry run"
         )
         return
-    request = CreateReplicatedTopicRequest(
+    request = cluster_requests.CreateReplicatedTopicRequest(
         topic, partition_count, replication_factor, tuple(settings)
     )
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
@@ -74,7 +65,7 @@ def create_replicated_topic(
     render(env, CREATE_REPLICATED, map(_row, PARTITIONS.decode(body)))
 
 
-def parse_settings(texts: Sequence[str]) -> list[Setting]:
+def parse_settings(texts: Sequence[str]) -> list[cluster_requests.Setting]:
     """Parse values of `--set`."""
     given = {}
     for text in texts:
@@ -83,7 +74,7 @@ def parse_settings(texts: Sequence[str]) -> list[Setting]:
             raise UsageError(f"--set '{text}' is not NAME=VALUE")
         given[name.strip()] = value
     try:
-        return [Setting(name, value) for name, value in normalize(given).items()]
+        return [cluster_requests.Setting(name, value) for name, value in normalize(given).items()]
     except ConfigError as error:
         raise UsageError(f"--set: {error}") from error
 
@@ -112,7 +103,7 @@ def replicate_topic(
         "topic alter",
         f"topic '{topic}' has no replicas; it gets some, and stays one with replicas. Go on?",
     )
-    body = _ask(env, cluster, ReplicateTopicRequest(topic, replication_factor))
+    body = _ask(env, cluster, cluster_requests.ReplicateTopicRequest(topic, replication_factor))
     render(env, CREATE_REPLICATED, map(_row, PARTITIONS.decode(body)))
 
 
@@ -138,7 +129,7 @@ def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_cou
     if env.settings.dry_run:
         env.note(f"{partition_count - present} partitions would be added; nothing changed")
         return
-    request = AddPartitionsRequest(topic, partition_count - present)
+    request = cluster_requests.AddPartitionsRequest(topic, partition_count - present)
     body = _ask(env, cluster, request)
     render(env, CREATE_REPLICATED, map(_row, PARTITIONS.decode(body)))
 
@@ -175,14 +166,14 @@ def elect_leaders(
     env: Environment,
     cluster: Cluster,
     topics: Sequence[str],
-    kind: ElectionKind,
+    kind: cluster_requests.ElectionKind,
     *,
     confirmed: str | None,
 ) -> None:
     """Have the controller elect leaders, and render the outcome for each partition."""
     known = replicas_of(env, cluster, topics)
     # An unclean election can lose messages: only without a leader, and confirmed by name.
-    if kind is ElectionKind.UNCLEAN:
+    if kind is cluster_requests.ElectionKind.UNCLEAN:
         (topic,) = topics
         wanted = [one for one, found in known.items() if found.leader == NO_LEADER]
         if not wanted:
@@ -200,11 +191,13 @@ def elect_leaders(
     if not wanted or env.settings.dry_run:
         render(env, ELECT, [ElectRow(name_of(one), "elect") for one in wanted])
         return
-    body = _ask(env, cluster, ElectLeadersRequest(kind, tuple(sorted(wanted))))
-    render_outcomes(env, OUTCOMES.decode(body), "elected")
+    body = _ask(env, cluster, cluster_requests.ElectLeadersRequest(kind, tuple(sorted(wanted))))
+    render_outcomes(env, cluster_requests.OUTCOMES.decode(body), "elected")
 
 
-def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:
+def render_outcomes(
+    env: Environment, outcomes: Sequence[cluster_requests.PartitionOutcome], done: str
+) -> None:
     """Render the outcome of a request for each partition; fail if some were refused."""
     refused = [one for one in outcomes if one.error != NO_ERROR]
     rows = [
