@@ -68,6 +68,22 @@ def test_rows_are_written_as_mappings_with_the_same_values(output: str) -> None:
     assert _rendered(THINGS, rows, output) == _rendered(THINGS, same, output)  # type: ignore[arg-type]
 
 
+class Other(Row):
+    name: Annotated[str, "what it is called"]
+    where: Annotated[Where, HIDDEN] = Where("t")
+
+
+def test_columns_of_a_hidden_row_are_hidden_until_they_are_shown() -> None:
+    others = Document("other.list/1", Other, "no others")
+    assert [column.shown for column in others.columns] == [True, False, False]
+    assert [column.shown for column in others.showing("topic").columns] == [True, True, False]
+
+
+def test_a_document_without_some_columns_has_the_others() -> None:
+    names = [column.name for column in THINGS.without("size", "tags").columns]
+    assert names == ["topic", "broker", "seen", "alive", "note"]
+
+
 def test_showing_columns_adds_them_and_leaves_the_others() -> None:
     shown = [column.name for column in THINGS.showing("note").columns if column.shown]
     assert shown == ["topic", "size", "seen", "alive", "tags", "note"]

@@ -59,6 +59,15 @@ def _without_blanks(text: str) -> str:
 
 
 @pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
+def test_command_may_end_as_its_connections_and_questions_do(node: CommandNode) -> None:
+    flags = {flag for option in node.options for flag in option.flags}
+    connects = "--timeout" in flags and node.path[1] != "doctor"  # which reports what fails
+    network = {ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE}
+    assert (network <= set(node.facts.exits)) == connects
+    assert (ExitStatus.DECLINED in node.facts.exits) == ("--yes" in flags)
+
+
+@pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
 def test_no_option_tells_its_default_twice(node: CommandNode) -> None:
     for option in node.options:
         assert option.full_help.count("Default:") <= 1, option.name
@@ -100,6 +109,9 @@ def test_static_help_of_the_root_is_what_the_commands_say() -> None:
         (["--ofset", "3", "log"], "no option '--ofset' before a command"),
         (["zk", "ls", "--timeout", "soon"], "not a duration: 'soon'"),
         (["-X", "nonsense", "consume"], "not a property: 'nonsense'"),
+        (["group", "lag", "g", "--window", "soon"], "not a duration: 'soon'"),
+        (["group", "lag", "g", "--min-lag", "much"], "not a size: 'much'"),
+        (["consume", "t", "-p", "first"], "not a partition: 'first'"),
     ],
 )  # fmt: skip
 def test_command_line_that_is_wrong_is_told_in_one_sentence(
