@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.errors import ConfigError
-from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster
+    from broker.topic import TopicPartition
 
 _ITEM = re.compile(r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?")
 _HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3"
@@ -107,6 +106,8 @@ def select_topics(
     exclude: Sequence[re.Pattern[str]] = (),
 ) -> list[str]:
     """Return the named topics (which need not exist), then those whose whole name matches."""
+    from broker.topic import validate_topic_name  # late: the options of all commands import this
+
     for name in names:
         validate_topic_name(name)
     chosen = dict.fromkeys(names)
@@ -194,6 +195,7 @@ def wait_for_topics(
 def validate_group_name(group: str) -> None:
     """Validate that a consumer group's name can be part of a ZooKeeper path."""
     from broker.consumer import membership  # late: loads the ZooKeeper client
+    from broker.errors import ConfigError
 
     try:
         membership.validate_group_name(group)
