@@ -28,24 +28,8 @@ from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import freeze_garbage, graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
+from pylogctl.perf import document
 from pylogctl.perf.consume import ConsumePlan, End, OpenReadings, consume_load
-from pylogctl.perf.document import (
-    E2E,
-    FIGURES,
-    PLAN,
-    PRODUCE,
-    PerfRun,
-    PlanRow,
-    ResultRow,
-    consume_csv_07,
-    e2e_row,
-    figures,
-    flush_text,
-    produce_csv_07,
-    produce_row,
-    result_fields,
-    save_run,
-)
 from pylogctl.perf.e2e import E2ePlan, e2e_load, make_topic
 from pylogctl.perf.measure import Halt, show_intervals
 from pylogctl.perf.plan import connect_with
@@ -84,9 +68,11 @@ def measure_produce(
             on_tick=shown.tick,
             log_end=partial(_log_end, shared, connect, plan.topic),
         )
-    run = PerfRun("perf produce", options, result, shown.done, produce_row(result))
-    csv_07 = produce_csv_07(result, plan, codec_of(config)) if compat07 else None
-    _report(env, PRODUCE, run, save=save, csv_07=csv_07)
+    run = document.PerfRun(
+        "perf produce", options, result, shown.done, document.produce_row(result)
+    )
+    csv_07 = document.produce_csv_07(result, plan, codec_of(config)) if compat07 else None
+    _report(env, document.PRODUCE, run, save=save, csv_07=csv_07)
     _exit_if_interrupted(env, stop.status)
 
 
@@ -104,7 +90,7 @@ def show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> No
     ) as cluster:
         partitions = cluster.partitions(plan.topic)
     sizes = [sum(map(len, batch)) for batch in plan.batches]
-    row = PlanRow(
+    row = document.PlanRow(
         plan.topic,
         [partition.name for partition in partitions] or None,
         plan.message_count,
@@ -115,14 +101,14 @@ def show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> No
         config.acks,
         plan.thread_count,
     )
-    render(env, PLAN, [row])
+    render(env, document.PLAN, [row])
     env.note("nothing sent; this was a dry run")
 
 
 def measure_reading(
     env: Environment,
     command: str,
-    document: Document,
+    layout: Document,
     open_readings: OpenReadings,
     plan: ConsumePlan,
     config: ConsumerConfig,
@@ -158,9 +144,11 @@ def measure_reading(
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
         )
-    run = PerfRun(command, options, result, shown.done, ResultRow(**result_fields(result)))
-    csv_07 = consume_csv_07(result, plan) if compat07 else None
-    _report(env, document, run, save=save, csv_07=csv_07)
+    run = document.PerfRun(
+        command, options, result, shown.done, document.ResultRow(**document.result_fields(result))
+    )
+    csv_07 = document.consume_csv_07(result, plan) if compat07 else None
+    _report(env, layout, run, save=save, csv_07=csv_07)
     _exit_if_interrupted(env, stop.status)
     if end is End.IDLE:
         env.note(f"stopped: no message came for {plan.idle_timeout_s:g}s")
@@ -216,9 +204,9 @@ def measure_e2e(
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
         )
-    row = e2e_row(found, rate=plan.rate, acks=config.acks, flush=flush)
-    run = PerfRun("perf e2e", options, found.result, shown.done, row)
-    _report(env, E2E, run, save=save, csv_07=None)
+    row = document.e2e_row(found, rate=plan.rate, acks=config.acks, flush=flush)
+    run = document.PerfRun("perf e2e", options, found.result, shown.done, row)
+    _report(env, document.E2E, run, save=save, csv_07=None)
     _exit_if_interrupted(env, stop.status)
     if found.missing_count:
         env.note(f"{found.missing_count} messages were sent but not received")
@@ -229,14 +217,16 @@ def _flush_of(cluster: Cluster, connect: Connect, topic: str, acks: str) -> str 
     """Return when the brokers of a topic flush; None for 0.7 brokers, which do not report it."""
     leaders = {cluster.leader(partition) for partition in cluster.partitions(topic)}
     documents = [request_status(connect, leader).document for leader in sorted(leaders)]
-    texts = {None if one is None else flush_text(one["flush"], topic, acks) for one in documents}
+    texts = {
+        None if one is None else document.flush_text(one["flush"], topic, acks) for one in documents
+    }
     return "; ".join(sorted(filter(None, texts))) or None
 
 
 def _report(
     env: Environment,
-    document: Document,
-    run: PerfRun,
+    layout: Document,
+    run: document.PerfRun,
     *,
     save: Path | None,
     csv_07: tuple[str, str] | None,
@@ -250,12 +240,12 @@ def _report(
         for line in csv_07[1:] if env.settings.no_header else csv_07:
             env.write_line(line)
     elif env.settings.output is None and env.streams.stdout_is_tty and not env.settings.columns:
-        render(env, FIGURES, figures(run.row))
+        render(env, document.FIGURES, document.figures(run.row))
     else:
-        render(env, document, [run.row])
+        render(env, layout, [run.row])
     env.flush()
     if save is not None:
-        save_run(save, run)
+        document.save_run(save, run)
 
 
 def _exit_if_interrupted(env: Environment, status: ExitStatus) -> None:
