@@ -1,7 +1,7 @@
 """The filter of a filtered read: a regular expression searched for in payloads.
 
-A broker applies it (in `broker.server.filter_worker`), or the client where the broker cannot; both
-do so with `message_set.filter_entries`.
+A broker applies it (in `broker.server.requests.filter_worker`), or the client where the broker
+cannot; both do so with `message_set.filter_entries`.
 """
 
 from __future__ import annotations

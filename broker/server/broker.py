@@ -14,31 +14,31 @@ from broker.errors import StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
-from broker.server.admin import AdminHandler, supported_versions
-from broker.server.cluster_membership import ClusterMembership
-from broker.server.cluster_view import ClusterView
-from broker.server.connection import LingeringClient
-from broker.server.control import ControlHandler
-from broker.server.fetch import FetchHandler
-from broker.server.forwarder import Forwarder
-from broker.server.handlers import RequestHandlers
-from broker.server.metrics import ProcessorMetrics
-from broker.server.pattern_filter import PatternFilter
-from broker.server.produce import ProduceHandler
-from broker.server.purgatory import DelayedResponse
-from broker.server.replica_manager import ReplicaManager
-from broker.server.replica_reads import ReplicaReadHandler
-from broker.server.shutdown import Shutdown
-from broker.server.socket_server import SocketServer, raise_open_files_limit
-from broker.server.state_change_log import StateChangeLog
+from broker.server.cluster.cluster_membership import ClusterMembership
+from broker.server.cluster.cluster_view import ClusterView
+from broker.server.cluster.replica_manager import ReplicaManager
+from broker.server.cluster.shutdown import Shutdown
+from broker.server.cluster.state_change_log import StateChangeLog
+from broker.server.network.connection import LingeringClient
+from broker.server.network.socket_server import SocketServer, raise_open_files_limit
+from broker.server.requests.admin import AdminHandler, supported_versions
+from broker.server.requests.control import ControlHandler
+from broker.server.requests.fetch import FetchHandler
+from broker.server.requests.forwarder import Forwarder
+from broker.server.requests.handlers import RequestHandlers
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.pattern_filter import PatternFilter
+from broker.server.requests.produce import ProduceHandler
+from broker.server.requests.purgatory import DelayedResponse
+from broker.server.requests.replica_reads import ReplicaReadHandler
+from broker.server.requests.topic_creations import TopicCreations
+from broker.server.requests.validation import Validator
 from broker.server.status import SOFTWARE, BrokerStatus
-from broker.server.topic_creations import TopicCreations
-from broker.server.validation import Validator
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.server.settings import Overrides
+    from broker.server.cluster.settings import Overrides
 
 logger = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.metrics import Attributes, ManagedObject, counter, gauge, times
 from broker.replication.leader import Leader
-from broker.server.hosted_replica import HostedReplica
-from broker.server.replica_manager import ReplicaManager
+from broker.server.cluster.hosted_replica import HostedReplica
+from broker.server.cluster.replica_manager import ReplicaManager
 
 if TYPE_CHECKING:
     from broker.controller.controller import Controller, ControllerCounts
-    from broker.server.controller_thread import ControllerThread
-    from broker.server.push_sender import PushTimes
+    from broker.server.cluster.controller_thread import ControllerThread
+    from broker.server.cluster.push_sender import PushTimes
 
 
 def replica_records(replicas: Iterable[HostedReplica], now_s: float) -> list[dict[str, Any]]:

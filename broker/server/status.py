@@ -17,10 +17,11 @@ from broker.log.manager import LogManager
 from broker.metrics import Attributes, ManagedObject, counter, gauge, times
 from broker.protocol import codec
 from broker.protocol.responses import BrokerAddress
-from broker.server import metrics, replication_status
-from broker.server.cluster_membership import ClusterMembership
-from broker.server.replica_manager import ReplicaManager
-from broker.server.socket_server import SocketServer
+from broker.server import replication_status
+from broker.server.cluster.cluster_membership import ClusterMembership
+from broker.server.cluster.replica_manager import ReplicaManager
+from broker.server.network.socket_server import SocketServer
+from broker.server.requests import metrics
 from broker.topic_settings import TOPIC_SETTINGS, value_text
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path
 from broker.config import BrokerConfig, load_file
 from broker.errors import ConfigError, CoordinationError
 from broker.log.data_directory import ZOOKEEPER_NAME
-from broker.server.acceptor import AddressInUseError
 from broker.server.broker import Broker
+from broker.server.network.acceptor import AddressInUseError
 from broker.zk.paths import DEFAULT_PORT
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions

@@ -38,7 +38,7 @@ from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replicas import Replicas
-from broker.server.throttle import Throttle
+from broker.server.cluster.throttle import Throttle
 from broker.topic import TopicPartition
 from tests.simulation.checker import Checker, Created
 from tests.simulation.disk import SimulatedLog

@@ -55,12 +55,21 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """What each part of `broker` may import besides itself; every part has a line here."""
 
+SERVER_ROOMS: dict[str, set[str]] = {
+    "cluster": set(),
+    "requests": {"cluster"},
+    "network": {"requests"},
+}
+"""What each room of `broker.server` may import of it besides itself."""
+
 SPARK_ROOMS: dict[str, set[str]] = {
     "runtime": set(),
     "reading": {"runtime", "offsets", "options", "schema"},
     "loading": {"runtime", "reading", "offsets", "options"},
 }
 """What each room of `broker.spark` may import of it besides itself: a few modules for programs."""
+
+ROOMS_OF_PARTS = {"server": SERVER_ROOMS, "spark": SPARK_ROOMS}
 
 COMMAND_ROOMS: dict[str, set[str]] = {
     "cli": set(),
@@ -257,18 +266,22 @@ def test_rooms_when_imported_then_only_from_rooms_below(room: str) -> None:
     assert [i for i in inside if i.part not in COMMAND_ROOMS[room] | {room}] == []
 
 
-@pytest.mark.parametrize("room", SPARK_ROOMS)
-def test_rooms_of_spark_when_imported_then_only_from_modules_below(room: str) -> None:
-    found = [i.module for path in files_of(f"broker/spark/{room}") for i in imports_of(path)]
-    inside = {module.split(".")[2] for module in found if module.startswith("broker.spark.")}
+@pytest.mark.parametrize(
+    ("part", "room"),
+    [("server", room) for room in SERVER_ROOMS] + [("spark", room) for room in SPARK_ROOMS],
+)
+def test_rooms_of_a_part_when_imported_then_only_from_those_below(part: str, room: str) -> None:
+    found = [i.module for path in files_of(f"broker/{part}/{room}") for i in imports_of(path)]
+    inside = {module.split(".")[2] for module in found if module.startswith(f"broker.{part}.")}
 
-    assert inside - SPARK_ROOMS[room] - {room} == set()
+    assert inside - ROOMS_OF_PARTS[part][room] - {room} == set()
 
 
-def test_rooms_of_spark_when_listed_then_are_all_its_folders() -> None:
-    folders = {path.parent.name for path in (REPOSITORY / "broker/spark").glob("*/*.py")}
+@pytest.mark.parametrize("part", ROOMS_OF_PARTS)
+def test_rooms_of_a_part_when_listed_then_are_all_its_folders(part: str) -> None:
+    folders = {path.parent.name for path in (REPOSITORY / "broker" / part).glob("*/*.py")}
 
-    assert folders == SPARK_ROOMS.keys()
+    assert folders == ROOMS_OF_PARTS[part].keys()
 
 
 @pytest.mark.parametrize("part", MAY_IMPORT)

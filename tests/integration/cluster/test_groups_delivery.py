@@ -30,10 +30,10 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import BrokerAddress
 from broker.server import broker as server_broker
-from broker.server import pattern_filter
-from broker.server.admin import supported_versions
 from broker.server.broker import Broker
-from broker.server.fetch import FetchHandler
+from broker.server.requests import pattern_filter
+from broker.server.requests.admin import supported_versions
+from broker.server.requests.fetch import FetchHandler
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from tests.support.waiting import wait_until

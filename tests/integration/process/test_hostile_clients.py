@@ -18,7 +18,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.primitives import INT32
 from broker.protocol.requests import ProduceRequest, encode_request
 from broker.protocol.responses import MetadataResponse
-from broker.server.frame_receiver import LARGE_FRAME_BYTES
+from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
 from tests.integration.broker.server.peer import Peer, extension_frame, read_request
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory

@@ -34,9 +34,9 @@ from broker.protocol.responses import (
     encode_run,
 )
 from broker.server import broker as server_broker
-from broker.server import pattern_filter
-from broker.server.admin import supported_versions
 from broker.server.broker import Broker
+from broker.server.requests import pattern_filter
+from broker.server.requests.admin import supported_versions
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,

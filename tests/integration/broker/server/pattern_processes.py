@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from broker.server import filter_worker
+from broker.server.requests import filter_worker
 
 
 def pattern_processes(broker_pid: int) -> list[int]:

@@ -7,8 +7,8 @@ from broker.protocol.codec import encode
 from broker.protocol.extension_requests import CreateTopicRequest, MetadataRequest
 from broker.protocol.requests import FetchRequest, encode_request
 from broker.server.broker import Broker
-from broker.server.pattern_filter import KEPT_BYTES
-from broker.server.response_queue import MAX_QUEUED_RESPONSES, MAX_RESPONSES_IN_MEMORY_BYTES
+from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_RESPONSES_IN_MEMORY_BYTES
+from broker.server.requests.pattern_filter import KEPT_BYTES
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, filtered_request
 from tests.support.waiting import wait_until

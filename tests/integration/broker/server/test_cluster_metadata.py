@@ -17,7 +17,7 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.server.broker import Broker
-from broker.server.cluster_view import RegistryFeed
+from broker.server.cluster.cluster_view import RegistryFeed
 from broker.zk.watched_registry import RegistryChange
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer

@@ -29,8 +29,8 @@ def in_background(action: Callable[[], object]) -> threading.Thread:
 def test_shutdown_request_when_a_client_waits_for_nothing_then_it_is_told_and_not_waited_for(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.shutdown.QUIET_CLIENT_S", 1000.0)
-    monkeypatch.setattr("broker.server.shutdown.MAX_CLIENT_WAIT_S", 1000.0)
+    monkeypatch.setattr("broker.server.cluster.shutdown.QUIET_CLIENT_S", 1000.0)
+    monkeypatch.setattr("broker.server.cluster.shutdown.MAX_CLIENT_WAIT_S", 1000.0)
     peer, client = connect(running_broker), connect(running_broker)
     client.publish("events", encode([b"one"]))
     peer.send_extension(ShutdownRequest(force=False))

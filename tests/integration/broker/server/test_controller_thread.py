@@ -53,9 +53,9 @@ from broker.protocol.replica_requests import (
 )
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import encode_extension_error, encode_extension_response
-from broker.server.controller_requests import ControllerRequests
-from broker.server.controller_thread import ControllerThread, LeaderBalance
-from broker.server.state_change_log import StateChangeLog
+from broker.server.cluster.controller_requests import ControllerRequests
+from broker.server.cluster.controller_thread import ControllerThread, LeaderBalance
+from broker.server.cluster.state_change_log import StateChangeLog
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.replicated_topics import ReplicatedTopics
@@ -545,7 +545,7 @@ def test_topic_when_deleted_by_hand_then_states_are_read_again(
 @pytest.fixture
 def fast_reread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have topics that cannot be read looked at often."""
-    monkeypatch.setattr("broker.server.controller_thread._REREAD_S", 0.1)
+    monkeypatch.setattr("broker.server.cluster.controller_thread._REREAD_S", 0.1)
 
 
 def replace_controller(brokers: Brokers) -> PushTaker:

@@ -44,7 +44,7 @@ def test_start_when_other_machines_may_reach_the_port_then_warns(
         listener.setblocking(False)
         return listener
 
-    monkeypatch.setattr("broker.server.socket_server.listen", listen)
+    monkeypatch.setattr("broker.server.network.socket_server.listen", listen)
     start_broker()
     assert (f"listening on {address}:" in caplog.text) is warns
     assert ("without authentication" in caplog.text) is warns

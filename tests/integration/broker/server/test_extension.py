@@ -336,7 +336,7 @@ def test_metadata_when_a_topic_is_named_many_times_then_is_listed_once(peer: Pee
 def test_metadata_when_there_are_too_many_partitions_for_one_response_then_is_refused(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.admin.MAX_METADATA_BYTES", 1000)
+    monkeypatch.setattr("broker.server.requests.admin.MAX_METADATA_BYTES", 1000)
     peer.call(CreateTopicRequest("few", 2))
     peer.call(CreateTopicRequest("many", 100))
     with pytest.raises(ResponseTooLargeError, match="ask for fewer topics, by name"):

@@ -32,8 +32,8 @@ from broker.protocol.responses import (
     FilteredPart,
     decode_filtered_read_response,
 )
-from broker.server import pattern_filter
 from broker.server.broker import Broker
+from broker.server.requests import pattern_filter
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, filtered_request, partition
 from tests.support.waiting import wait_until

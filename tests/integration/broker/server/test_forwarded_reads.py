@@ -21,7 +21,7 @@ from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, FetchRequest, OffsetsRequest
 from broker.protocol.responses import SEGMENT_STARTS, decode_publish_response
 from broker.server.broker import Broker
-from broker.server.forwarder import MAX_READ_BYTES
+from broker.server.requests.forwarder import MAX_READ_BYTES
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer

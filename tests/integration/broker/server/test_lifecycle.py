@@ -23,8 +23,8 @@ from broker.protocol.extension_requests import ShutdownRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.requests import FetchRequest, encode_request
 from broker.protocol.responses import decode_read_response
-from broker.server.acceptor import AddressInUseError, listen
 from broker.server.broker import Broker
+from broker.server.network.acceptor import AddressInUseError, listen
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, read_request
 from tests.support.waiting import wait_until
@@ -330,8 +330,8 @@ def send_unanswered(broker: Broker, client: Peer) -> None:
 def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.shutdown.QUIET_CLIENT_S", 1000.0)
-    monkeypatch.setattr("broker.server.shutdown.MAX_CLIENT_WAIT_S", 1000.0)
+    monkeypatch.setattr("broker.server.cluster.shutdown.QUIET_CLIENT_S", 1000.0)
+    monkeypatch.setattr("broker.server.cluster.shutdown.MAX_CLIENT_WAIT_S", 1000.0)
     peer, client = connect(running_broker), connect(running_broker)
     send_unanswered(running_broker, client)
     peer.send_extension(ShutdownRequest(force=False))
@@ -340,7 +340,7 @@ def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
     for _ in range(20):
         client.produce("events", ONE)
         assert not client.has_answer(0.02)  # nor the end
-    monkeypatch.setattr("broker.server.shutdown.QUIET_CLIENT_S", 0.05)
+    monkeypatch.setattr("broker.server.cluster.shutdown.QUIET_CLIENT_S", 0.05)
     steps = json.loads(DATA.decode(peer.receive_extension()))
     assert [one["step"] for one in steps] == [
         "deregister",
@@ -358,8 +358,8 @@ def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
 def test_shutdown_request_when_clients_do_not_move_on_then_says_how_many(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.shutdown.QUIET_CLIENT_S", 1000.0)
-    monkeypatch.setattr("broker.server.shutdown.MAX_CLIENT_WAIT_S", 0.05)
+    monkeypatch.setattr("broker.server.cluster.shutdown.QUIET_CLIENT_S", 1000.0)
+    monkeypatch.setattr("broker.server.cluster.shutdown.MAX_CLIENT_WAIT_S", 0.05)
     peer, client = connect(running_broker), connect(running_broker)
     send_unanswered(running_broker, client)
     peer.send_extension(ShutdownRequest(force=False))
@@ -374,8 +374,8 @@ def test_shutdown_request_when_clients_do_not_move_on_then_says_how_many(
 def test_shutdown_request_when_a_second_one_forces_then_clients_are_not_waited_for(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.shutdown.QUIET_CLIENT_S", 1000.0)
-    monkeypatch.setattr("broker.server.shutdown.MAX_CLIENT_WAIT_S", 1000.0)
+    monkeypatch.setattr("broker.server.cluster.shutdown.QUIET_CLIENT_S", 1000.0)
+    monkeypatch.setattr("broker.server.cluster.shutdown.MAX_CLIENT_WAIT_S", 1000.0)
     client, patient, hasty = (connect(running_broker) for _ in range(3))
     send_unanswered(running_broker, client)
     patient.send_extension(ShutdownRequest(force=False))

@@ -15,8 +15,8 @@ from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
-from broker.server.quotas import ConnectionCount, PeerLog
-from broker.server.response_queue import MAX_WAITING_READS
+from broker.server.network.quotas import ConnectionCount, PeerLog
+from broker.server.network.response_queue import MAX_WAITING_READS
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
@@ -203,7 +203,7 @@ def test_connection_when_its_client_leaves_with_parked_reads_then_closed_without
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With so many that wait the broker does not read from the socket, where it would be told."""
-    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 3600)
+    monkeypatch.setattr("broker.server.network.processor._SWEEP_INTERVAL_S", 3600)
     broker = start_broker()
     peer = connect(broker)
     peer.publish("events", ONE)
@@ -265,7 +265,7 @@ def close_idle_from_now_on(broker: Broker, after_s: float) -> None:
 def test_connection_when_idle_too_long_then_closed(
     start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
+    monkeypatch.setattr("broker.server.network.processor._SWEEP_INTERVAL_S", 0.05)
     broker = start_broker()
     peer = connect(broker)
     peer.publish("events", ONE)
@@ -276,7 +276,7 @@ def test_connection_when_idle_too_long_then_closed(
 def test_connection_when_it_only_drips_then_closed_as_idle(
     start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
+    monkeypatch.setattr("broker.server.network.processor._SWEEP_INTERVAL_S", 0.05)
     broker = start_broker()
     peer = connect(broker)
     peer.send_bytes(INT32.pack(1000))
@@ -295,7 +295,7 @@ def test_connection_when_it_only_drips_then_closed_as_idle(
 def test_connection_when_a_read_is_parked_then_not_idle(
     start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.02)
+    monkeypatch.setattr("broker.server.network.processor._SWEEP_INTERVAL_S", 0.02)
     broker = start_broker()
     peer = connect(broker)
     peer.publish("events", ONE)

@@ -16,8 +16,8 @@ from broker.errors import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.responses import FilteredPart, decode_filtered_read_response
-from broker.server import fetch, pattern_filter
 from broker.server.broker import Broker
+from broker.server.requests import fetch, pattern_filter
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.pattern_processes import is_busy, is_running, pattern_processes
 from tests.integration.broker.server.peer import Peer, filtered_request

@@ -38,7 +38,7 @@ from broker.protocol.responses import (
     decode_read_response,
 )
 from broker.server.broker import Broker
-from broker.server.response_queue import MAX_WAITING_READS
+from broker.server.network.response_queue import MAX_WAITING_READS
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
     Peer,

@@ -26,15 +26,15 @@ from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import ProduceRequest, decode_request, encode_request
 from broker.server.broker import Broker
-from broker.server.forwarder import Forwarder
-from broker.server.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
-from broker.server.live_brokers import LiveBrokers
-from broker.server.metrics import ProcessorMetrics
-from broker.server.produce import ProduceHandler
-from broker.server.replica_table import ReplicaTable
-from broker.server.shutdown import Shutdown
-from broker.server.topic_creations import TopicCreations
-from broker.server.validation import Validator
+from broker.server.cluster.live_brokers import LiveBrokers
+from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.shutdown import Shutdown
+from broker.server.requests.forwarder import Forwarder
+from broker.server.requests.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.produce import ProduceHandler
+from broker.server.requests.topic_creations import TopicCreations
+from broker.server.requests.validation import Validator
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import PeerFactory
 from tests.support.waiting import wait_until
@@ -128,7 +128,7 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
 def endless_turns() -> Iterator[None]:
     """Let turns end by the budget of validation only, not on a slow machine as well."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("broker.server.handlers.TURN_S", math.inf)
+        patch.setattr("broker.server.requests.handlers.TURN_S", math.inf)
         yield
 
 

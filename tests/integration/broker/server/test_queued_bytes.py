@@ -15,9 +15,9 @@ from broker.errors import BrokerError
 from broker.protocol.codec import encode
 from broker.protocol.requests import ProduceRequest, encode_request
 from broker.server.broker import Broker
-from broker.server.connection import ServerConnection
-from broker.server.frame_receiver import LARGE_FRAME_BYTES
-from broker.server.quotas import FrameRoom, QueuedBytes
+from broker.server.network.connection import ServerConnection
+from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
+from broker.server.network.quotas import FrameRoom, QueuedBytes
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
@@ -184,8 +184,8 @@ def test_frame_when_larger_than_the_whole_budget_then_the_connection_is_closed(
 @pytest.fixture
 def sweeping_broker(monkeypatch: pytest.MonkeyPatch, start_broker: BrokerFactory) -> Broker:
     """A broker that closes connections soon after they stall."""
-    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
-    monkeypatch.setattr("broker.server.frame_receiver.STALL_S", 0.1)
+    monkeypatch.setattr("broker.server.network.processor._SWEEP_INTERVAL_S", 0.05)
+    monkeypatch.setattr("broker.server.network.frame_receiver.STALL_S", 0.1)
     return start_broker(max_queued_bytes=LIMIT)
 
 
@@ -309,7 +309,7 @@ def test_frame_when_there_is_no_memory_for_it_after_its_wait_then_costs_its_conn
     def fail(_receiver: object, _large: object, _start: bytes) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("broker.server.frame_receiver.FrameReceiver._begin_large", fail)
+    monkeypatch.setattr("broker.server.network.frame_receiver.FrameReceiver._begin_large", fail)
     first.send_bytes(FRAME[-1:])
 
     assert second.is_closed()

@@ -25,7 +25,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import ReadPart, decode_read_response
 from broker.server.broker import Broker
-from broker.server.fetch import FetchHandler, Found
+from broker.server.requests.fetch import FetchHandler, Found
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, partition, read_request
 from tests.support.waiting import wait_until

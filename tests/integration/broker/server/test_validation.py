@@ -10,7 +10,7 @@ from broker.protocol.message_set import build_set, wrap
 from broker.protocol.requests import MultiProduceRequest, ProduceRequest, encode_request
 from broker.protocol.responses import decode_publish_response
 from broker.server.broker import Broker
-from broker.server.validation import (
+from broker.server.requests.validation import (
     TURN_BYTES,
 )
 from tests.integration.broker.factories import PeerFactory

@@ -9,7 +9,7 @@ import pytest
 
 from broker import Broker, Codec
 from broker.protocol.codec import encode
-from broker.server import pattern_filter
+from broker.server.requests import pattern_filter
 from broker.zk.session import Session
 from tests.integration.pylogctl.consume.test_consume import at, damage, fill
 from tests.integration.pylogctl.consume.test_consume_group import broker as broker

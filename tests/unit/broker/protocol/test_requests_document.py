@@ -12,7 +12,7 @@ from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of
 from broker.protocol.extension_requests import EXTENSION_REQUESTS, Acks, OffsetKind
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.requests import RequestType
-from broker.server.pattern_filter import KEPT_BYTES, LIMIT_S, SCAN_BYTES
+from broker.server.requests.pattern_filter import KEPT_BYTES, LIMIT_S, SCAN_BYTES
 
 DOCUMENT = Path(broker.protocol.__path__[0], "REQUESTS.md").read_text(encoding="utf-8")
 

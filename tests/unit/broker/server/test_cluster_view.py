@@ -8,7 +8,7 @@ from broker.cluster_state import NO_LEADER, PartitionState, ReplicatedPartition
 from broker.errors import LeaderNotAvailableError, ResponseTooLargeError, UnknownTopicError
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse
-from broker.server.cluster_view import ClusterView
+from broker.server.cluster.cluster_view import ClusterView
 from broker.topic import TopicPartition
 
 OWN = BrokerAddress(1, "one", 9091)
@@ -174,7 +174,7 @@ def test_response_when_too_large_then_is_refused(
     view: ClusterView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view.set_own_topic("large", 1000)
-    monkeypatch.setattr("broker.server.cluster_view.MAX_METADATA_BYTES", 1000)
+    monkeypatch.setattr("broker.server.cluster.cluster_view.MAX_METADATA_BYTES", 1000)
 
     with pytest.raises(ResponseTooLargeError, match="ask for fewer topics, by name"):
         view.snapshot().encode(None)

@@ -20,19 +20,19 @@ from broker.errors import ProtocolError
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import INT32
-from broker.server import connection_state
-from broker.server.connection import ServerConnection
-from broker.server.connection_state import (
+from broker.server.network import connection_state
+from broker.server.network.connection import ServerConnection
+from broker.server.network.connection_state import (
     TRANSITIONS,
     Event,
     IllegalTransitionError,
     State,
     next_state,
 )
-from broker.server.frame_receiver import LARGE_FRAME_BYTES
-from broker.server.purgatory import DelayedResponse, Response
-from broker.server.quotas import FrameRoom, QueuedBytes
-from broker.server.response_queue import MAX_QUEUED_RESPONSES
+from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
+from broker.server.network.quotas import FrameRoom, QueuedBytes
+from broker.server.network.response_queue import MAX_QUEUED_RESPONSES
+from broker.server.requests.purgatory import DelayedResponse, Response
 from tests.doubles import FakeClock
 
 BUDGET = 4 * LARGE_FRAME_BYTES
@@ -113,7 +113,7 @@ class DrivenConnection(RuleBasedStateMachine):
         self.is_cut_up = False
         """Whether frames may be taken for parts of a large one."""
         self.max_frames = pytest.MonkeyPatch()
-        self.max_frames.setattr("broker.server.frame_receiver.MAX_FRAMES", 3)
+        self.max_frames.setattr("broker.server.network.frame_receiver.MAX_FRAMES", 3)
         self.connection = new_connection(ours, self.budget, self.granted.append)
 
     def teardown(self) -> None:

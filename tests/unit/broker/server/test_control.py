@@ -7,9 +7,9 @@ from broker.cluster_state import ShutdownProgress
 from broker.protocol.layouts import ControllerRequest
 from broker.protocol.replica_requests import ControlledShutdownRequest
 from broker.protocol.requests import RequestHeader
-from broker.server.control import ControlHandler
-from broker.server.controller_requests import ControllerRequests
-from broker.server.replica_manager import ReplicaManager
+from broker.server.cluster.controller_requests import ControllerRequests
+from broker.server.cluster.replica_manager import ReplicaManager
+from broker.server.requests.control import ControlHandler
 
 
 class SlowController:

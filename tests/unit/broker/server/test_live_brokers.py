@@ -9,7 +9,7 @@ from broker.config import BrokerConfig
 from broker.errors import NotControllerError, ShuttingDownError
 from broker.protocol.replica_requests import ControlledShutdownRequest
 from broker.protocol.responses import BrokerAddress
-from broker.server.live_brokers import LiveBrokers
+from broker.server.cluster.live_brokers import LiveBrokers
 
 LEAVE = ControlledShutdownRequest(0, 1)
 

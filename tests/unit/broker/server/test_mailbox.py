@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.server.mailbox import Mailbox
+from broker.server.network.mailbox import Mailbox
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from broker.config import BrokerConfig
 from broker.server.broker import Broker
-from broker.server.metrics import REQUESTS, ProcessorMetrics, topic_objects
+from broker.server.requests.metrics import REQUESTS, ProcessorMetrics, topic_objects
 from tests.doubles import FakeClock
 
 

@@ -14,14 +14,14 @@ import pytest
 from broker.clock import SystemClock
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
-from broker.server.frame_receiver import LARGE_FRAME_BYTES
-from broker.server.handlers import Offload, Outcome, YieldTurn
-from broker.server.metrics import ProcessorMetrics
-from broker.server.processor import SLICE_S, Processor
-from broker.server.produce import RefusedPartitions
-from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
-from broker.server.quotas import PeerLog, QueuedBytes
-from broker.server.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
+from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
+from broker.server.network.processor import SLICE_S, Processor
+from broker.server.network.quotas import PeerLog, QueuedBytes
+from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
+from broker.server.requests.handlers import Offload, Outcome, YieldTurn
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.produce import RefusedPartitions
+from broker.server.requests.purgatory import DelayedResponse, DelayKind, Part, Response
 from tests.support.waiting import wait_until
 
 NEVER_S = 1e9
@@ -217,8 +217,8 @@ def test_delayed_response_when_it_puts_its_deadline_off_then_attempted_again_at_
 
 @pytest.fixture
 def quick_sweeps(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
-    monkeypatch.setattr("broker.server.connection._HALF_CLOSED_S", 0.0)
+    monkeypatch.setattr("broker.server.network.processor._SWEEP_INTERVAL_S", 0.05)
+    monkeypatch.setattr("broker.server.network.connection._HALF_CLOSED_S", 0.0)
     bench.processor._next_sweep_s = 0.0
 
 
@@ -408,7 +408,7 @@ def test_peer_log_when_bad_frames_repeat_then_one_line(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.start(lambda frame: None)
-    with caplog.at_level(logging.WARNING, "broker.server.quotas"):
+    with caplog.at_level(logging.WARNING, "broker.server.network.quotas"):
         for _ in range(5):
             client = bench.connect()
             client.sendall(b"\xff" * 4)
@@ -787,7 +787,7 @@ def test_connections_when_many_use_up_their_turns_then_one_that_asks_little_come
 def test_requests_when_thousands_come_in_one_read_then_few_are_cut_at_a_time(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.frame_receiver.MAX_FRAMES", 10)
+    monkeypatch.setattr("broker.server.network.frame_receiver.MAX_FRAMES", 10)
     bench.start(Response)
     client = bench.connect()
     frames = [b"%04d" % number for number in range(1234)]

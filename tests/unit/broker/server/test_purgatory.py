@@ -9,7 +9,7 @@ import pytest
 
 from broker.errors import StorageError
 from broker.log.segment import FileSlice, SegmentFile
-from broker.server.purgatory import (
+from broker.server.requests.purgatory import (
     DelayedResponse,
     DelayKind,
     Part,

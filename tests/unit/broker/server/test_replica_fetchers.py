@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 from broker.cluster_state import PartitionState, ReplicatedPartition
 from broker.replication.follower import Follower
-from broker.server.hosted_replica import HostedReplica
-from broker.server.replica_fetcher import ReplicaFetcher
-from broker.server.replica_fetchers import ReplicaFetchers
+from broker.server.cluster.hosted_replica import HostedReplica
+from broker.server.cluster.replica_fetcher import ReplicaFetcher
+from broker.server.cluster.replica_fetchers import ReplicaFetchers
 from broker.topic import TopicPartition, share_of
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from broker.log.data_directory import DataDirectory
-from broker.server import state_change_log
-from broker.server.state_change_log import StateChangeLog
+from broker.server.cluster import state_change_log
+from broker.server.cluster.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange, decode_changes
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock

@@ -8,7 +8,7 @@ from broker.errors import InvalidMessageError, MessageSizeTooLargeError
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set, wrap
-from broker.server.validation import TURN_BYTES, ValidationBudgetExceededError, Validator
+from broker.server.requests.validation import TURN_BYTES, ValidationBudgetExceededError, Validator
 
 SMALL = encode([b"hello"])
 LARGE_COUNT = TURN_BYTES // 1000 + 1

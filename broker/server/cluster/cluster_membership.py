@@ -1,0 +1,238 @@
+"""A broker in its cluster: its registration, its topics and settings in ZooKeeper, its controller.
+
+A broker without ZooKeeper has none of them, and only tells its clients of its topics.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.errors import ConfigError, RegistryUnreachableError
+from broker.log.manager import LogManager
+from broker.protocol.responses import BrokerAddress
+from broker.server.cluster.cluster_view import ClusterView, RegistryFeed
+from broker.server.cluster.replica_manager import ReplicaManager
+from broker.server.cluster.state_change_log import StateChangeLog
+
+if TYPE_CHECKING:
+    from broker.server.cluster.controller_requests import ControllerRequests
+    from broker.server.cluster.controller_thread import ControllerThread
+    from broker.server.cluster.settings import Overrides, SettingsFollower
+    from broker.zk.registry import Registry
+
+_SESSION_WAIT_S = 2.0
+"""How long a shutdown waits for a lost ZooKeeper: its servers may be about to elect."""
+
+
+class ClusterMembership:
+    """What stands in ZooKeeper of one broker; `view` is what its clients are told."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        replicas: ReplicaManager,
+        view: ClusterView,
+        changes: StateChangeLog,
+        clock: Clock,
+    ) -> None:
+        self._logs = logs
+        self._replicas = replicas
+        self._view = view
+        self._changes = changes
+        self._clock = clock
+        self._feed: RegistryFeed | None = None
+        # None without ZooKeeper, and before the start
+        self.registry: Registry | None = None
+        self.settings: SettingsFollower | None = None
+        self.controller: ControllerThread | None = None
+
+    @property
+    def has_session(self) -> bool:
+        """Whether there is a session with ZooKeeper now."""
+        return self.registry is not None and self.registry.session.state == "connected"
+
+    def open(self, config: BrokerConfig, apply: Callable[[Overrides], None]) -> None:
+        """Connect to ZooKeeper, join its cluster, and apply the settings there."""
+        if not config.zookeeper_connect:
+            if (factor := config.default_replication_factor) > 1:
+                raise ConfigError(
+                    f"default.replication.factor={factor} needs zk.connect: replicas are on other "
+                    "brokers of a cluster"
+                )
+            return
+        # late: kazoo, which a broker may do without
+        from broker.server.cluster.settings import SettingsFollower
+        from broker.zk.registry import Registry
+
+        self.registry = Registry(
+            config.zookeeper_connect, session_timeout_ms=config.zk_session_timeout_ms
+        )
+        self.registry.start(timeout_s=config.zk_connection_timeout_ms / 1000)
+        directories = self._logs.directories
+        proposed_id = directories.cluster_id() or _new_cluster_id()
+        directories.join_cluster(self.registry.join_cluster(proposed_id))
+        self.settings = SettingsFollower(
+            self.registry.session, config.broker_id, directories.first_path(), apply
+        )
+        self._replicas.records.settings_of = self.settings.last_good
+        self.settings.load()
+
+    def settings_of(self, topic: str) -> Mapping[str, str]:
+        """Return the settings of a topic in ZooKeeper, by name."""
+        return {} if self.settings is None else self.settings.last_good(topic)
+
+    def register(self, config: BrokerConfig, address: BrokerAddress) -> ControllerRequests | None:
+        """Register the broker and its topics, and follow those of others.
+
+        Return who handles requests to the controller.
+        """
+        topics = self._logs.topics
+        topics.on_new = self.note_topic
+        topics.on_deleted = self._note_deleted_topic
+        for topic in topics.names():
+            self._show_topic(topic)
+        registry = self.registry
+        if registry is None:
+            return None
+        self._replicas.table.registered_epoch = lambda: registry.broker_epoch
+        self._replicas.orders.registry_id = lambda: registry.registry_id
+
+        def note_loss_known() -> None:
+            self._logs.is_loss_known = True
+            registry.mark_clean()
+
+        self._replicas.orders.on_first_orders = note_loss_known
+        creator = f"{address.host}-{self._clock.time_ms()}"
+        registry.register_broker(
+            address.id,
+            address.host,
+            address.port,
+            creator=self._logs.directories.creator_token(creator),
+            rack=config.rack,
+            is_clean=self._logs.loaded.was_clean,
+            has_replicas=lambda: self._logs.table.has_replicas,
+        )
+        for topic in topics.names():
+            self._register_topic(registry, topic, is_new=False)
+        registry.await_registered(config.zk_connection_timeout_ms / 1000)
+        self._feed = RegistryFeed(registry, self._view)
+        self._feed.start()
+        return self._join_controllers(config, registry)
+
+    def _join_controllers(self, config: BrokerConfig, registry: Registry) -> ControllerRequests:
+        """Prepare to stand for election as the controller, and accept its pushes."""
+        assert self.settings is not None
+        from broker.controller.context import ControllerSettings  # late: as the next one
+        from broker.server.cluster.controller_requests import ControllerRequests  # late: kazoo
+        from broker.server.cluster.controller_thread import (  # late: kazoo
+            ControllerThread,
+            LeaderBalance,
+        )
+        from broker.zk.controller_election import stored_epoch  # late: kazoo
+        from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo
+
+        topics = ReplicatedTopics(registry.session, self.settings.last_good)
+        names = topics.topics()
+        expected = topics.partitions(
+            names, lambda topic: self._logs.settings.of(topic).min_insync_replicas
+        )
+        self._replicas.orders.expect_topics(names, (one.partition for one in expected))
+        self._view.apply_partition_states(expected)
+
+        def stored_controller_epoch() -> int:
+            if not self.has_session:
+                raise RegistryUnreachableError("there is no session at present")
+            return stored_epoch(registry.session)
+
+        self._replicas.orders.stored_controller_epoch = stored_controller_epoch
+        balance = LeaderBalance(
+            config.leader_balance_interval_ms / 1000, config.max_leader_imbalance
+        )
+        self.controller = ControllerThread(
+            registry,
+            topics,
+            config.broker_id,
+            self._clock,
+            ControllerSettings(config.min_insync_replicas, config.allows_unclean_election),
+            self._note_controller,
+            self._changes,
+            balance=balance if config.balances_leaders else None,
+            stats_period_s=config.monitoring_period_ms / 1000,
+            push_timeout_s=config.controller_socket_timeout_ms / 1000,
+        )
+        return ControllerRequests(self.controller, registry, topics)
+
+    def start(self) -> None:
+        """Stand for election as the controller, and follow changes of settings."""
+        if self.controller is not None:
+            self.controller.start()
+        if self.settings is not None:
+            self.settings.start()
+
+    def _note_controller(self, broker_id: int) -> None:
+        self._view.set_controller(broker_id)
+        self._replicas.brokers.controller_id = broker_id
+
+    def note_topic(self, topic: str, *, is_new: bool = True) -> None:
+        """Tell of a topic that is new, or has another number of partitions."""
+        self._show_topic(topic)
+        if self.registry is not None:
+            self._register_topic(self.registry, topic, is_new=is_new)
+
+    def _note_deleted_topic(self, topic: str) -> None:
+        self._view.set_own_topic(topic, 0)
+        if self.registry is not None:
+            self.registry.deregister_topic(topic)
+
+    def _show_topic(self, topic: str) -> None:
+        topics = self._logs.topics
+        count, creation_id = topics.partition_count(topic), topics.creation_id(topic)
+        self._view.set_own_topic(topic, count, creation_id)
+
+    def _register_topic(self, registry: Registry, topic: str, *, is_new: bool) -> None:
+        topics = self._logs.topics
+        count, creation_id = topics.partition_count(topic), topics.creation_id(topic)
+        registry.register_topic(topic, count, creation_id=creation_id, is_new=is_new)
+
+    # The end, in this order.
+
+    def await_session(self) -> str | None:
+        """Wait for a lost session to return; return that it is away if it does not."""
+        assert self.registry is not None
+        return None if self.registry.prepare_stop(_SESSION_WAIT_S) else "it is away"
+
+    def leave_office(self) -> None:
+        """Have another broker become the controller."""
+        if self.controller is not None:
+            self.controller.request_stop()
+            self.controller.join()
+
+    def deregister(self) -> None:
+        """Tell clients, by the registry, that the broker leaves."""
+        if self.registry is not None:
+            self.registry.deregister_broker()
+
+    def request_stop(self) -> None:
+        """Follow settings and topics no longer."""
+        if self.settings is not None:
+            self.settings.stop()
+        self._view.close()
+        if self._feed is not None:
+            self._feed.request_stop()
+
+    def join(self) -> None:
+        """Wait for the threads, which end at the latest with the session."""
+        if self.settings is not None:
+            self.settings.join()
+        if self._feed is not None:
+            self._feed.join()
+
+
+def _new_cluster_id() -> str:
+    """Return an id for a cluster that has none, in the form of later Kafka."""
+    return base64.urlsafe_b64encode(os.urandom(16)).rstrip(b"=").decode()

@@ -1,0 +1,438 @@
+"""This broker's controller: the election, and its work while it is in office.
+
+One thread has one queue of events: watches of ZooKeeper that have fired, requests of brokers and
+clients (`controller_requests.py`), responses of brokers. It hands each event to the `Controller`,
+and the resulting pushes to one sender for each broker. A broker that is not the controller sleeps
+here.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from broker import errors
+from broker.clock import Clock
+from broker.cluster_state import NO_CONTROLLER, ReplicatedPartition, UnreadableTopic
+from broker.controller.context import ControllerSettings
+from broker.controller.controller import Controller
+from broker.controller.pushes import Push
+from broker.controller.states import StateChange
+from broker.server.cluster.controller_events import ControllerEvents
+from broker.server.cluster.pending_creations import PendingCreations
+from broker.server.cluster.push_sender import PushAnswer, PushSenders
+from broker.server.cluster.state_change_log import StateChangeLog
+from broker.state_changes import ChangeKind, LoggedChange
+from broker.stats import WindowedStats
+from broker.zk.controller_election import ControllerElection, Term
+from broker.zk.paths import CONTROLLER_EPOCH
+from broker.zk.registry import Registry
+from broker.zk.replicated_topics import ReplicatedTopics, ReplicatedTopicsStore
+from broker.zk.session import SessionState
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 1.0
+_REREAD_S = 3.0
+"""How often topics that cannot be read are read again."""
+_T = TypeVar("_T")
+
+
+class LeaderBalance(NamedTuple):
+    """When leaderships return to the preferred leaders."""
+
+    interval_s: float  # between two checks
+    max_percentage: int  # of a broker's preferred partitions that others may lead
+
+
+class ControllerThread:
+    """The controller thread of one broker, in office or not; the broker is registered before."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        topics: ReplicatedTopics,
+        broker_id: int,
+        clock: Clock,
+        settings: ControllerSettings,
+        on_controller: Callable[[int], None],
+        changes: StateChangeLog,
+        *,
+        balance: LeaderBalance | None = None,
+        stats_period_s: float = 600.0,  # the windows of rates and times
+        push_timeout_s: float = 30.0,  # for a broker to carry out a push
+    ) -> None:
+        self._registry = registry
+        self._topics = topics
+        self._me = broker_id
+        self._clock = clock
+        self._settings = settings
+        # called with the controller's id, or `NO_CONTROLLER`, whenever it may have changed
+        self._on_controller = on_controller
+        self._changes = changes
+        self._balance = balance  # None: leaderships return on request only
+        self._balance_at_s = 0.0
+        self._reread_at_s = 0.0
+        self._unreadable = _UnreadableReport()
+        self._election = ControllerElection(registry.session, broker_id)
+        self._lock = threading.Lock()  # guards _is_stopped
+        self._is_stopped = False
+        self._term: Term | None = None
+        self._controller_id = NO_CONTROLLER
+        self._creations = PendingCreations()
+        self.controller: Controller | None = None
+        """None out of office; tests and metrics read it without locks."""
+        # annotated, as modules that metrics are declared in are checked before this one
+        self.events: ControllerEvents = ControllerEvents(clock)
+        self.senders = PushSenders(
+            self._take_answer, clock, stats_period_s=stats_period_s, timeout_s=push_timeout_s
+        )
+        self.election_stats: WindowedStats = WindowedStats(clock, stats_period_s)
+        """Events that changed leaders; timed from arrival until the states were written."""
+        self.election_count: int = 0  # partitions that got another leader
+        self.fenced_count: int = 0  # terms of office that ended as another broker took it
+        self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread, which tries to become the controller."""
+        self.events.put(self._look)
+        self._thread.start()
+
+    def request_stop(self) -> None:
+        """Resign, so that another broker can be elected, and have the thread end."""
+        with self._lock:
+            self._is_stopped = True
+        self.events.put(self._leave)
+
+    def join(self) -> None:
+        """Wait for the end of the thread; a request to ZooKeeper ends with the session."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    # Requests.
+
+    def submit(self, job: Callable[[Controller], _T]) -> Future[_T]:
+        """Have the controller do a job; the future fails with a `ServerError`."""
+        return self._submit(Future(), job, Future.set_result)
+
+    def submit_creation(
+        self, create: Callable[[Controller], list[ReplicatedPartition]]
+    ) -> Future[list[ReplicatedPartition]]:
+        """Have a topic created; done when all leaders of its partitions know that they lead."""
+        created: Future[list[ReplicatedPartition]] = Future()
+        self._creations.expect(created)
+        return self._submit(created, create, self._await_leaders)
+
+    def settings_changed(self) -> None:
+        """Note that settings of topics may have changed; returns at once."""
+        self.events.put(self._read_settings)
+
+    def _submit(
+        self,
+        future: Future[_T],
+        job: Callable[[Controller], _T],
+        complete: Callable[[Future[_T], _T], None],
+    ) -> Future[_T]:
+        with self._lock:
+            if self._is_stopped:
+                future.set_exception(errors.ShuttingDownError("the broker is shutting down"))
+            else:  # before the event of the stop
+                self.events.put(lambda: self._answer(future, job, complete))
+        return future
+
+    def _answer(
+        self,
+        future: Future[_T],
+        job: Callable[[Controller], _T],
+        complete: Callable[[Future[_T], _T], None],
+    ) -> None:
+        try:
+            if self.controller is None:
+                known = self._controller_id
+                who = "no broker is at present" if known == NO_CONTROLLER else f"broker {known} is"
+                raise errors.NotControllerError(f"broker {self._me} is not the controller: {who}")
+            outcome = job(self.controller)
+            self._carry_out()
+        except errors.ServerError as error:
+            future.set_exception(error)
+        except errors.CoordinationError as error:
+            self._take_failure(error)
+            text = f"whether it was done is not known: {error}"
+            future.set_exception(errors.RequestTimedOutError(text))
+        except BaseException as error:
+            future.set_exception(errors.UnknownServerError(f"the controller failed: {error!r}"))
+            raise
+        else:
+            complete(future, outcome)
+
+    def _await_leaders(
+        self, created: Future[list[ReplicatedPartition]], partitions: list[ReplicatedPartition]
+    ) -> None:
+        self._creations.add(created, partitions)
+        self._complete_creations(self.controller)
+
+    def _complete_creations(self, controller: Controller | None) -> None:
+        """Complete creations whose live leaders all know of them; out of office, all creations."""
+        self._creations.complete(() if controller is None else controller.context.brokers)
+
+    # The thread.
+
+    def _run(self) -> None:
+        retry_s: float | None = None
+        while not (self._is_stopped and self.events.empty()):  # all requests have responses
+            try:
+                event = self.events.get(timeout=retry_s or self._wait_s())
+            except queue.Empty:
+                event = self._look if retry_s else self._do_what_is_due
+            retry_s = None
+            try:
+                event()
+            except errors.CoordinationError as error:
+                if not self._is_stopped:
+                    logger.warning("the controller's work waits for ZooKeeper: %s", error)
+                retry_s = _RETRY_S
+            except Exception:  # the thread must not end; it reads the registry again
+                logger.exception("the controller failed at an event, and starts again")
+                self.controller = None
+                retry_s = _RETRY_S
+            if retry_s is None:
+                self.events.note_done()
+
+    def _wait_s(self) -> float | None:
+        """Return the time until the next periodic work; None if there is none."""
+        if (controller := self.controller) is None:
+            return None
+        due = [self._balance_at_s] if self._balance is not None else []
+        due += [self._reread_at_s] if controller.context.unreadable else []
+        return max(0.001, min(due) - self._clock.monotonic_s()) if due else None
+
+    def _do_what_is_due(self) -> None:
+        now_s = self._clock.monotonic_s()
+        if (controller := self.controller) is None:
+            return
+        if controller.context.unreadable and now_s >= self._reread_at_s:
+            self._reread(controller)
+        if (balance := self._balance) is not None and now_s >= self._balance_at_s:
+            self._balance_at_s = self._clock.monotonic_s() + balance.interval_s
+            elect = partial(controller.leadership.balance_leaders, balance.max_percentage)
+            self._handle(controller, elect)
+
+    def _reread(self, controller: Controller) -> None:
+        """Read all states again once a topic can be read that could not."""
+        self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
+        names = controller.context.unreadable
+        still = self._topics.find(names).unreadable
+        if still.keys() == names.keys():
+            self._unreadable.note(still)
+            return
+        logger.info("topics can be read again: reading all states")
+        self.controller = None
+        self._look()
+
+    def _leave(self) -> None:
+        was_in_office = self._term is not None
+        self._end_term()
+        if was_in_office and self._registry.state is SessionState.CONNECTED:
+            self._election.resign()
+
+    def _look(self) -> None:
+        """Find out who the controller is, and become it if there is none."""
+        if self._is_stopped:
+            return
+        outcome = self._election.try_to_win(
+            lambda: self.events.put(self._look), now_ms=self._clock.time_ms()
+        )
+        if isinstance(outcome, Term):
+            self._take_office(outcome)
+        else:
+            self._end_term()
+            self._note_controller(outcome.broker_id)
+
+    def _take_office(self, term: Term) -> None:
+        if self._term != term:
+            self._end_term()
+            self._changes.note(LoggedChange(ChangeKind.ELECTED, controller_epoch=term.epoch))
+            self._term = term
+        if self.controller is None:
+            snapshot = self._topics.snapshot(
+                on_brokers=lambda: self.events.put(self._read_brokers),
+                on_topics=lambda: self.events.put(self._read_topics),
+            )
+            last_epoch = max(
+                (one.state.controller_epoch for one in snapshot.states.values()), default=0
+            )
+            if last_epoch > term.epoch:  # brokers would refuse pushes of an earlier epoch
+                logger.warning(
+                    "node %s says %d, and there was epoch %d: it was deleted or edited by hand",
+                    *(CONTROLLER_EPOCH, term.epoch, last_epoch),
+                )
+                term = self._term = self._election.raise_epoch(term, last_epoch)
+            store = ReplicatedTopicsStore(self._registry.session, term.epoch_version)
+            controller = Controller(self._me, term.epoch, store, self._settings)
+            self._guard(lambda: controller.load(snapshot))
+            self.controller = controller
+            self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
+            self._unreadable.note(controller.context.unreadable)
+            if self._balance is not None:
+                self._balance_at_s = self._clock.monotonic_s() + self._balance.interval_s
+            self._carry_out()
+        self._note_controller(self._me)
+
+    def _end_term(self) -> None:
+        if self._term is not None:
+            epoch = self._term.epoch
+            self._changes.note(LoggedChange(ChangeKind.RESIGNED, controller_epoch=epoch))
+        self._term = self.controller = None
+        self._complete_creations(None)
+        self.senders.stop()
+
+    def _note_controller(self, broker_id: int) -> None:
+        self._controller_id = broker_id
+        self._on_controller(broker_id)
+
+    def _handle(self, controller: Controller, event: Callable[[], None]) -> None:
+        """Have a controller handle an event, unless another one has taken its place."""
+        if self.controller is controller:
+            self._guard(event)
+            self._carry_out()
+
+    def _guard(self, job: Callable[[], None]) -> None:
+        """Run a job that writes to the registry; a failure ends the term or reloads the states."""
+        try:
+            job()
+        except errors.CoordinationError as error:
+            self._take_failure(error)
+            raise
+
+    def _take_failure(self, error: errors.CoordinationError) -> None:
+        """Forget the known states, as the registry may have others; look again."""
+        if self.controller is not None:
+            logger.warning("the controller reads all states again: %s", error)
+        self.controller = None
+        if isinstance(error, errors.ControllerFencedError):
+            self.fenced_count += 1
+            self._end_term()
+        self.events.put(self._look)
+
+    def _read_brokers(self) -> None:
+        if (controller := self.controller) is not None:
+            brokers = self._topics.brokers(lambda: self.events.put(self._read_brokers))
+            self._handle(controller, lambda: controller.brokers_changed(brokers))
+            self._complete_creations(controller)
+
+    def _read_topics(self) -> None:
+        """Read the list of topics; one that this controller has not created means a new start."""
+        if (controller := self.controller) is not None:
+            names = self._topics.topics(lambda: self.events.put(self._read_topics))
+            if set(names) != {*controller.context.topics, *controller.context.unreadable}:
+                logger.warning("topics were created or deleted by hand: reading all states again")
+                self.controller = None
+                self._look()
+
+    def _read_settings(self) -> None:
+        if (controller := self.controller) is not None and controller.context.topics:
+            settings = self._topics.settings(controller.context.topics)
+            self._handle(controller, lambda: controller.settings_changed(settings))
+
+    def _look_whether_outdated(self, epoch: int) -> None:
+        """Find out why a broker knows of a later controller: ZooKeeper may have lost its epochs."""
+        self._look()
+        if self._term is not None and self._term.epoch == epoch:
+            logger.warning(
+                "controller epoch %d is not the last one, and ZooKeeper knows of no later one: it "
+                "has lost its data, or node %s was edited by hand",
+                *(epoch, CONTROLLER_EPOCH),
+            )
+            self._term = self._election.raise_epoch(self._term, 2 * epoch)
+            self.controller = None
+            self._look()
+
+    # Pushes.
+
+    def _carry_out(self) -> None:
+        controller = self.controller
+        if controller is None:
+            return
+        changes = controller.states.take_changes()
+        if elected_count := sum(one.is_election for one in changes):
+            self.election_count += elected_count
+            self.election_stats.record(self.events.age_s)
+        for change in changes:
+            level = logging.WARNING if change.is_unclean else logging.INFO
+            self._changes.note(_logged(change, controller.epoch), level=level)
+        context = controller.context
+        # No pushes and no connections without replicated topics. But a broker that may have lost
+        # messages is told that this is known, so that it is trusted with new topics, and one with
+        # replicas is asked for them.
+        if (
+            context.topics
+            or context.unreadable
+            or any(one.has_replicas or not one.is_clean for one in context.brokers.values())
+        ):
+            self.senders.send(controller)
+
+    def _take_answer(
+        self, controller: Controller, broker_id: int, push: Push, answer: PushAnswer
+    ) -> None:
+        """Handle a broker's response to a push; called in the sender's thread."""
+
+        def then(event: Callable[[], None]) -> None:
+            self.events.put(partial(self._handle, controller, event))
+
+        if isinstance(answer.error, errors.StaleControllerEpochError):
+            self.events.put(partial(self._look_whether_outdated, controller.epoch))
+        elif isinstance(answer.error, errors.StaleBrokerEpochError):
+            self.events.put(self._read_brokers)
+        else:
+            if answer.unknown:
+                told = controller.told_unknown
+                then(partial(told, broker_id, push.broker_epoch, answer.unknown))
+            if any(one.deletes_log for one in push.stopped):
+                then(partial(controller.deletions.delivered, broker_id, push))
+            if self._creations and push.partitions:
+                self.events.put(partial(self._note_topic_pushed, controller, broker_id, push))
+
+    def _note_topic_pushed(self, controller: Controller, broker_id: int, push: Push) -> None:
+        self._creations.note_pushed(broker_id, push)
+        self._complete_creations(controller)
+
+
+class _UnreadableReport:
+    """Logs which topics cannot be read, once for each reason, and which can be again."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, str] = {}
+
+    def note(self, topics: Mapping[str, UnreadableTopic]) -> None:
+        """Log what has changed since the last call."""
+        reasons = {topic: one.reason for topic, one in topics.items()}
+        for topic, reason in reasons.items():
+            if self._reasons.get(topic) != reason:
+                logger.error(
+                    "topic '%s' cannot be read: %s. Its brokers go on as they are, without "
+                    "elections. Write the node again, or delete the topic with `pylogctl topic "
+                    "delete %s --data` (docs/operations/cluster.md, Damaged nodes)",
+                    *(topic, reason, topic),
+                )
+        for topic in self._reasons.keys() - reasons.keys():
+            logger.info("topic '%s' can be read again, or is gone", topic)
+        self._reasons = reasons
+
+
+def _logged(change: StateChange, controller_epoch: int) -> LoggedChange:
+    unclean = "; UNCLEAN: messages may be lost" if change.is_unclean else ""
+    return LoggedChange(
+        ChangeKind.DECIDED,
+        controller_epoch=controller_epoch,
+        partition=change.partition,
+        leader_epoch=change.state.leader_epoch,
+        leader=change.state.leader,
+        isr=change.state.isr,
+        version=change.version,
+        text=f"{change.reason}{unclean}",
+    )

@@ -1,0 +1,210 @@
+"""Which replicas are on this broker, and what a controller has told it of all partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from threading import Event
+
+from broker import errors
+from broker.clock import Clock
+from broker.cluster_state import UNKNOWN_BROKER_EPOCH, ReplicatedPartition
+from broker.config import BrokerConfig
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.replication.follower import Follower
+from broker.replication.leader import Leader
+from broker.replication.replica import Replica, ReplicaSettings
+from broker.replication.replicas import Replicas
+from broker.server.cluster.hosted_replica import HostedReplica
+from broker.server.cluster.state_change_log import NoteChange
+from broker.topic import TopicPartition
+
+NoteStates = Callable[[Iterable[ReplicatedPartition], Iterable[TopicPartition]], object]
+"""Called with states that the controller tells, and with partitions that are gone."""
+
+
+class ReplicaTable:
+    """The replicas of one broker, by partition.
+
+    All threads read it, without a lock. Orders change it, one push at a time; what
+    `ReplicaOrders` alone writes are attributes.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        logs: LogManager,
+        clock: Clock,
+        note_states: NoteStates,
+        note_change: NoteChange,
+    ) -> None:
+        self.me = config.broker_id
+        self.registered_epoch: Callable[[], int | None] = lambda: None
+        """Returns the epoch of this broker's registration, None before the first."""
+        self.note_states = note_states
+        self.note_change = note_change
+        self.topics: set[str] = set()
+        """The topics that have replicas, here or on other brokers."""
+        self.ordered_epoch: int | None = None
+        """The registration in which a controller told this broker of all partitions it knows."""
+        self.has_full_orders = False
+        """Whether this run has carried out a push that names all partitions."""
+        self.new_logs: set[TopicPartition] = set()
+        """Partitions whose log was created for orders that are not carried out yet."""
+        self.isr_due = Event()
+        """Set to have changes of in-sync replicas proposed soon."""
+        self.states = Replicas(
+            config.broker_id,
+            ReplicaSettings(config.replica_lag_ms / 1000, self.counts_flushed),
+            self._open_log,
+            self._delete_log,
+        )
+        """The state machines of the replicas, and the last state of each partition."""
+        self._lag_s = config.replica_lag_ms / 1000
+        self._logs = logs
+        self._clock = clock
+        self._hosted: dict[TopicPartition, HostedReplica] = {}
+
+    @property
+    def broker_epoch(self) -> int:
+        """Return the epoch of this broker's registration, -1 before the first."""
+        epoch = self.registered_epoch()
+        return UNKNOWN_BROKER_EPOCH if epoch is None else epoch
+
+    def hosted(self, partition: TopicPartition) -> HostedReplica:
+        """Return this broker's replica of a partition, or raise the error of `not_led`."""
+        found = self._hosted.get(partition)
+        if found is None:
+            raise self.not_led(partition)
+        return found
+
+    def find(self, partition: TopicPartition) -> HostedReplica | None:
+        """Return this broker's replica of a partition, None if there is none."""
+        return self._hosted.get(partition)
+
+    def all(self) -> list[HostedReplica]:
+        """Return all replicas of this broker."""
+        return list(self._hosted.values())
+
+    def led(self) -> list[HostedReplica]:
+        """Return the replicas that lead."""
+        return [one for one in self.all() if isinstance(one.replica.role, Leader)]
+
+    def leader_of(self, partition: TopicPartition) -> Leader:
+        """Return this broker's present term as leader of a partition, or raise like `hosted`."""
+        return self.hosted(partition).replica.leader
+
+    def leads(self, partition: TopicPartition) -> bool:
+        """Return whether this broker leads a partition that has replicas."""
+        hosted = self._hosted.get(partition)
+        return hosted is not None and isinstance(hosted.replica.role, Leader)
+
+    def leader_id(self, partition: TopicPartition) -> int:
+        """Return which broker leads a partition, -1 if none does or that is not known."""
+        known = self.states.known.get(partition)
+        return -1 if known is None else known.state.leader
+
+    def find_served(self, partition: TopicPartition) -> Log | None:
+        """Return the log of a partition that clients may use here, None if it has none yet.
+
+        Home -1 means this broker. Raises the error of `not_led` if others lead the partition, or
+        its topic is lost.
+        """
+        topic = partition.topic
+        if partition.home == -1:
+            partition = TopicPartition(topic, self.me, partition.index)
+        log = self._logs.table.find(partition)
+        if log is None:
+            is_foreign = partition.home != self.me or topic in self.topics
+            if (
+                is_foreign
+                or self.is_lost(topic)
+                or (self._awaits_orders and topic not in self._logs.topics)
+            ):
+                raise self.not_led(partition)
+        elif log.is_replicated or partition in self.states.known:  # it is about to be one
+            self.leader_of(partition)
+        return log
+
+    def find_readable(self, partition: TopicPartition) -> Log | None:
+        """Return the log of a follower here that consumers may read, None if there is none.
+
+        It is in sync as far as this broker has been told, and its leader responds: a follower cut
+        off from controller and leader would stay behind for ever without knowing it.
+        """
+        hosted, known = self._hosted.get(partition), self.states.known.get(partition)
+        if hosted is None or known is None or self.me not in known.state.isr:
+            return None
+        if hosted.log.is_faulty:
+            return None
+        role = hosted.replica.role
+        if not isinstance(role, Follower) or role.is_stopped or role.answered_s is None:
+            return None
+        silent_s = self._clock.monotonic_s() - role.answered_s
+        return hosted.log if silent_s <= self._lag_s else None
+
+    def is_lost(self, topic: str) -> bool:
+        """Return whether replicas here are of a topic of which no controller has told this run."""
+        return topic not in self.topics and self._logs.table.has_replicas_of(topic)
+
+    def is_unknown(self, partition: TopicPartition) -> bool:
+        """Return whether no controller has told this run of a partition, or it is gone."""
+        return partition not in self.states.known
+
+    @property
+    def _awaits_orders(self) -> bool:
+        """Return whether no controller has pushed partitions since this broker registered."""
+        # until then a partition that is not known here may have replicas, as topics may be new
+        return bool(self.topics) and self.ordered_epoch != self.broker_epoch
+
+    def not_led(self, partition: TopicPartition) -> errors.ServerError:
+        """Return the error for a partition of which this broker has no log that it may use."""
+        known = self.states.known.get(partition)
+        if known is None:
+            is_lost = self.is_lost(partition.topic)
+            has_replicas = is_lost or partition.topic in self.topics
+            is_unread = has_replicas and not self.has_full_orders
+            if is_unread or self._awaits_orders:
+                return errors.LeaderNotAvailableError(
+                    f"the controller has not yet told this broker who leads {partition}; try again"
+                )
+            if is_lost:
+                return errors.LeaderNotAvailableError(
+                    f"ZooKeeper has lost topic '{partition.topic}', of which broker {self.me} has "
+                    "logs: `pylogctl cluster recover` restores it"
+                )
+            return errors.WrongPartitionError(f"broker {self.me} does not lead {partition}")
+        leader = known.state.leader
+        return errors.NotLeaderError(
+            f"broker {self.me} does not lead {partition}; "
+            + ("no broker does" if leader < 0 else f"broker {leader} does"),
+            leader,
+        )
+
+    def counts_flushed(self, topic: str) -> bool:
+        """Return whether only flushed messages of a topic count as being on a replica."""
+        return self._logs.settings.of(topic).flush_before_read
+
+    def add(self, replica: Replica) -> HostedReplica | None:
+        """Return a replica with its log, added in place of a former one; None if it has no log."""
+        known = self._hosted.get(replica.partition)
+        if known is not None and known.replica is replica:
+            return known
+        log = self._logs.table.find(replica.partition)
+        if log is None:  # it was deleted
+            return None
+        if known is not None:
+            known.forget_log()
+        added = self._hosted[replica.partition] = HostedReplica(replica, log)
+        return added
+
+    def _open_log(self, info: ReplicatedPartition) -> Log:
+        if self._logs.table.find(info.partition) is None:
+            self.new_logs.add(info.partition)
+        return self._logs.creation.open_replica(info.partition, info.creation_id)
+
+    def _delete_log(self, replica: Replica) -> None:
+        hosted = self._hosted.pop(replica.partition, None)
+        if hosted is not None:
+            hosted.forget_log()
+        self._logs.deletions.delete_replica(replica.partition)

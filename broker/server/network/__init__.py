@@ -1,0 +1,1 @@
+"""Connections of clients: sockets in, frames out, responses in order."""

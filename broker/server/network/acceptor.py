@@ -1,0 +1,149 @@
+"""The acceptor: one thread that accepts connections and distributes them over the processors."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import logging
+import selectors
+import socket
+import threading
+from collections.abc import Callable
+
+from broker.errors import BrokerError
+from broker.server.network.mailbox import Mailbox
+from broker.server.network.processor import Processor
+from broker.server.network.quotas import ConnectionCount, PeerLog
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG = 512
+_MAX_PORT = 65535
+_PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
+_PAUSE_S = 0.1
+"""Wait before the next attempt when the system is short of descriptors or memory."""
+
+
+class AddressInUseError(BrokerError):
+    """The broker cannot listen on the address."""
+
+
+def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
+    """Return a listening socket; port 0 picks a free one."""
+    if not 0 <= port <= _MAX_PORT:
+        raise AddressInUseError(f"cannot listen on {host}:{port}: ports end at {_MAX_PORT}")
+    try:
+        family, *_, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        reason = str(error.strerror).lower()
+        raise AddressInUseError(f"cannot listen on {host}:{port}: {reason}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if receive_bytes:  # 0 leaves SO_RCVBUF to the system
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        other = "port, 0 for a free one" if error.errno in _PORT_ERRORS else "host"
+        reason = str(error.strerror).lower()
+        raise AddressInUseError(
+            f"cannot listen on {host}:{port}: {reason}; choose another --{other}"
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+class Acceptor:
+    """Accepts connections and gives them to the processors in turn; `stop` closes the listener."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        processors: list[Processor],
+        *,
+        count: ConnectionCount,
+        peer_log: PeerLog,
+        send_bytes: int,
+        make_room: Callable[[], None],
+    ) -> None:
+        self._listener = listener
+        self._processors = itertools.cycle(processors)
+        self._count = count
+        self._peer_log = peer_log
+        self._send_bytes = send_bytes  # SO_SNDBUF; 0 leaves it to the system
+        self._make_room = make_room  # closes other files when descriptors run out
+        self._stopped = threading.Event()
+        self._is_short = self._is_logged = False
+        self._mailbox = Mailbox()
+        self._thread = threading.Thread(target=self._run, name="acceptor", daemon=True)
+
+    def start(self) -> None:
+        """Start accepting."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop accepting, close the listener and join the thread; a second call does nothing."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self._mailbox.wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._listener.close()
+        self._mailbox.close()
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ)
+            selector.register(self._mailbox, selectors.EVENT_READ)
+            while not self._stopped.is_set():
+                selector.select()
+                if not self._stopped.is_set():
+                    self._accept_all()
+
+    def _accept_all(self) -> None:
+        while True:
+            try:
+                sock, address = self._listener.accept()
+            except (BlockingIOError, ConnectionAbortedError, InterruptedError):
+                return
+            except OSError as error:
+                is_descriptors = error.errno in (errno.EMFILE, errno.ENFILE)
+                if is_descriptors and not self._is_short:
+                    self._is_short = True
+                    self._make_room()
+                    continue
+                self._pause(error)
+                return
+            self._is_short = self._is_logged = False
+            self._admit(sock, str(address[0]))
+
+    def _pause(self, error: OSError) -> None:
+        """Wait while the system is short of descriptors or memory; log it once."""
+        if not self._is_logged:
+            self._is_logged = True
+            hint = "; raise the limit on open files (ulimit -n)" if self._is_short else ""
+            logger.error("cannot accept connections: %s%s", error.strerror, hint)
+        self._stopped.wait(_PAUSE_S)
+
+    def _admit(self, sock: socket.socket, address: str) -> None:
+        exceeded = self._count.enter(address)
+        if exceeded:
+            self._peer_log.warn(address, f"{exceeded} is reached")
+            sock.close()
+            return
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._send_bytes:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
+        except OSError as error:  # on some systems, if the client is already gone
+            self._count.leave(address)
+            self._peer_log.warn(address, error)
+            sock.close()
+            return
+        next(self._processors).add_connection(sock, address)

@@ -1,0 +1,319 @@
+"""One client's connection: what it may do next, and its requests and responses in between.
+
+Frames come from its `FrameReceiver`, responses leave by its `ResponseQueue`; this module does not
+know their content. A connection belongs to one processor and is used on its thread only.
+`connection_state` has the table of its states.
+"""
+
+from __future__ import annotations
+
+import math
+import selectors
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from broker.clock import Clock
+from broker.errors import BrokerError
+from broker.server.network.connection_state import Event, State, next_state
+from broker.server.network.frame_receiver import STALL_S, FrameReceiver, without_traceback
+from broker.server.network.quotas import QueuedBytes
+from broker.server.network.response_queue import ResponseQueue
+from broker.server.requests.produce import RefusedPartitions
+from broker.server.requests.purgatory import DelayedResponse, Response, Watched
+
+_FEW_BYTES = 16 << 10
+_FEW_FRAMES = 32
+"""Connections that send at most this much per read may be muted while a flush is pending."""
+_LAST_RESPONSE_TIMEOUT_S = 5.0
+_HALF_CLOSED_S = 1.0
+"""How long to wait at least for a client that has closed its half, and may have left."""
+
+
+class LingeringClient(NamedTuple):
+    """The socket of a client that asked for the shutdown, after the end of its processor."""
+
+    sock: socket.socket
+    delayed: DelayedResponse | None  # the response to it, if that is next on the socket
+
+    def end(self) -> None:
+        """Send the response, if possible, and close the socket."""
+        with self.sock, suppress(OSError):  # the client may be gone
+            if self.delayed is not None and self.delayed.attempt(is_last=True):
+                self.sock.settimeout(_LAST_RESPONSE_TIMEOUT_S)
+                self.sock.sendall(self.delayed.in_memory())
+
+
+class ServerConnection:
+    """The state of one client's socket, which is connected and non-blocking.
+
+    `on_granted` is called, from any thread, when `grant_buffer` can continue after a wait.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: str,
+        *,
+        clock: Clock,
+        max_frame_bytes: int,
+        queued_bytes: QueuedBytes,
+        on_granted: Callable[[ServerConnection], None],
+    ) -> None:
+        self.sock = sock
+        self.peer = peer
+        self._clock = clock
+        self.state = State.READING
+        self._queued_bytes = queued_bytes
+        self.receiver = FrameReceiver(
+            sock,
+            max_frame_bytes=max_frame_bytes,
+            queued_bytes=queued_bytes,
+            on_granted=partial(on_granted, self),
+        )
+        self.responses = ResponseQueue()
+        self._work: Future[Any] | None = None
+        """A worker's task that only serves a response: it is cancelled if the client leaves."""
+        self.turn_end_s = 0.0
+        """The processor's measure of the work done for this connection."""
+        self.fault: Exception | None = None  # why no more requests are received
+        self.half_closed_s: float | None = None
+        """Since when the client sends no more, by the clock; it may have left altogether."""
+        self.refused: RefusedPartitions = {}
+        self._muted_by: Response | None = None
+        self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
+        self._last_active_s = clock.monotonic_s()
+        self.last_unanswered_s = -math.inf
+        self.has_published = False
+        """Whether a message set came in a publish request, which can be acknowledged."""
+
+    @property
+    def interest(self) -> int:
+        """Return the selector events to wait for; 0 for none."""
+        events = selectors.EVENT_READ if self.state is State.READING else 0
+        return events | selectors.EVENT_WRITE if self.responses.has_unsent else events
+
+    def _take(self, event: Event) -> None:
+        self.state = next_state(self.state, event)
+
+    def _update(self) -> None:
+        """Move to the state for what the connection has to wait for now."""
+        if self.state is not State.OFFLOADED:
+            self.receiver.release_handled()
+        has_held = self.receiver.has_held
+        is_blocked = self.responses.is_full or (has_held and self.responses.has_unsent)
+        if self.state is State.BLOCKED and not is_blocked:
+            self._take(Event.UNBLOCK)
+        elif self.state is State.MUTED and not self._is_flush_pending:
+            self._take(Event.UNMUTE)
+        if self.state is not State.READING:
+            return
+        if is_blocked:
+            self._take(Event.BLOCK)
+        elif has_held:
+            return  # for the processor to handle in the next turn
+        elif self.fault is not None:
+            self._take(Event.END)
+        elif self.receiver.is_awaiting_buffer:
+            self._take(Event.AWAIT_BUFFER)
+        elif self._is_flush_pending:
+            self._take(Event.MUTE)
+
+    def receive(self, shared: bytearray) -> list[memoryview]:
+        """Read once from the socket; return complete frames, without size fields.
+
+        `shared` is the processor's buffer; small frames are views on it, valid until the next call
+        with it. If there are very many frames, the last ones are held. `fault` is set after an end
+        of stream, an error or a bad frame size; the frames before it are returned all the same.
+        """
+        frames = self.receiver.receive(shared)
+        if frames:
+            self._last_active_s = self._clock.monotonic_s()
+        if self.receiver.fault is not None:
+            self.fault = self.receiver.fault
+            if isinstance(self.fault, EOFError):
+                self.note_half_closed()
+        return frames
+
+    def note_half_closed(self) -> None:
+        """Note that the client sends nothing after the bytes that the socket holds now."""
+        if self.half_closed_s is None:
+            self.half_closed_s = self._clock.monotonic_s()
+
+    def fail(self, reason: Exception) -> None:
+        """Handle and receive no more requests; responses to earlier ones are still sent."""
+        self.fault = without_traceback(reason)
+        self.receiver.drop_held()
+
+    def offload(self, frames: Sequence[memoryview], work: Future[Any] | None = None) -> None:
+        """Note that a worker handles a request, and hold the frames after it."""
+        self._take(Event.OFFLOAD)
+        self._work = work
+        self.receiver.hold(frames)
+
+    def work_done(self) -> None:
+        """Note that the worker is done; also after the connection is closed."""
+        self._take(Event.WORK_DONE)
+        self._work = None
+        self.receiver.release_handled()
+        self._last_active_s = self._clock.monotonic_s()
+
+    def yield_turn(self, frames: Sequence[memoryview] = ()) -> None:
+        """Leave frames, and those that are held already, to the next turn."""
+        self._take(Event.YIELD)
+        if frames:
+            self.receiver.hold(frames)
+
+    def grant_buffer(self) -> None:
+        """Continue with a large frame that waited for the budget."""
+        self.receiver.resume()
+        if self.state is State.WAITING_FOR_BUFFER and not self.receiver.is_awaiting_buffer:
+            self._take(Event.BUFFER_GRANTED)
+        self._last_active_s = self._clock.monotonic_s()
+
+    def mute_behind_flush(self, frames: Sequence[memoryview]) -> None:
+        """Mute the connection until a pending flush is complete, if the client sends little.
+
+        Its next requests could neither have a response before the flush nor be part of it. Handled
+        as they arrive, each would cost a turn, an append and a wake-up. Clients that publish to
+        several logs are not muted, as those logs are flushed side by side; nor is one that has
+        begun a large frame, as others may wait for the budget that it holds.
+        """
+        delayed = self.responses.delayed
+        if not delayed or max(len(frames), len(delayed)) > _FEW_FRAMES:
+            return
+        if self.receiver.received_bytes > _FEW_BYTES or self.receiver.has_begun_large:
+            return
+        pending = [one for one in delayed if one.awaits_flush]
+        if not pending:
+            return
+        logs: set[Watched] = {log for one in pending for log in one.logs}
+        if len(logs) == 1 and logs == self._flushed_logs:
+            self._muted_by = pending[-1]
+        self._flushed_logs = logs
+
+    @property
+    def _is_flush_pending(self) -> bool:
+        return self._muted_by is not None and self._muted_by.parts is None
+
+    def unmute(self) -> bool:
+        """Unmute the connection if the awaited flush is complete; return True if it was muted."""
+        if self._muted_by is None or self._is_flush_pending:
+            return False
+        self._muted_by = None
+        if self.state is State.MUTED:
+            self._take(Event.UNMUTE)
+        return True
+
+    def take_held(self) -> list[memoryview]:
+        """Begin the turn after `yield_turn`; return held frames that can be handled in it."""
+        self._take(Event.NEXT_TURN)
+        if not self.may_take_held:
+            return []
+        frames = self.receiver.take_held()
+        if self.receiver.fault is not None:
+            self.fault = self.receiver.fault
+        return frames
+
+    @property
+    def may_take_held(self) -> bool:
+        """Return whether there are held frames that can be handled now."""
+        self._update()
+        return self.state is State.READING and self.receiver.has_held
+
+    @property
+    def may_receive(self) -> bool:
+        """Return whether more can be received now."""
+        self._update()
+        return self.state is State.READING and not self.receiver.has_held
+
+    def send(self) -> int:
+        """Send complete responses; return the bytes sent. `fault` is set if the client is gone."""
+        before = self.responses.sent_bytes
+        try:
+            self.responses.send(self.sock)
+        except OSError as error:
+            self.fault = without_traceback(error)
+        sent = self.responses.sent_bytes - before
+        if sent:
+            self._last_active_s = self._clock.monotonic_s()
+        return sent
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether no more requests are received and all responses are sent."""
+        if not isinstance(self.fault, (BrokerError, EOFError)):
+            return self.fault is not None
+        # after a refusal the responses to earlier requests are sent; after a closed half, all
+        has_held = self.receiver.has_held
+        return not (self.responses or has_held or self.state is State.OFFLOADED)
+
+    def note_unanswered(self) -> None:
+        """Note that the requests received last get no response."""
+        self.last_unanswered_s = self._last_active_s
+
+    @property
+    def awaits_acknowledgements(self) -> bool:
+        """Return whether the client publishes, and all its requests get responses."""
+        return self.has_published and self.last_unanswered_s == -math.inf
+
+    @property
+    def could_be_deserted(self) -> bool:
+        """Return whether the broker does not read now, and so would miss that the client leaves."""
+        if self.half_closed_s is not None or self.responses.has_lingering:
+            return False
+        if self.state is State.OFFLOADED:
+            return self._work is not None
+        awaited = self.responses.awaited
+        return (
+            self.state in (State.BLOCKED, State.YIELDED, State.CLOSING)
+            and awaited is not None
+            and not awaited.awaits_flush  # that comes soon
+        )
+
+    def is_deserted(self, now_s: float) -> bool:
+        """Return whether a client that has closed its half has waited long: it may have left."""
+        if self.half_closed_s is None or (self._work is None and self.responses.awaited is None):
+            return False
+        return now_s - max(self.half_closed_s, self._last_active_s) > _HALF_CLOSED_S
+
+    def reason_to_close(self, now_s: float, *, max_idle_s: float) -> str:
+        """Return why the connection should be closed for inactivity; empty if it should not."""
+        is_kept_waiting = self.state in (State.OFFLOADED, State.WAITING_FOR_BUFFER) or (
+            self.state in (State.BLOCKED, State.YIELDED) and not self.responses.has_unsent
+        )
+        has_stalled = self.receiver.has_stalled(now_s, is_kept_waiting=is_kept_waiting)
+        if has_stalled and self._queued_bytes.waiting_count:
+            return f"too little of a large request came in {STALL_S:g}s, and others need the room"
+        is_waited_for = self.responses.delayed or self.receiver.is_awaiting_buffer
+        if is_waited_for or self.state is State.OFFLOADED:
+            return ""
+        is_idle = self._last_active_s < now_s - max_idle_s
+        return "no whole request for connections.max.idle.ms" if is_idle else ""
+
+    def close(self) -> list[DelayedResponse]:
+        """Close the socket, release the connection's resources, return its delayed responses."""
+        # else a worker has the frame, and `work_done` releases its budget
+        if self.state is not State.OFFLOADED:
+            self.receiver.release_handled()
+        self._take(Event.CLOSE)
+        delayed = list(self.responses.delayed)
+        for one in delayed:
+            if not one.lingers:  # which is completed after this
+                one.forget()
+        self.responses.clear()
+        self._muted_by = None
+        if self._work is not None:
+            self._work.cancel()
+        self.receiver.close()
+        self.sock.close()
+        return delayed
+
+    def linger(self) -> LingeringClient | None:
+        """Return the client if it waits for the end of the broker; call this before `close`."""
+        if not self.responses.has_lingering or self.fault is not None:
+            return None
+        return LingeringClient(self.sock.dup(), self.responses.awaited)

@@ -1,0 +1,130 @@
+"""The open connections of a processor: the events it waits for, and when it closes them."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+from collections.abc import Callable
+
+from broker.clock import Clock
+from broker.server.network.connection import LingeringClient, ServerConnection
+from broker.server.network.hang_ups import HangUps
+from broker.server.network.quotas import PeerLog, QueuedBytes
+from broker.server.requests.freed_memory import give_back_freed_memory
+from broker.server.requests.purgatory import Purgatory
+
+
+class Connections:
+    """The connections of one processor, for use on its thread.
+
+    `selector` has them and what else the processor waits for; where `hang_ups` is ready,
+    `take_hang_ups` returns connections.
+    """
+
+    def __init__(
+        self,
+        purgatory: Purgatory[ServerConnection],
+        *,
+        clock: Clock,
+        peer_log: PeerLog,
+        queued_bytes: QueuedBytes,
+        max_frame_bytes: int,
+        max_idle_s: float,
+        on_granted: Callable[[ServerConnection], None],
+        on_close: Callable[[str], None],
+    ) -> None:
+        self.selector = selectors.DefaultSelector()
+        self.open: set[ServerConnection] = set()
+        self.lingering: list[LingeringClient] = []  # of closed ones, to be told of the end
+        self.max_idle_s = max_idle_s  # how long one may be without a whole request
+        self._purgatory = purgatory  # with the delayed responses of all
+        self._clock = clock
+        self._peer_log = peer_log  # why connections are closed
+        self._queued_bytes = queued_bytes  # the budget for large frames
+        self._max_frame_bytes = max_frame_bytes
+        self._on_granted = on_granted  # called, from any thread, when one has room for its frame
+        self._on_close = on_close  # called with the address of each closed connection
+        self._has_closed = False  # since the last sweep
+        self._hang_ups = HangUps()
+        if self._hang_ups.selectable is not None:
+            self.selector.register(self._hang_ups.selectable, selectors.EVENT_READ)
+
+    def add(self, sock: socket.socket, address: str) -> None:
+        """Begin to serve a client."""
+        connection = ServerConnection(
+            sock,
+            address,
+            clock=self._clock,
+            max_frame_bytes=self._max_frame_bytes,
+            queued_bytes=self._queued_bytes,
+            on_granted=self._on_granted,
+        )
+        self.open.add(connection)
+        self.selector.register(sock, connection.interest, connection)
+
+    def refuse(self, sock: socket.socket, address: str) -> None:
+        """Close the socket of a client that will not be served."""
+        sock.close()
+        self._on_close(address)
+
+    def update(self, connection: ServerConnection) -> None:
+        """Wait for the events that a connection needs next; close it if it is finished."""
+        if connection.is_finished:
+            # A client that just left is not logged.
+            if not isinstance(connection.fault, (EOFError, ConnectionError)):
+                self._peer_log.warn(connection.peer, connection.fault)
+            self.close(connection)
+            return
+        self._hang_ups.update(connection, is_watched=connection.could_be_deserted)
+        events = connection.interest
+        known = self.selector.get_map().get(connection.sock)
+        if known is None:
+            if events:
+                self.selector.register(connection.sock, events, connection)
+        elif not events:
+            self.selector.unregister(connection.sock)
+        elif known.events != events:
+            self.selector.modify(connection.sock, events, connection)
+
+    def take_hang_ups(self) -> list[ServerConnection]:
+        """Close connections whose clients have left; return those that can still be sent to."""
+        half_closed = []
+        for connection, is_gone in self._hang_ups.take():
+            if is_gone:
+                self.close(connection)
+            else:
+                connection.note_half_closed()
+                half_closed.append(connection)
+        return half_closed
+
+    def sweep(self, now_s: float) -> None:
+        """Close connections that are idle, stalled or deserted; call it every few seconds."""
+        for connection in list(self.open):
+            if connection.is_deserted(now_s):
+                self.close(connection)
+            elif reason := connection.reason_to_close(now_s, max_idle_s=self.max_idle_s):
+                self._peer_log.warn(connection.peer, reason)
+                self.close(connection)
+        if self._has_closed or self._queued_bytes.has_been_emptied():
+            self._has_closed = False
+            give_back_freed_memory()
+
+    def close(self, connection: ServerConnection) -> None:
+        """Close a connection, unless it is closed."""
+        if connection not in self.open:
+            return
+        self.open.discard(connection)
+        self._has_closed = True
+        self._hang_ups.update(connection, is_watched=False)
+        if self.selector.get_map().get(connection.sock) is not None:
+            self.selector.unregister(connection.sock)
+        if (client := connection.linger()) is not None:
+            self.lingering.append(client)
+        for delayed in connection.close():
+            self._purgatory.remove(delayed)
+        self._on_close(connection.peer)
+
+    def end(self) -> None:
+        """Close the selector, after all connections."""
+        self.selector.close()
+        self._hang_ups.close()

@@ -1,0 +1,402 @@
+"""A processor: one thread that owns connections, reads their requests and writes the responses.
+
+No handler blocks it. A delayed response is in its purgatory, and a request that takes too long is
+offloaded to a worker; other threads wake the processor through a socket.
+
+Connections share its time by work, not by requests: the one for which it has worked least is served
+first, and after each `SLICE_S` it looks again which that is. The measure is that of start-time fair
+queueing: a connection's turn starts where its last one ended, or where the turn of the connection
+served last started, if that is later; so no connection saves up time by being idle.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future
+from functools import partial
+from operator import attrgetter
+
+from broker.clock import Clock
+from broker.errors import ProtocolError
+from broker.protocol.append_request import PUBLISH_TYPE
+from broker.server.network.connection import LingeringClient, ServerConnection
+from broker.server.network.connections import Connections
+from broker.server.network.end_of_streams import end_streams
+from broker.server.network.mailbox import Mailbox
+from broker.server.network.quotas import PeerLog, QueuedBytes
+from broker.server.requests.handlers import (
+    CloseConnection,
+    Offload,
+    Outcome,
+    RequestHandlers,
+    YieldTurn,
+)
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.purgatory import DelayedResponse, Purgatory, Response
+from broker.server.requests.validation import RECEIVE_BYTES
+
+logger = logging.getLogger(__name__)
+
+SLICE_S = 0.01
+"""How long some connections are served before checking whether others should come first."""
+_SWEEP_INTERVAL_S = 5.0
+
+
+class Processor:
+    """Serves the connections it is given."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        clock: Clock,
+        metrics: ProcessorMetrics,
+        peer_log: PeerLog,
+        queued_bytes: QueuedBytes,
+        worker: Executor,
+        max_frame_bytes: int,
+        max_idle_s: float,
+        on_close: Callable[[str], None],
+    ) -> None:
+        self.metrics = metrics
+        self.purgatory: Purgatory[ServerConnection] = Purgatory()
+        self._clock = clock
+        self._worker = worker  # for requests that take too long
+        self._handlers: RequestHandlers | None = None
+        self._worker_handlers: RequestHandlers | None = None
+        self._shared = bytearray(RECEIVE_BYTES)
+        self._mailbox = Mailbox()
+        self._connections = Connections(
+            self.purgatory,
+            clock=clock,
+            peer_log=peer_log,
+            queued_bytes=queued_bytes,
+            max_frame_bytes=max_frame_bytes,
+            max_idle_s=max_idle_s,
+            on_granted=lambda one: self._mailbox.post(
+                partial(self._serve, one, self._grant_buffer)
+            ),
+            on_close=on_close,
+        )
+        self._open = self._connections.open
+        self._selector = self._connections.selector
+        self._selector.register(self._mailbox, selectors.EVENT_READ)
+        self._yielded: list[ServerConnection] = []
+        self._turn_start_s = 0.0
+        """Of the connection served last, by the measure of `ServerConnection.turn_end_s`."""
+        self._next_sweep_s = clock.monotonic_s() + _SWEEP_INTERVAL_S
+        self._is_stopping = self._has_ended = False
+        self._last_response: bytes | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self, handlers: RequestHandlers, worker_handlers: RequestHandlers) -> None:
+        """Start the thread; `worker_handlers` handle offloaded requests on a worker's thread."""
+        self._handlers = handlers
+        self._worker_handlers = worker_handlers
+        self._thread.start()
+
+    @property
+    def connections(self) -> set[ServerConnection]:
+        """Return the open connections; callable from any thread."""
+        return self._open.copy()
+
+    def set_max_idle(self, max_idle_s: float) -> None:
+        """Change how long a connection may be without a whole request, from any thread."""
+        self._connections.max_idle_s = max_idle_s
+
+    def finish_turn(self) -> None:
+        """Return once the requests being handled now are; callable from any other thread."""
+        is_over = threading.Event()
+        self._mailbox.post(is_over.set)
+        while self._thread.is_alive() and not is_over.wait(_SWEEP_INTERVAL_S):
+            continue
+
+    def begin_stop(self, last_response: bytes | None = None) -> None:
+        """Have the thread respond to the received requests, end its streams, and close."""
+        if not self._is_stopping:
+            self._last_response = last_response
+            self._is_stopping = True
+            self._mailbox.wake()
+
+    def stop(self) -> list[LingeringClient]:
+        """Join the thread, after `begin_stop` if needed; the caller ends the returned clients."""
+        self.begin_stop()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._mailbox.run()
+        self._connections.end()
+        self._mailbox.close()
+        return self._connections.lingering
+
+    def add_connection(self, sock: socket.socket, address: str) -> None:
+        """Serve a new connection; callable from any thread."""
+        self._mailbox.post(partial(self._accept, sock, address))
+        if not self._thread.is_alive():  # it ended by a bug, which was logged
+            self._mailbox.run()
+
+    def _accept(self, sock: socket.socket, address: str) -> None:
+        if self._has_ended:
+            self._connections.refuse(sock, address)
+        else:
+            self._connections.add(sock, address)
+
+    def wake(self, delayed: DelayedResponse) -> None:
+        """Attempt a delayed response again soon; callable from any thread."""
+        self.purgatory.note_woken(delayed)
+        if threading.current_thread() is not self._thread:  # which takes it before it waits
+            self._mailbox.wake()
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                self._turn()
+        except Exception:  # a bug ends this thread only
+            logger.exception("%s ended by a bug; its connections are closed", self._thread.name)
+        finally:
+            self._has_ended = True
+            self._mailbox.run()
+            waiting = [one for one in self.purgatory.all() if not one.lingers]
+            self._attempt_all(waiting, is_last=True, slice_s=math.inf)
+            self._take_yielded(is_last=True)
+            if self._is_stopping:
+                end_streams(self._open, self._last_response, self._clock)
+            for connection in self.connections:
+                self._connections.close(connection)
+            self._mailbox.run()
+
+    def _turn(self) -> None:
+        ready = self._selector.select(self._seconds_to_next())
+        if len(ready) > 1:
+            ready.sort(key=_turn_end_of)
+        end_s = time.perf_counter() + SLICE_S
+        for key, events in ready:
+            connection: ServerConnection | None = key.data
+            if key.fileobj is self._mailbox:
+                self._mailbox.take_wake_up()
+            elif connection is None:
+                for one in self._connections.take_hang_ups():
+                    self._serve(one, self._advance)
+            else:
+                if events & selectors.EVENT_READ:
+                    self._serve(connection, self._read)
+                if events & selectors.EVENT_WRITE:
+                    self._serve(connection, self._advance)
+            if time.perf_counter() >= end_s:
+                break  # the selector returns the others again
+        self._mailbox.run()
+        if self.purgatory.has_woken:
+            for delayed in self._attempt_all(self.purgatory.take_woken(), is_last=False):
+                self.purgatory.note_woken(delayed)
+        if self._yielded:
+            self._take_yielded()
+        self._expire()
+
+    def _seconds_to_next(self) -> float:
+        if self._yielded or self.purgatory.has_woken:
+            return 0.0
+        due_s = self._next_sweep_s
+        deadline_s = self.purgatory.next_deadline_s
+        if deadline_s is not None:
+            due_s = min(due_s, deadline_s)
+        return max(0.0, due_s - self._clock.monotonic_s())
+
+    def _serve(
+        self, connection: ServerConnection, action: Callable[[ServerConnection], None]
+    ) -> None:
+        """Run an action for a connection, unless it is closed, and measure the time it takes."""
+        if connection not in self._open:
+            return
+        began_s = time.perf_counter()
+        try:
+            action(connection)
+        except Exception:  # a bug costs one connection, not the processor
+            logger.exception("a request of %s failed by a bug", connection.peer)
+            self._connections.close(connection)
+        self._turn_start_s = max(self._turn_start_s, connection.turn_end_s)
+        connection.turn_end_s = self._turn_start_s + time.perf_counter() - began_s
+
+    def _read(self, connection: ServerConnection) -> None:
+        frames = connection.receive(self._shared)
+        self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
+        self.metrics.bytes_read += connection.receiver.received_bytes
+        if frames:
+            self._handle(connection, frames)
+            connection.mute_behind_flush(frames)
+        self._advance(connection)
+
+    def _handle(self, connection: ServerConnection, frames: list[memoryview]) -> None:
+        assert self._handlers is not None
+        if not connection.has_published:
+            connection.has_published = frames[-1][:2] == PUBLISH_TYPE
+        is_answered = False
+        for handled_count, outcome in self._handlers.handle(frames, connection.refused):
+            is_answered = True
+            match outcome:
+                case Offload():
+                    connection.offload(frames[handled_count:])
+                    self._offload(connection, outcome.frames)
+                    return
+                case Future():
+                    connection.offload(frames[handled_count:], outcome)
+                    self._await_work(connection, outcome)
+                    return
+                case YieldTurn():
+                    connection.yield_turn(frames[handled_count:])
+                    self._yielded.append(connection)
+                    return
+            self._take_outcome(connection, outcome)
+            if connection.responses.is_full:
+                connection.receiver.hold(frames[handled_count:])
+                return
+        if not is_answered:
+            connection.note_unanswered()
+
+    def _take_outcome(self, connection: ServerConnection, outcome: Outcome) -> None:
+        match outcome:
+            case DelayedResponse():
+                if self.purgatory.add(outcome, connection, self.wake):
+                    connection.responses.delay(outcome)
+                else:
+                    connection.responses.append(outcome)
+            case Response():
+                connection.responses.append(outcome)
+            case CloseConnection(reason, is_bad_frame):
+                connection.fail(reason)
+                self.metrics.bad_frames += is_bad_frame
+
+    def _offload(self, connection: ServerConnection, frames: list[memoryview]) -> None:
+        assert self._worker_handlers is not None
+        handlers = self._worker_handlers
+        kept = [memoryview(bytes(one)) if one.obj is self._shared else one for one in frames]
+        future = self._worker.submit(
+            lambda: [outcome for _, outcome in handlers.handle(kept, connection.refused)]
+        )
+        self._await_work(connection, future)
+
+    def _await_work(self, connection: ServerConnection, work: Future[list[Outcome]]) -> None:
+        """Have the outcomes taken when a worker is done."""
+        work.add_done_callback(
+            lambda done: self._mailbox.post(partial(self._take_work_done, connection, done))
+        )
+
+    def _take_work_done(self, connection: ServerConnection, done: Future[list[Outcome]]) -> None:
+        connection.work_done()
+        self._serve(connection, partial(self._take_outcomes, done))
+
+    def _take_outcomes(self, done: Future[list[Outcome]], connection: ServerConnection) -> None:
+        outcomes: list[Outcome]
+        error = done.exception()
+        if isinstance(error, ProtocolError):
+            outcomes = [CloseConnection(error, is_bad_frame=True)]
+        else:
+            outcomes = done.result()
+        for outcome in outcomes:
+            self._take_outcome(connection, outcome)
+        if not outcomes:
+            connection.note_unanswered()
+        self._advance(connection)
+
+    def _take_yielded(self, *, is_last: bool = False) -> None:
+        """Handle held frames of earlier turns, least served first; with `is_last`, all of them."""
+        yielded, self._yielded = self._yielded, []
+        yielded.sort(key=attrgetter("turn_end_s"))
+        end_s = time.perf_counter() + SLICE_S
+        for number, connection in enumerate(yielded, start=1):
+            self._serve(connection, self._handle_held)
+            if time.perf_counter() >= end_s and not is_last:
+                self._yielded += yielded[number:]
+                break
+
+    def _handle_held(self, connection: ServerConnection) -> None:
+        frames = connection.take_held()
+        self.metrics.bad_frames += bool(frames) and isinstance(connection.fault, ProtocolError)
+        if frames:
+            self._handle(connection, frames)
+        self._advance(connection)
+
+    def _grant_buffer(self, connection: ServerConnection) -> None:
+        connection.grant_buffer()
+        self._advance(connection)
+
+    def _attempt_all(
+        self, delayed: Iterable[DelayedResponse], *, is_last: bool, slice_s: float = SLICE_S
+    ) -> list[DelayedResponse]:
+        """Attempt delayed responses, then send those complete, once for each connection.
+
+        Publishes come before the reads that they wake, of which there may be thousands. Requests
+        that gathered while a connection was muted are read at once, not a turn later, but after all
+        responses are sent. Those not attempted within `slice_s` are returned, for the next turn.
+        With `is_last`, their deadline has passed or the broker stops.
+        """
+        owned: dict[ServerConnection, list[DelayedResponse]] = {}
+        for one in delayed:
+            if (owner := self.purgatory.owner_of(one)) is not None:
+                owned.setdefault(owner, []).append(one)
+        connections = list(owned)
+        if len(connections) > 1:
+            connections.sort(key=lambda one: _rank(one, owned[one]))
+        unmuted: list[ServerConnection] = []
+        left: list[DelayedResponse] = []
+        end_s = time.perf_counter() + slice_s
+        for number, connection in enumerate(connections, start=1):
+            self._serve(connection, partial(self._attempt, owned[connection], is_last))
+            if connection in self._open and connection.unmute():
+                unmuted.append(connection)
+                self._serve(connection, self._send)
+            else:
+                self._serve(connection, self._advance)
+            if time.perf_counter() >= end_s:
+                left = [one for owner in connections[number:] for one in owned[owner]]
+                break
+        end_s = time.perf_counter() + slice_s
+        for connection in unmuted:
+            if connection in self._open:
+                may_read = connection.may_receive and time.perf_counter() < end_s
+                self._serve(connection, self._read if may_read else self._advance)
+        return left
+
+    def _attempt(
+        self, delayed: Iterable[DelayedResponse], is_last: bool, connection: ServerConnection
+    ) -> None:
+        for one in delayed:
+            if connection.responses.attempt(one, is_last=is_last):
+                self.purgatory.remove(one)
+
+    def _expire(self) -> None:
+        now_s = self._clock.monotonic_s()
+        due = self.purgatory.take_due(now_s)
+        if due:
+            self._attempt_all(due, is_last=True)
+            self.purgatory.note_expired(due)
+        if now_s >= self._next_sweep_s:
+            self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
+            self._connections.sweep(now_s)
+
+    def _advance(self, connection: ServerConnection) -> None:
+        """Send, leave held requests to the next turn, and wait for more."""
+        if connection.half_closed_s is not None:
+            # It may have left altogether, which only a response can show: the socket is reset then.
+            self._attempt(connection.responses.delayed_reads, True, connection)
+        self._send(connection)
+        if connection.may_take_held:
+            connection.yield_turn()
+            self._yielded.append(connection)
+        self._connections.update(connection)
+
+    def _send(self, connection: ServerConnection) -> None:
+        self.metrics.bytes_written += connection.send()
+
+
+def _turn_end_of(ready: tuple[selectors.SelectorKey, int]) -> float:
+    connection: ServerConnection | None = ready[0].data
+    return 0.0 if connection is None else connection.turn_end_s
+
+
+def _rank(connection: ServerConnection, woken: list[DelayedResponse]) -> tuple[bool, float]:
+    return not any(one.awaits_flush for one in woken), connection.turn_end_s

@@ -1,0 +1,162 @@
+"""The threads that serve clients: the acceptor, the processors, and the workers behind them."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import resource
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.server.network.acceptor import Acceptor, listen
+from broker.server.network.connection import LingeringClient, ServerConnection
+from broker.server.network.processor import Processor
+from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
+from broker.server.requests.handlers import RequestHandlers
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.purgatory import DelayedResponse
+from broker.server.requests.validation import TURN_BYTES
+
+logger = logging.getLogger(__name__)
+
+MakeHandlers = Callable[
+    [ProcessorMetrics, int | None, Callable[[DelayedResponse], None]], RequestHandlers
+]
+"""Makes the handlers of one thread: its metrics, its validation budget, None for no limit, and how
+a delayed response is attempted again."""
+
+
+class SocketServer:
+    """Listens, and serves connections in its processors."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._clock = clock
+        self._metrics_period_s = config.monitoring_period_ms / 1000
+        self.port = config.port  # once it listens, the real one
+        self.processors: list[Processor] = []
+        self.connection_count = ConnectionCount(
+            config.max_connections, config.max_connections_per_ip
+        )
+        self.queued_bytes = QueuedBytes(config.max_queued_bytes)
+        self.workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
+        # one thread: it computes, so more would only take turns, and its metrics take no lock
+        self._offload_worker = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="offload-worker"
+        )
+        self._offload_metrics = self._make_metrics()
+        self._handlers: list[RequestHandlers] = []
+        self._listener: socket.socket | None = None
+        self._acceptor: Acceptor | None = None
+
+    def _make_metrics(self) -> ProcessorMetrics:
+        return ProcessorMetrics(self._clock, self._metrics_period_s)
+
+    @property
+    def metrics(self) -> list[ProcessorMetrics]:
+        """The counters of each thread."""
+        return [*(one.metrics for one in self.processors), self._offload_metrics]
+
+    def listen(self, config: BrokerConfig) -> None:
+        """Take the port; connections wait until `start`."""
+        self._listener = listen(config.host, config.port, receive_bytes=config.socket_receive_bytes)
+        self.port = self._listener.getsockname()[1]
+        _warn_if_exposed(self._listener)
+
+    def start(
+        self, config: BrokerConfig, make_handlers: MakeHandlers, make_room: Callable[[], None]
+    ) -> None:
+        """Accept connections and serve them; `make_room` frees descriptors when they run out."""
+        assert self._listener is not None
+        peer_log = PeerLog(self._clock)
+        for number in range(config.num_threads):
+            processor = Processor(
+                f"processor-{number}",
+                clock=self._clock,
+                metrics=self._make_metrics(),
+                peer_log=peer_log,
+                queued_bytes=self.queued_bytes,
+                worker=self._offload_worker,
+                max_frame_bytes=config.max_request_bytes,
+                max_idle_s=config.max_idle_ms / 1000,
+                on_close=self.connection_count.leave,
+            )
+            self.processors.append(processor)
+            own = make_handlers(processor.metrics, TURN_BYTES, processor.wake)
+            offloaded = make_handlers(self._offload_metrics, None, processor.wake)
+            self._handlers += (own, offloaded)
+            processor.start(own, offloaded)
+        self._acceptor = Acceptor(
+            self._listener,
+            self.processors,
+            count=self.connection_count,
+            peer_log=peer_log,
+            send_bytes=config.socket_send_bytes,
+            make_room=make_room,
+        )
+        self._acceptor.start()
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Use other limits from now on."""
+        self.connection_count.set_limits(config.max_connections, config.max_connections_per_ip)
+        for processor in self.processors:
+            processor.set_max_idle(config.max_idle_ms / 1000)
+        for handlers in self._handlers:
+            handlers.reconfigure(config)
+
+    def finish_turns(self) -> None:
+        """Return once the requests that are being handled are."""
+        for processor in self.processors:
+            processor.finish_turn()
+        if self.processors:
+            self._offload_worker.submit(_do_nothing).result()
+
+    def unanswered_since(self, since_s: float) -> int:
+        """Return how many clients sent requests without a response since then."""
+        return sum(one.last_unanswered_s >= since_s for one in self.connections)
+
+    @property
+    def connections(self) -> list[ServerConnection]:
+        """Return the open connections; callable from any thread."""
+        return [connection for one in self.processors for connection in one.connections]
+
+    def stop(self, last_response: bytes | None) -> list[LingeringClient]:
+        """Close the listener and all connections; the caller ends the returned clients."""
+        if self._acceptor is not None:
+            self._acceptor.stop()
+        elif self._listener is not None:
+            self._listener.close()
+        for processor in self.processors:
+            processor.begin_stop(last_response)
+        lingering = [client for processor in self.processors for client in processor.stop()]
+        self.workers.shutdown()
+        self._offload_worker.shutdown()
+        return lingering
+
+
+def _do_nothing() -> None:
+    """Do nothing; when a worker's only thread has done it, all work submitted before is done."""
+
+
+def raise_open_files_limit() -> None:
+    """Let this process have as many descriptors as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:  # macOS caps it below an "unlimited" hard limit
+            logger.debug("the limit on open files stays at %d: %s", soft, error)
+
+
+def _warn_if_exposed(listener: socket.socket) -> None:
+    """Warn of a listener that other machines may reach: every client may do everything."""
+    host, port = listener.getsockname()[:2]
+    if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+        logger.warning(
+            "listening on %s:%d without authentication: all who reach this port can read, write "
+            "and delete every topic and stop the broker; let only trusted networks reach it, or "
+            "listen on 127.0.0.1 (property host)",
+            *(host, port),
+        )

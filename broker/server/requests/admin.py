@@ -1,0 +1,424 @@
+"""Our own requests about the broker and its topics: hello, metadata, offsets, topics, shutdown.
+
+Requests that read or change files are handled on a worker thread.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+from broker import errors
+from broker.clock import Clock
+from broker.log.digest import digest_of
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.protocol import responses
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
+    ClusterMetadataRequest,
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    DigestLogRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    MoveLogRequest,
+    OffsetKind,
+    OffsetQuery,
+    ReadChangesRequest,
+    ShutdownRequest,
+)
+from broker.protocol.layouts import DATA
+from broker.protocol.primitives import Buffer
+from broker.protocol.requests import RequestHeader, RequestType
+from broker.server.cluster.cluster_view import MAX_METADATA_BYTES, ClusterView
+from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.shutdown import Shutdown
+from broker.server.cluster.state_change_log import StateChangeLog
+from broker.server.cluster.storage_faults import damage_in
+from broker.server.requests.purgatory import DelayedResponse, Part, Response
+from broker.topic import TopicPartition, validate_topic_name
+
+logger = logging.getLogger(__name__)
+
+_SLICE_S = 0.005
+"""How long a worker lists offsets for one request before it takes those of another."""
+SHUTDOWN_DEADLINE_S = 3600.0
+_SHARED_BYTES = 1 << 14
+"""Partitions that take more in a metadata response are not copied into it."""
+
+
+class Host(Protocol):
+    """The broker, as its handlers use it; see `Broker`."""
+
+    def hello(self) -> responses.HelloResponse:
+        """Return who this broker is."""
+
+    def address(self) -> responses.BrokerAddress:
+        """Return the address that clients connect to."""
+
+    def status(self) -> dict[str, Any]:
+        """Return the state and counters as a document."""
+
+
+class AdminHandler:
+    """Handles requests about the broker, its topics and their offsets, for one thread."""
+
+    def __init__(
+        self,
+        host: Host,
+        shutdown: Shutdown,
+        changes: StateChangeLog,
+        logs: LogManager,
+        replicas: ReplicaTable,
+        view: ClusterView,
+        clock: Clock,
+        workers: ThreadPoolExecutor,
+    ) -> None:
+        self._host = host
+        self._shutdown = shutdown
+        self._changes = changes
+        self._view = view
+        self._logs = logs
+        self._replicas = replicas
+        self._clock = clock
+        self._workers = workers
+        self._encoded_partitions = b""
+        self._hello_body = b""
+
+    def list_offsets(
+        self, request: ListOffsetsRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
+        """List offsets; on a worker, as that may read part of a segment."""
+        return _Listing(self._workers, request.queries, self._list_offset, header).start()
+
+    def _list_offset(self, query: OffsetQuery) -> responses.ListedOffset:
+        partition = query.partition
+        try:
+            log = self._replicas.find_served(partition)
+            if log is None:
+                return responses.ListedOffset(partition, *self._empty_log(partition), 0, 0)
+            if log.is_replicated and _depends_on_end(query, log):
+                self._replicas.leader_of(log.partition).check_latest()
+            if query.kind is OffsetKind.TERM_END:
+                offset = self._end_of_term(log, query.argument)
+            else:
+                offset = _offset_for(log, query.kind, query.argument)
+        except errors.ServerError as error:
+            leader = error.leader if isinstance(error, errors.NotLeaderError) else -1
+            return responses.ListedOffset(partition, error.code, leader, -1, -1)
+        return responses.ListedOffset(
+            partition, errors.NO_ERROR, offset, log.log_start_offset, log.high_watermark
+        )
+
+    def _end_of_term(self, log: Log, term: int) -> int:
+        """Return where a term ends in the log; also a term before the topic got its replicas."""
+        if not log.is_replicated:
+            return log.incarnations.end_of_term(term, log.log_end_offset)
+        end = self._replicas.leader_of(log.partition).end_of_term(term)
+        return end if end >= 0 else log.incarnations.end_of_term(term, log.log_end_offset)
+
+    def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
+        """Return error and offset of a partition without a log."""
+        validate_topic_name(partition.topic)
+        if partition.topic not in self._logs.topics:
+            return errors.UnknownTopicError.code, -1
+        try:
+            self._logs.table.validate_partition(partition.topic, partition.index)
+        except errors.WrongPartitionError as error:
+            return error.code, -1
+        return errors.NO_ERROR, 0
+
+    def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:
+        """List this broker's topics and the partitions it leads; a topic named twice once."""
+        asked = dict.fromkeys(
+            self._logs.topics.names() if request.topics is None else request.topics
+        )
+        address = self._host.address()
+        cluster_id = self._host.hello().cluster_id
+        small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
+        parts: list[Part] = []
+        body_bytes = len(small[0])
+        for topic in asked:
+            is_known = topic in self._logs.topics
+            count = self._logs.topics.partition_count(topic) if is_known else 0
+            error = errors.NO_ERROR if is_known else errors.UnknownTopicError.code
+            head = responses.encode_topic_metadata_header(topic, error, count)
+            body_bytes += len(head) + count * responses.LED_PARTITION_BYTES
+            if body_bytes > MAX_METADATA_BYTES:
+                raise errors.ResponseTooLargeError(
+                    f"the topics asked for have too many partitions for one response of "
+                    f"{MAX_METADATA_BYTES} bytes; ask for fewer topics, by name"
+                )
+            small.append(head)
+            partitions = self._led_partitions(address.id, count)
+            if len(partitions) < _SHARED_BYTES:
+                small.append(partitions)
+            else:
+                parts += (b"".join(small), partitions)
+                small = []
+        if small:  # see `_respond`
+            parts.append(b"".join(small))
+        header_part = responses.encode_extension_header(header.correlation_id, body_bytes)
+        return Response(header_part, *parts)
+
+    def cluster_metadata(
+        self, request: ClusterMetadataRequest, header: RequestHeader
+    ) -> Response | Future[list[Response]]:
+        """List the brokers of the cluster, and topics with all their partitions."""
+        ready = self._view.ready
+
+        def make_body() -> bytes:
+            ready.result()  # raises if the broker stops before it has read the registry
+            return self._view.snapshot().encode(request.topics)
+
+        if ready.done():
+            if self._view.snapshot().is_cheap(request.topics):
+                return _respond(header, make_body)
+            return self._on_worker(header, make_body)
+        done: Future[list[Response]] = Future()
+
+        def end_wait(_: Future[None]) -> None:
+            if done.set_running_or_notify_cancel():
+                done.set_result([_respond(header, make_body)])
+
+        # a broker that has just started responds once it has read the registry
+        ready.add_done_callback(end_wait)
+        return done
+
+    def _led_partitions(self, broker_id: int, count: int) -> memoryview:
+        """Return the encoded partitions of a topic, which are the same for every topic."""
+        known_count = len(self._encoded_partitions) // responses.LED_PARTITION_BYTES
+        if count > known_count:
+            self._encoded_partitions += responses.encode_led_partitions(
+                broker_id, range(known_count, count)
+            )
+        return memoryview(self._encoded_partitions)[: count * responses.LED_PARTITION_BYTES]
+
+    def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Response:
+        """Create a topic without replicas."""
+        if request.topic in self._replicas.topics:
+            raise errors.TopicExistsError(
+                f"topic '{request.topic}' exists with replicas: the controller adds partitions"
+            )
+        self._logs.creation.create_topic(request.topic, request.partition_count)
+        return Response(responses.encode_extension_response(header.correlation_id, b""))
+
+    def delete_topic(
+        self, request: DeleteTopicRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
+        """Delete a topic without replicas; on a worker, as its logs are flushed and moved aside."""
+
+        def work() -> bytes:
+            if request.topic in self._replicas.topics:
+                raise errors.InvalidRequestError(
+                    f"topic '{request.topic}' has replicas on several brokers: ask the "
+                    "controller to delete it (version 1 of the request, or `pylogctl topic "
+                    f"delete {request.topic} --data`)"
+                )
+            if self._replicas.is_lost(request.topic):
+                raise errors.InvalidRequestError(
+                    f"there are logs of replicas of topic '{request.topic}', of which the "
+                    "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
+                    "recover` restores it, or discards them"
+                )
+            self._logs.deletions.delete_topic(request.topic)
+            logger.info("deleted topic '%s'", request.topic)
+            return b""
+
+        return self._on_worker(header, work)
+
+    def move_log(self, request: MoveLogRequest, header: RequestHeader) -> Future[list[Response]]:
+        """Start to move a log to another data directory, or report on its latest move."""
+        # on a worker: the free space of disks is read
+        return self._on_worker(
+            header, lambda: DATA.encode(json.dumps(self._move_log(request)).encode())
+        )
+
+    def _move_log(self, request: MoveLogRequest) -> dict[str, Any]:
+        partition = request.partition
+        if partition.home == -1:
+            partition = TopicPartition(partition.topic, self._host.address().id, partition.index)
+        if request.directory:
+            move = self._logs.moves.add(partition, Path(request.directory))
+        else:
+            latest = self._logs.moves.latest(partition)
+            if latest is None:
+                raise errors.InvalidRequestError(
+                    f"no move of {partition} was asked for since the broker started"
+                )
+            move = latest
+        if move.error is not None:
+            raise move.error
+        return {
+            "directory": str(move.target.absolute()),
+            "copied_bytes": move.copied_bytes,
+            "total_bytes": move.total_bytes,
+            "done": move.is_done,
+        }
+
+    def read_changes(
+        self, request: ReadChangesRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
+        """Return lines of the state-change log."""
+
+        def work() -> bytes:
+            try:
+                found = self._changes.read(request.position)
+            except OSError as error:
+                raise errors.StorageError(
+                    f"the state-change log cannot be read: {error}"
+                ) from error
+            return responses.CHANGES.encode(responses.Changes(*found))
+
+        return self._on_worker(header, work)
+
+    def digest_log(
+        self, request: DigestLogRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
+        """Return the digest of a range of any replica here, and whether messages are damaged."""
+
+        def work() -> bytes:
+            log = self._logs.table.find(request.partition)
+            if log is None:
+                raise errors.WrongPartitionError(f"this broker has no log of {request.partition}")
+            digest = digest_of(log, request.offset, request.length)
+            damage = damage_in(self._replicas, log, request.offset, request.length)
+            return responses.LOG_DIGEST.encode(digest._replace(damage=damage))
+
+        return self._on_worker(header, work)
+
+    def _on_worker(
+        self, header: RequestHeader, make_body: Callable[[], bytes]
+    ) -> Future[list[Response]]:
+        return self._workers.submit(lambda: [_respond(header, make_body)])
+
+    def hello(self, header: RequestHeader) -> Response:
+        """Tell the broker's id, software and supported versions."""
+        self._hello_body = self._hello_body or responses.HELLO.encode(self._host.hello())
+        return Response(
+            responses.encode_extension_response(header.correlation_id, self._hello_body)
+        )
+
+    def status(self, header: RequestHeader) -> Response:
+        """Return the state and counters as JSON."""
+        document = json.dumps(self._host.status(), separators=(",", ":")).encode()
+        return Response(
+            responses.encode_extension_response(header.correlation_id, DATA.encode(document))
+        )
+
+    def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> DelayedResponse:
+        """Start the shutdown; the response comes at its end, with all its steps."""
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            if not is_last:
+                return None
+            body = DATA.encode(self._shutdown.report())
+            return [responses.encode_extension_response(header.correlation_id, body)]
+
+        self._shutdown.request(force=request.force)
+        deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
+        return DelayedResponse(attempt, deadline_s, [], lingers=True)
+
+
+def _respond(header: RequestHeader, make_body: Callable[[], bytes]) -> Response:
+    """Return the response with a body, or the refusal that making it raises."""
+    try:
+        body = make_body()
+    except errors.ServerError as error:
+        text = str(error)
+        return Response(responses.encode_extension_error(header.correlation_id, error.code, text))
+    head = responses.encode_extension_header(header.correlation_id, len(body))
+    # the last part must not be empty: the system holds what is sent before it, for 0.2 s
+    return Response(head, body) if body else Response(head)
+
+
+class _Listing:
+    """The offsets of one request, listed on the workers in slices, in turn with other requests."""
+
+    def __init__(
+        self,
+        workers: ThreadPoolExecutor,
+        queries: Sequence[OffsetQuery],
+        list_offset: Callable[[OffsetQuery], responses.ListedOffset],
+        header: RequestHeader,
+    ) -> None:
+        self._workers = workers
+        self._queries = queries
+        self._list_offset = list_offset
+        self._header = header
+        self._listed: list[responses.ListedOffset] = []
+        self._done: Future[list[Response]] = Future()
+
+    def start(self) -> Future[list[Response]]:
+        """Start; the future is done with the response. Cancelling it ends the work."""
+        self._workers.submit(self._list_some).add_done_callback(self._go_on)
+        return self._done
+
+    def _go_on(self, slice_: Future[None]) -> None:
+        error = slice_.exception()
+        if self._done.cancelled():
+            return
+        if len(self._listed) < len(self._queries) and error is None:
+            self._workers.submit(self._list_some).add_done_callback(self._go_on)
+        elif not self._done.set_running_or_notify_cancel():
+            return
+        elif error is not None:  # a bug, which costs the connection
+            self._done.set_exception(error)
+        else:
+            body = responses.LISTED_OFFSETS.encode(self._listed)
+            response = responses.encode_extension_response(self._header.correlation_id, body)
+            self._done.set_result([Response(response)])
+
+    def _list_some(self) -> None:
+        end_s = time.perf_counter() + _SLICE_S
+        for query in self._queries[len(self._listed) :]:
+            self._listed.append(self._list_offset(query))
+            if time.perf_counter() > end_s or self._done.cancelled():
+                return
+
+
+def supported_versions() -> dict[int, tuple[int, int]]:
+    """Return the least and greatest version of every extension request the broker knows."""
+    versions: dict[int, tuple[int, int]] = {}
+    for request_type, version in EXTENSION_REQUESTS:
+        least, greatest = versions.get(request_type, (version, version))
+        versions[int(request_type)] = (min(least, version), max(greatest, version))
+    return versions
+
+
+def request_name(request_type: int) -> str:
+    """Return the name of a request type for messages."""
+    if request_type in RequestType.__members__.values():
+        return RequestType(request_type).name.lower()
+    return f"type {request_type}"
+
+
+def _depends_on_end(query: OffsetQuery, log: Log) -> bool:
+    """Return whether the response to a query can depend on the high watermark."""
+    if query.kind in (OffsetKind.BOUNDARY_BEFORE, OffsetKind.BOUNDARY_AFTER):
+        return query.argument > log.high_watermark
+    return query.kind is not OffsetKind.EARLIEST
+
+
+def _offset_for(log: Log, kind: OffsetKind, argument: int) -> int:
+    match kind:
+        case OffsetKind.EARLIEST:
+            return log.log_start_offset
+        case OffsetKind.LATEST:
+            return log.high_watermark
+        case OffsetKind.LOG_END:
+            return log.log_end_offset
+        case OffsetKind.BEFORE_TIME:
+            return next(iter(log.offsets_before(max(argument, 0), 1)), -1)
+        case OffsetKind.BOUNDARY_BEFORE:
+            return log.boundary_at_or_before(argument)
+        case OffsetKind.BOUNDARY_AFTER:
+            return log.boundary_at_or_after(argument)
+        case OffsetKind.TERM_END:
+            raise AssertionError("only the replicas know it")

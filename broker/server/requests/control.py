@@ -1,0 +1,106 @@
+"""Requests between brokers and the controller: pushes to replicas, and requests to the controller.
+
+Each is carried out on another thread, one after the other; the response follows.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from broker.errors import NotControllerError, ProtocolError, ServerError
+from broker.protocol.cluster_requests import ListUnknownReplicasRequest
+from broker.protocol.layouts import ControllerRequest, Layout
+from broker.protocol.primitives import Reader
+from broker.protocol.replica_requests import (
+    UNKNOWN_REPLICAS,
+    PushStatesRequest,
+    decode_push_epochs,
+)
+from broker.protocol.requests import RequestHeader
+from broker.protocol.responses import encode_extension_error, encode_extension_response
+from broker.replica_records import UnknownReplica
+from broker.server.cluster.replica_manager import ReplicaManager
+from broker.server.requests.freed_memory import give_back_freed_memory
+from broker.server.requests.purgatory import Response
+
+if TYPE_CHECKING:
+    from broker.server.cluster.controller_requests import ControllerRequests
+from broker.server.requests.validation import RECEIVE_BYTES
+
+_T = TypeVar("_T")
+
+
+class ControlHandler:
+    """Handles requests between brokers and the controller."""
+
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+        self.controller: ControllerRequests | None = None  # None without a registry
+        self._orders = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica-orders")
+
+    def stop(self) -> None:
+        """End the thread that carries out pushes, after the one under way."""
+        self._orders.shutdown(cancel_futures=True)
+
+    def push(self, body: memoryview, header: RequestHeader) -> Future[list[Response]]:
+        """Have a controller's push carried out; return the future response.
+
+        A push can name so many partitions that the thread that carries it out decodes it, once its
+        header shows that it comes from the controller. `body` is valid until this returns, unless
+        it is longer than a receive.
+        """
+        if len(body) <= RECEIVE_BYTES:
+            body = memoryview(bytes(body))
+        carried_out = self._orders.submit(self._carry_out, body)
+        return _respond(carried_out, header, UNKNOWN_REPLICAS)
+
+    def _carry_out(self, body: memoryview) -> list[UnknownReplica]:
+        try:
+            self._replicas.orders.check(decode_push_epochs(body))
+            return self._replicas.apply(PushStatesRequest.decode(Reader(body)))
+        finally:
+            if len(body) > RECEIVE_BYTES:
+                give_back_freed_memory()
+
+    def handle(
+        self, request: ControllerRequest | ListUnknownReplicasRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
+        """Have a request carried out by the controller; return its future response."""
+        outcome: Future[Any]
+        if isinstance(request, ListUnknownReplicasRequest):
+            outcome = self._orders.submit(self._replicas.records.find_unknown)
+        elif self.controller is None:
+            raise NotControllerError("this broker is in no cluster: zk.connect is not set")
+        else:
+            outcome = self.controller.handle(request)
+        return _respond(outcome, header, request.RESPONSE)
+
+
+def _respond(
+    outcome: Future[_T], header: RequestHeader, layout: Layout[_T]
+) -> Future[list[Response]]:
+    """Return the future response to a request with a future outcome."""
+    response: Future[list[Response]] = Future()
+    response.set_running_or_notify_cancel()  # completed even if the client leaves
+
+    def take(done: Future[_T]) -> None:
+        # not raised here: a traceback would keep this frame, which keeps the future
+        error = done.exception()
+        try:
+            if isinstance(error, ServerError):
+                frame = encode_extension_error(header.correlation_id, error.code, str(error))
+            elif isinstance(error, ProtocolError):
+                response.set_exception(error)
+                return
+            else:
+                frame = encode_extension_response(
+                    header.correlation_id, layout.encode(done.result())
+                )
+        except Exception as bug:  # it costs one connection
+            response.set_exception(bug)
+            raise
+        response.set_result([Response(frame)])
+
+    outcome.add_done_callback(take)
+    return response

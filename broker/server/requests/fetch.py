@@ -1,0 +1,612 @@
+"""Every read of a log: 0.7's fetch, multifetch and offsets, and our reads that can wait.
+
+Messages go from the page cache to the socket: a response holds slices of segment files. Two kinds
+of read have their messages in memory. A filtered read, whose pattern another process matches
+(`pattern_filter`): its response always says how far the search came, so that a reader makes
+progress through a log without any message it wants. And a read of 0.7 at a home broker without a
+replica: the leader is asked (`forwarder`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from broker import errors
+from broker.clock import Clock
+from broker.log.listeners import Listeners
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.log.segment import FileSlice
+from broker.protocol import requests, responses
+from broker.protocol.extension_requests import (
+    AnyReplicaReadRequest,
+    FilteredReadRequest,
+    ListSegmentsRequest,
+    PartitionPosition,
+    ReadRequest,
+)
+from broker.protocol.primitives import INT32, Buffer
+from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.storage_faults import unreadable
+from broker.server.requests.forwarder import MAX_READ_BYTES, Forwarder
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.pattern_filter import KEPT_BYTES, PatternFilter, Search
+from broker.server.requests.purgatory import (
+    DelayedResponse,
+    DelayKind,
+    Part,
+    Response,
+    Watched,
+    join_bytes,
+)
+from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
+from broker.topic import TopicPartition, validate_topic_name
+
+SEARCH_DEADLINE_S = 20.0
+"""How long a search may take, with the searches queued before it."""
+FORWARD_DEADLINE_S = 20.0
+"""How long a fetch may take that is read at the leader."""
+_MAX_RESPONSE_BYTES = (1 << 31) - 1
+"""The largest size field of a response."""
+_MAX_READ_BYTES = 1 << 30
+"""Message sets in one response to a read; with the headers of all parts it fits a size field."""
+_WHOLE_SEGMENT = (1 << 63) - 1
+_POSITION_BYTES = 200
+"""Memory of one position of a delayed read."""
+_FETCH_HEADER_BYTES = len(responses.encode_fetch_header(errors.NO_ERROR, 0))
+_Fetched = tuple[bytes, Part | None]
+"""The header of a fetch's response, and the messages behind it."""
+
+
+class MissingLog:
+    """Stands for the log of a partition that has no message yet: a read creates none."""
+
+    log_start_offset = high_watermark = read_limit = 0
+
+    def __init__(self, partition: TopicPartition, changes: Listeners) -> None:
+        self.partition = partition
+        self.changes = changes  # called when there is a log
+
+    def read(self, offset: int, max_bytes: int) -> None:
+        """Return no messages; raise as a log without messages does."""
+        if offset:
+            raise errors.OffsetOutOfRangeError(
+                f"offset {offset} of {self.partition} is out of range: 0 to 0 can be read"
+            )
+
+
+class Found(NamedTuple):
+    """One position of a read, and the log to serve it from; without one, an error."""
+
+    position: PartitionPosition
+    log: Log | MissingLog | None
+    is_follower: bool = False  # this broker only follows the leader
+    error: errors.ServerError | None = None
+
+
+def watched(found: Sequence[Found]) -> list[Watched]:
+    """Return what a read watches while it waits."""
+    logs = [one.log for one in found if one.log is not None]
+    return [one.changes if isinstance(one, MissingLog) else one for one in logs]
+
+
+def _readable_bytes(found: Found) -> int:
+    position, log, is_follower, _ = found
+    if log is None or position.offset < log.log_start_offset:
+        return ENOUGH
+    if position.offset > log.read_limit and not is_follower:
+        return ENOUGH
+    return max(0, min(log.high_watermark - position.offset, position.max_bytes))
+
+
+class FetchHandler:
+    """Reads logs for the connections of one thread."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        replicas: ReplicaTable,
+        forwarder: Forwarder,
+        pattern_filter: PatternFilter,
+        metrics: ProcessorMetrics,
+        clock: Clock,
+        wake: Callable[[DelayedResponse], None],
+        *,
+        broker_id: int,
+        max_topic_name_length: int,
+        max_wait_ms: int,
+        max_positions: int,
+    ) -> None:
+        self.pattern_filter = pattern_filter
+        self.metrics = metrics
+        self.clock = clock
+        self.wake = wake  # callable from any thread
+        self._logs = logs
+        self._replicas = replicas
+        self.forwarder = forwarder
+        self._broker_id = broker_id
+        self._max_topic_name_length = max_topic_name_length
+        self._max_wait_ms = max_wait_ms  # longer waits are cut to it
+        self._max_positions = max_positions
+
+    def set_limits(self, *, max_wait_ms: int, max_positions: int) -> None:
+        """Change the limits, from any thread; reads that wait already keep theirs."""
+        self._max_wait_ms, self._max_positions = max_wait_ms, max_positions
+
+    def fetch(self, request: requests.FetchRequest) -> Response:
+        """Respond to a fetch with the readable messages; later if the leader has to be asked."""
+        return self._fetch_all((request,), is_multifetch=False)
+
+    def multifetch(self, request: requests.MultiFetchRequest) -> Response:
+        """Respond to several fetches together; an error of one does not affect the others."""
+        return self._fetch_all(request.fetches, is_multifetch=True)
+
+    def _fetch_all(
+        self, fetches: Sequence[requests.FetchRequest], *, is_multifetch: bool
+    ) -> Response:
+        started_s = time.perf_counter()
+        fetched: list[_Fetched | PartitionPosition] = []
+        here: list[_Fetched] = []
+        room_bytes = _MAX_RESPONSE_BYTES - responses.ERROR_BYTES
+        if is_multifetch:
+            room_bytes -= len(fetches) * _FETCH_HEADER_BYTES
+        for one in fetches:
+            found = self._fetch_one(one, room_bytes, is_multifetch=is_multifetch)
+            fetched.append(found)
+            if not isinstance(found, PartitionPosition):
+                here.append(found)
+                room_bytes -= found[1].length if isinstance(found[1], FileSlice) else 0
+        if len(here) < len(fetched):
+            return _ForwardedFetch(self, fetched, is_multifetch=is_multifetch)
+        response = Response(*_fetch_parts(here, is_multifetch=is_multifetch))
+        self.metrics.fetch.record(time.perf_counter() - started_s)
+        return response
+
+    def _fetch_one(
+        self, request: requests.FetchRequest, room_bytes: int, *, is_multifetch: bool = False
+    ) -> _Fetched | PartitionPosition:
+        """Return header and messages, or the position that is to be read at the leader."""
+        try:
+            found = self._slice(request, room_bytes)
+        except errors.ServerError as error:
+            if self._logs.table.get(request.topic, request.index):
+                self.metrics.topics[request.topic].failed_fetch += 1
+            return responses.encode_fetch_header(
+                _code_for_07(error, is_multifetch=is_multifetch), 0
+            ), None
+        if isinstance(found, PartitionPosition):
+            return found
+        if found is None:
+            return responses.encode_fetch_header(errors.NO_ERROR, 0), None
+        self.metrics.topics[request.topic].bytes_out += found.length
+        return responses.encode_fetch_header(errors.NO_ERROR, found.length), found
+
+    def _slice(
+        self, request: requests.FetchRequest, room_bytes: int
+    ) -> FileSlice | PartitionPosition | None:
+        max_bytes = max(0, min(request.max_bytes, room_bytes))
+        log = self._logs.table.get(request.topic, request.index)
+        if log is None:
+            self._check_partition(request.topic, request.index)
+            if request.topic in self._replicas.topics:
+                partition = TopicPartition(request.topic, self._broker_id, request.index)
+                return PartitionPosition(partition, request.offset, max_bytes)
+            return None
+        has_replicas = log.is_replicated or request.topic in self._replicas.topics
+        if has_replicas and request.offset > log.read_limit:
+            # this replica may be behind the one that the client read before
+            return None
+        found = log.read(request.offset, max_bytes)
+        return found if found and found.length else None
+
+    def _check_partition(self, topic: str, index: int) -> None:
+        validate_topic_name(topic, self._max_topic_name_length)
+        self._logs.table.validate_partition(topic, index)
+
+    def offsets(self, request: requests.OffsetsRequest) -> Response | Future[Response | None]:
+        """Respond to an offsets request; with a future if the leader has to be asked."""
+        if request.max_offsets < 0:
+            raise errors.ProtocolError(f"{request.max_offsets} offsets were asked for")
+        log = self._logs.table.get(request.topic, request.index)
+        if log is not None:
+            return Response(
+                responses.encode_offsets_response(
+                    log.offsets_before(request.time_ms, request.max_offsets)
+                )
+            )
+        # an error closes the connection, as in 0.7
+        self._check_partition(request.topic, request.index)
+        if request.topic in self._replicas.topics:
+            partition = TopicPartition(request.topic, self._broker_id, request.index)
+            return self.forwarder.offsets(partition, request.time_ms, request.max_offsets)
+        return Response(responses.encode_offsets_response(_offsets_without_log(request.time_ms)))
+
+    def list_segments(
+        self, request: ListSegmentsRequest, header: requests.RequestHeader
+    ) -> Response:
+        """Respond as to an offsets request, for a partition of any home that this broker leads."""
+        partition, time_ms, max_offsets = request.partition, request.time_ms, request.max_offsets
+        if max_offsets < 0:
+            raise errors.InvalidRequestError(f"{max_offsets} offsets were asked for")
+        log = self._replicas.find_served(partition)
+        if log is None:
+            self._check_partition(partition.topic, partition.index)
+            offsets = _offsets_without_log(time_ms)
+        else:
+            if log.is_replicated and time_ms != requests.EARLIEST_TIME:
+                self._replicas.leader_of(log.partition).check_latest()
+            offsets = log.offsets_before(time_ms, max_offsets)
+        body = responses.SEGMENT_STARTS.encode(offsets)
+        return Response(responses.encode_extension_response(header.correlation_id, body))
+
+    def read(self, request: ReadRequest, header: requests.RequestHeader) -> Response:
+        """Respond to a read now, or when enough is readable or its wait is over."""
+        found = self.find_all(request)
+        if request.max_wait_ms <= 0 or self.is_enough(request, found):
+            return Response(*self.read_parts(request, header, found))
+        expected_bytes = len(found) * _POSITION_BYTES
+        return _DelayedRead(self, request, header, watched(found), expected_bytes)
+
+    def check_position_count(self, count: int) -> None:
+        """Raise if a read names too many positions, before they are decoded."""
+        if count > self._max_positions:
+            raise errors.ResponseTooLargeError(
+                f"a read of {count} positions is above "
+                f"max.fetch.positions={self._max_positions}; ask for fewer at a time"
+            )
+
+    def deadline_of(self, request: ReadRequest) -> float:
+        """Return the monotonic time at which the wait of a read ends."""
+        wait_ms = min(max(0, request.max_wait_ms), self._max_wait_ms)
+        return self.clock.monotonic_s() + wait_ms / 1000
+
+    def find_all(self, request: ReadRequest) -> list[Found]:
+        """Look up the logs that a read is served from."""
+        is_any_replica = isinstance(request, AnyReplicaReadRequest)
+        found = []
+        for position in request.positions:  # a call less than a comprehension
+            found.append(self._find(position, is_any_replica=is_any_replica))
+        return found
+
+    def _find(self, position: PartitionPosition, *, is_any_replica: bool) -> Found:
+        partition = position.partition
+        if is_any_replica and (follower := self._replicas.find_readable(partition)) is not None:
+            return Found(position, follower, is_follower=True)
+        try:
+            log = self._replicas.find_served(partition)
+            if log is None:
+                return Found(position, self._missing_log(partition))
+        except errors.ServerError as error:
+            return Found(position, None, error=error)
+        return Found(position, log)
+
+    def _missing_log(self, partition: TopicPartition) -> MissingLog:
+        """Return what stands for the log of a partition that has no message yet."""
+        validate_topic_name(partition.topic, self._max_topic_name_length)
+        if partition.topic not in self._logs.topics:
+            raise errors.UnknownTopicError(
+                f"there is no topic '{partition.topic}' on broker {self._broker_id}"
+            )
+        self._check_partition(partition.topic, partition.index)
+        at_home = TopicPartition(partition.topic, self._broker_id, partition.index)
+        return MissingLog(at_home, self._logs.table.changes)
+
+    def is_enough(self, request: ReadRequest, found: list[Found]) -> bool:
+        """Return whether a read need not wait: enough is readable, or a partition has an error."""
+        enough_bytes = min(request.min_bytes, request.max_bytes)
+        return is_enough(map(_readable_bytes, found), enough_bytes)
+
+    def read_log(self, log: Log | MissingLog, offset: int, max_bytes: int) -> FileSlice | None:
+        """Read from a log; `NotLeaderError` if it cannot be read and another replica is to lead."""
+        try:
+            return log.read(offset, max_bytes)
+        except errors.UnreadableError as error:
+            raise unreadable(self._replicas, log.partition, error) from error
+
+    def read_parts(
+        self, request: ReadRequest, header: requests.RequestHeader, found: list[Found]
+    ) -> list[Part]:
+        """Return the response to a read, with what is readable now."""
+        started_s = time.perf_counter()
+        max_bytes = min(request.max_bytes, _MAX_READ_BYTES)
+        parts = read_parts(header.correlation_id, found, max_bytes, self._read_one)
+        self.metrics.fetch.record(time.perf_counter() - started_s)
+        return parts
+
+    def _read_one(
+        self, found: Found, room_bytes: int, has_messages: bool
+    ) -> tuple[bytes, FileSlice | None]:
+        """Return the head of one position, and the messages to send with it."""
+        position, log, is_follower, error = found
+        partition = position.partition
+        messages = None
+        code = errors.NO_ERROR
+        if log is not None:
+            max_bytes = min(position.max_bytes, room_bytes)
+            try:
+                if is_follower and position.offset > log.high_watermark:
+                    code = errors.OffsetNotAvailableError.code
+                elif max_bytes > 0:
+                    messages = self.read_log(log, position.offset, max_bytes)
+            except errors.ServerError as problem:
+                # else skip it: the response holds all descriptors it may; the next read gets it
+                if not (has_messages and isinstance(problem, errors.OutOfDescriptorsError)):
+                    error = problem
+        if log is None or isinstance(error, errors.NotLeaderError):
+            assert error is not None
+            leader = error.leader if isinstance(error, errors.NotLeaderError) else 0
+            part = responses.ReadPart(partition, error.code, leader, 0, b"")
+            return responses.encode_read_part_header(part, 0), None
+        if error is not None:
+            code = error.code
+            self.metrics.topics[partition.topic].failed_fetch += 1
+        # After the read: the high watermark in the response must not be below what was read.
+        part = responses.ReadPart(partition, code, log.high_watermark, log.log_start_offset, b"")
+        if messages is None:
+            return responses.encode_read_part_header(part, 0), None
+        self.metrics.topics[partition.topic].bytes_out += messages.length
+        return responses.encode_read_part_header(part, messages.length), messages
+
+    def filtered_read(
+        self, request: FilteredReadRequest, header: requests.RequestHeader
+    ) -> Response:
+        """Respond to a read with a filter, when its wait is over and the search is done."""
+        # quick for any pattern: an invalid one is refused at once, not only when messages come
+        request.payload_filter.compile()
+        return _FilteredRead(self, request, header)
+
+
+def _offset_to_reach(request: ReadRequest) -> int:
+    """Return the high watermark that a read waits for; 0 if advances of several logs add up."""
+    if len(request.positions) != 1:
+        return 0
+    return request.positions[0].offset + min(request.min_bytes, request.max_bytes)
+
+
+def _offsets_without_log(time_ms: int) -> list[int]:
+    return [0] if time_ms in (requests.LATEST_TIME, requests.EARLIEST_TIME) else []
+
+
+def _fetch_parts(fetched: Sequence[_Fetched], *, is_multifetch: bool) -> list[Part]:
+    """Return the parts of the response to a fetch or multifetch."""
+    parts: list[Part] = []
+    part_bytes = 0
+    for header, messages in fetched:
+        parts.append(header)
+        part_bytes += len(header)
+        if messages is not None:
+            parts.append(messages)
+            part_bytes += messages.length if isinstance(messages, FileSlice) else len(messages)
+    if is_multifetch:
+        parts.insert(0, responses.encode_multifetch_header(part_bytes))
+    return join_bytes(parts)
+
+
+def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
+    """Return the error code for a client of 0.7.
+
+    Our own codes mean nothing to its clients, and "unknown", by which 0.7 also reports an illegal
+    topic, ends the fetcher of a group member with all its partitions of this broker. So in a
+    multifetch, a partition whose disk fails or whose leader is away looks as if it had no new
+    messages: the member waits there until it can be read, and continues with the others.
+    """
+    if is_multifetch and error.is_retriable:
+        return errors.NO_ERROR
+    return error.code if error.code in (1, 3) else errors.UnknownServerError.code
+
+
+class _ForwardedFetch(DelayedResponse):
+    """The response to a fetch or multifetch of 0.7 of which a part is read at leaders."""
+
+    __slots__ = ("_fetched", "_handler", "_is_multifetch", "_result", "_started_s")
+
+    def __init__(
+        self,
+        handler: FetchHandler,
+        fetched: Sequence[_Fetched | PartitionPosition],
+        *,
+        is_multifetch: bool,
+    ) -> None:
+        self._started_s = time.perf_counter()
+        positions = [one for one in fetched if isinstance(one, PartitionPosition)]
+        wanted_bytes = sum(one.max_bytes for one in positions)
+        super().__init__(
+            self._try,
+            handler.clock.monotonic_s() + FORWARD_DEADLINE_S,
+            [],
+            expected_bytes=min(wanted_bytes, MAX_READ_BYTES),
+        )
+        self._handler = handler
+        self._fetched = fetched
+        self._is_multifetch = is_multifetch
+        self._result: Future[list[responses.ReadPart]] | None = handler.forwarder.read(positions)
+        self._result.add_done_callback(lambda _: handler.wake(self))
+
+    def forget(self) -> None:
+        """Stop watching, and cancel the read for a client that is gone."""
+        super().forget()
+        if self._result is not None:
+            self._result.cancel()
+        self._result = None  # a cycle of references would keep the messages in memory
+        self._fetched = []
+
+    def _try(self, is_last: bool) -> list[Part] | None:
+        assert self._result is not None
+        if self._result.done():
+            return self._parts(self._result.result())
+        if not is_last:
+            return None
+        code = errors.LeaderNotAvailableError.code  # late, or this broker stops
+        positions = [one for one in self._fetched if isinstance(one, PartitionPosition)]
+        return self._parts(
+            [responses.ReadPart(one.partition, code, 0, 0, b"") for one in positions]
+        )
+
+    def _parts(self, read: Sequence[responses.ReadPart]) -> list[Part]:
+        forwarded = iter(read)
+        fetched = [
+            self._take(next(forwarded)) if isinstance(one, PartitionPosition) else one
+            for one in self._fetched
+        ]
+        self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
+        return _fetch_parts(fetched, is_multifetch=self._is_multifetch)
+
+    def _take(self, part: responses.ReadPart) -> _Fetched:
+        """Return the response to one fetch from what its leader has sent."""
+        counters = self._handler.metrics.topics[part.partition.topic]
+        if part.error != errors.NO_ERROR:
+            error = errors.error_for_code(
+                part.error, f"{part.partition} cannot be read at its leader"
+            )
+            counters.failed_fetch += 1
+            code = _code_for_07(error, is_multifetch=self._is_multifetch)
+            return responses.encode_fetch_header(code, 0), None
+        counters.bytes_out += len(part.message_set)
+        header = responses.encode_fetch_header(errors.NO_ERROR, len(part.message_set))
+        return header, part.message_set
+
+
+class _DelayedRead(DelayedResponse):
+    """The response to a read that waits until enough is readable."""
+
+    __slots__ = ("_handler", "_header", "_request")
+
+    def __init__(
+        self,
+        handler: FetchHandler,
+        request: ReadRequest,
+        header: requests.RequestHeader,
+        logs: Sequence[Watched],
+        expected_bytes: int,
+    ) -> None:
+        super().__init__(
+            self._try,
+            handler.deadline_of(request),
+            logs,
+            from_offset=_offset_to_reach(request),
+            expected_bytes=expected_bytes,
+            kind=DelayKind.READ,
+        )
+        self._handler = handler
+        self._request = request
+        self._header = header
+
+    def _try(self, is_last: bool) -> list[Part] | None:
+        found = self._find(is_last)
+        if found is None:
+            return None
+        return self._handler.read_parts(self._request, self._header, found)
+
+    def _find(self, is_last: bool) -> list[Found] | None:
+        """Return the logs to read from, or None to wait: then exactly these are watched."""
+        while True:
+            found = self._handler.find_all(self._request)
+            if is_last or self._handler.is_enough(self._request, found):
+                return found
+            logs = watched(found)
+            if logs == self.logs:
+                return None
+            self.watch_instead(logs)  # a log was created, or is another one
+
+
+class _FilteredRead(_DelayedRead):
+    """The response to a filtered read: waits for messages as any read, then for the search."""
+
+    __slots__ = ("_filter", "_result", "_searched", "_started_s")
+
+    def __init__(
+        self, handler: FetchHandler, request: FilteredReadRequest, header: requests.RequestHeader
+    ) -> None:
+        # The entries found are held in memory: pipelined requests must not add them up.
+        kept_bytes = min(max(0, request.read.max_bytes), KEPT_BYTES)
+        super().__init__(handler, request.read, header, [], kept_bytes)
+        self._filter = request.payload_filter
+        self._searched: list[tuple[Found, Search | None]] = []
+        self._result: Future[None] | None = None
+        self._started_s = 0.0
+
+    def forget(self) -> None:
+        """Stop watching, and cancel the search for a client that is gone."""
+        super().forget()
+        if self._result is not None:
+            self._result.cancel()
+        # A cycle of references would keep the entries found in memory.
+        self._result = None
+        self._searched = []
+
+    def _try(self, is_last: bool) -> list[Part] | None:
+        if self._result is None:
+            found = self._find(is_last)
+            return None if found is None else self._start(found)
+        if self._result.done():
+            self._result.result()
+            return self._parts()
+        if not is_last or self._handler.clock.monotonic_s() < self.deadline_s:
+            return None  # or the broker stops: the client asks again when it is back
+        late = errors.RequestTimedOutError(
+            f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
+        )
+        return [responses.encode_extension_error(self._header.correlation_id, late.code, str(late))]
+
+    def _start(self, found: list[Found]) -> list[Part] | None:
+        """Start the search of the readable messages; return the response if there are none."""
+        self._started_s = time.perf_counter()
+        handler = self._handler
+        self._searched = [self._search_of(one) for one in found]
+        searches = [search for _, search in self._searched if search is not None]
+        if not searches:
+            return self._parts()
+        self.deadline_s = handler.clock.monotonic_s() + SEARCH_DEADLINE_S
+        self._result = handler.pattern_filter.submit(
+            searches, self._filter, self._request.max_bytes
+        )
+        self._result.add_done_callback(lambda _: handler.wake(self))
+        return None
+
+    def _search_of(self, found: Found) -> tuple[Found, Search | None]:
+        position, log, _, _ = found
+        if log is None:
+            return found, None
+        try:
+            messages = self._handler.read_log(log, position.offset, _WHOLE_SEGMENT)
+        except errors.NotLeaderError as error:
+            return Found(position, None, error=error), None
+        except errors.ServerError as error:
+            return Found(position, log, error=error), None
+        if not messages or position.max_bytes <= 0:
+            return found, None
+        return found, Search(log.partition, messages, position.offset, position.max_bytes)
+
+    def _parts(self) -> list[Part]:
+        body: list[Buffer] = [INT32.pack(len(self._searched))]
+        for one in self._searched:
+            body += self._encode(*one)
+        self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
+        return [responses.encode_extension_response(self._header.correlation_id, b"".join(body))]
+
+    def _encode(self, found: Found, search: Search | None) -> list[bytes]:
+        position, log, _, error = found
+        topics = self._handler.metrics.topics
+        if search is not None:
+            error = search.error
+            counters = topics[position.partition.topic]
+            counters.bytes_out += search.kept_bytes
+            counters.messages_filtered_out += search.left_out_count
+        if log is not None and error is not None:
+            topics[position.partition.topic].failed_fetch += 1
+        part = responses.FilteredPart(
+            partition=position.partition,
+            error=errors.NO_ERROR if error is None else error.code,
+            # After the search: the high watermark must not be below what was searched.
+            high_watermark=0 if log is None else log.high_watermark,
+            log_start_offset=0 if log is None else log.log_start_offset,
+            next_offset=position.offset if search is None else search.next_offset,
+            text="" if error is None else str(error),
+            runs=(),
+        )
+        if search is None:
+            return [responses.encode_filtered_part_header(part, 0)]
+        return [responses.encode_filtered_part_header(part, search.run_count), *search.runs]

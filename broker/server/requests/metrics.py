@@ -1,0 +1,149 @@
+"""Counters of the threads that serve clients, and their metrics.
+
+Each thread counts into objects of its own, so that counting takes no lock; they are added up when
+they are read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
+
+from broker.clock import Clock
+from broker.metrics import Attributes, ManagedObject, Metric, counter, gauge, times
+from broker.server.requests.purgatory import DelayCounts, DelayKind
+from broker.stats import WindowedStats
+
+
+@dataclass(slots=True)
+class TopicCounters:
+    """What happened to messages of one topic."""
+
+    messages_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    failed_produce: int = 0
+    failed_fetch: int = 0
+    messages_filtered_out: int = 0
+
+
+_counts = attrgetter(*TopicCounters.__slots__)
+
+
+def _total(shards: Iterable[TopicCounters]) -> TopicCounters:
+    return TopicCounters(*map(sum, zip(*map(_counts, shards), strict=True)))
+
+
+TOPIC: ManagedObject[TopicCounters] = ManagedObject(
+    "BrokerTopicStat.{topic}",
+    counter("MessagesIn", lambda it: it.messages_in,
+        "messages taken from producers, without what replicas copy"),
+    counter("BytesIn", lambda it: it.bytes_in,
+        "taken from producers, without what replicas copy", unit="bytes"),
+    counter("BytesOut", lambda it: it.bytes_out,
+        "sent to consumers, without what replicas copy", unit="bytes"),
+    counter("FailedProduceRequest", lambda it: it.failed_produce,
+        "message sets of producers that were refused, for whatever reason", healthy="0"),
+    counter("FailedFetchRequest", lambda it: it.failed_fetch,
+        "reads of consumers that were refused, for whatever reason", healthy="0"),
+    counter("MessagesFilteredOut", lambda it: it.messages_filtered_out,
+        "messages left out for the pattern of a read (`--grep-at broker`)"),
+)  # fmt: skip
+ALL_TOPICS = ManagedObject("BrokerAllTopicStat", *TOPIC.metrics)
+
+
+class ProcessorMetrics:
+    """The counters of one processor, with windows of `period_s` seconds."""
+
+    def __init__(self, clock: Clock, period_s: float) -> None:
+        self.produce = WindowedStats(clock, period_s)
+        self.fetch = WindowedStats(clock, period_s)
+        self.follower_fetch = WindowedStats(clock, period_s)
+        self.fenced_fetch_count = 0  # partitions in followers' fetches refused for an epoch
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.bad_frames = 0
+        self.topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
+
+
+# `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
+# read or write under these names.
+REQUESTS: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
+    "SocketServerStats",
+    times("ProduceRequest", lambda shards: [one.produce for one in shards],
+        "produce and publish requests, and how long it took to validate and write them: processor "
+        "and disk"),
+    times("FetchRequest", lambda shards: [one.fetch for one in shards],
+        "fetches and reads of consumers, and how long it took to make the response, without the "
+        "wait for messages"),
+    times("FollowerFetchRequest", lambda shards: [one.follower_fetch for one in shards],
+        "reads of followers, and how long it took to make the response, without the wait for "
+        "messages"),
+    counter("TotalBytesRead", lambda shards: sum(one.bytes_read for one in shards),
+        "received on all connections", unit="bytes"),
+    counter("TotalBytesWritten", lambda shards: sum(one.bytes_written for one in shards),
+        "sent on all connections", unit="bytes"),
+    counter("BadFrames", lambda shards: sum(one.bad_frames for one in shards),
+        "connections closed for bytes that are no request", healthy="0"),
+)  # fmt: skip
+
+
+def topic_objects(shards: Sequence[ProcessorMetrics]) -> Iterator[tuple[str, Attributes]]:
+    """Yield the attributes of all topics together, and of each topic seen."""
+    by_topic: defaultdict[str, list[TopicCounters]] = defaultdict(list)
+    for shard in shards:
+        for topic, counters in list(shard.topics.items()):
+            by_topic[topic].append(counters)
+    totals = {topic: _total(counters) for topic, counters in by_topic.items()}
+    yield ALL_TOPICS.read(_total(totals.values()))
+    for topic, total in totals.items():
+        yield TOPIC.read(total, topic)
+
+
+class Delays(NamedTuple):
+    """The delayed responses of all processors."""
+
+    waiting: Counter[DelayKind]
+    counts: Sequence[Sequence[DelayCounts]]  # by kind, of each processor
+    deadline_count: int
+
+
+def _delays(
+    kind: DelayKind, name: str, noun: str, *, hint: str = "", expired: str, healthy: str = ""
+) -> tuple[Metric[Delays], ...]:
+    return (
+        gauge(f"{name}Waiting", lambda it: it.waiting[kind],
+            f"{noun} that wait now{hint}", healthy=healthy and "few"),
+        counter(f"{name}Waits", lambda it: sum(one[kind].completed for one in it.counts),
+            f"{noun} that had to wait, complete by now"),
+        counter(f"Total{name}WaitMs",
+            lambda it: 1000 * sum(one[kind].total_s for one in it.counts),
+            f"how long {noun} waited together; by `{name}Waits`, the average",
+            healthy=healthy and "short", unit="ms"),
+        counter(f"{name}Expirations", lambda it: sum(one[kind].expired for one in it.counts),
+            expired, healthy=healthy),
+    )  # fmt: skip
+
+
+_QUIET = "reads whose time was over before there was enough: quiet topics"
+PURGATORY: ManagedObject[Delays] = ManagedObject(
+    "Purgatory",
+    gauge("Waiting", lambda it: it.waiting.total(),
+        "responses that wait now", healthy="about the number of pollers"),
+    *_delays(
+        DelayKind.PUBLISH,
+        "Publish",
+        "publishes",
+        hint=". More and more: replicas or disks are slow",
+        expired="publishes that were not committed in their time: error 7",
+        healthy="0",
+    ),
+    *_delays(DelayKind.READ, "Read", "reads of consumers", expired=_QUIET),
+    *_delays(DelayKind.FOLLOWER_READ, "FollowerRead", "reads of followers", expired=_QUIET),
+    gauge("Deadlines", lambda it: it.deadline_count,
+        "deadlines that are kept. Far more: responses are not forgotten",
+        healthy="below twice `Waiting`, or 100"),
+)  # fmt: skip

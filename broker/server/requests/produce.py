@@ -1,0 +1,431 @@
+"""Every append to a log: 0.7's produce and multiproduce, and our publish.
+
+All of them arrive as `AppendRequest`. Requests of one set each that arrived together are grouped by
+log and appended with one write for each log (`append_together`): a producer that sends message by
+message would else cost a write, a flush and a response for each. If any of them is unusual or
+invalid, `append` handles them one at a time, so that an invalid request is refused alone; if it is
+one of 0.7, its connection is closed, as in 0.7.
+
+An acknowledgement that waits for the commit is a delayed response, woken by the log. Committed
+means flushed to this broker's disk, or on all in-sync replicas. A partition with replicas is
+appended to only while this broker leads it; if it loses the lead before the commit, the producer
+learns that the outcome is unknown.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from broker import errors
+from broker.clock import Clock
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.protocol import responses
+from broker.protocol.append_request import AppendRequest, decode_single_appends
+from broker.protocol.extension_requests import Acks, PartitionSet, single_publish_response
+from broker.protocol.primitives import Buffer
+from broker.protocol.requests import ANY_PARTITION
+from broker.replication.leader import Leader
+from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.shutdown import Shutdown
+from broker.server.requests.forwarder import Forwarder
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.purgatory import DelayedResponse, DelayKind, Part, Response
+from broker.server.requests.topic_creations import TopicCreations
+from broker.server.requests.validation import Validator, ValidMessages
+from broker.topic import TopicPartition, validate_topic_name
+
+logger = logging.getLogger(__name__)
+
+_SMALL_BYTES = 4096
+"""A single request with a larger set goes to `append`: sets refused here are validated twice."""
+
+
+class Refusal(NamedTuple):
+    """Why a set was refused; an error would keep the frames alive in which it was raised."""
+
+    code: int
+    text: str
+    leader: int
+
+    def again(self) -> errors.ServerError:
+        """Return the error for a later set."""
+        text = f"an earlier set of this connection was refused: {self.text}"
+        return errors.error_for_code(self.code, text, self.leader)
+
+
+RefusedPartitions = dict[TopicPartition, Refusal]
+"""The partitions for which one connection's set was refused, though a later one may be accepted.
+
+Later sets of that connection may have been sent before their client knew: were they stored, they
+would be in the log without those before them. A client that knows connects again.
+"""
+
+_BREAKS_ORDER = (
+    errors.StorageError,
+    errors.NotLeaderError,
+    errors.LeaderNotAvailableError,
+    errors.NotEnoughReplicasError,
+)
+"""After these errors a later set may be accepted: the disk has room, the broker leads, or replicas
+are in sync again.
+"""
+
+
+class _LogAppend:
+    """One write of consecutive sets to a log, and its result."""
+
+    __slots__ = (
+        "base_offset",
+        "end_offset",
+        "error",
+        "leader",
+        "log",
+        "needs_commit",
+        "partition",
+        "received_bytes",
+        "sets",
+        "term",
+        "valid",
+    )
+
+    def __init__(self, partition: TopicPartition, log: Log | None) -> None:
+        self.partition = partition  # as the request names it
+        self.log = log  # if None, the write has to find or create it
+        self.sets: list[Buffer] = []
+        self.received_bytes = 0
+        self.valid: ValidMessages | None = None
+        self.base_offset = self.end_offset = -1
+        self.term = responses.NO_TERM
+        self.needs_commit = False
+        self.leader: Leader | None = None
+        """The term in which a replicated log was appended to."""
+        self.error: errors.ServerError | None = None
+
+    def _check_commit(self) -> bool:
+        """Return whether the messages are as safe as the log's settings ask; may set `error`."""
+        if self.leader is None:
+            return self.log is not None and self.log.flushed_offset >= self.end_offset
+        try:
+            return self.leader.is_committed(self.end_offset)
+        except errors.ServerError as error:
+            self.error = error
+            return False
+
+    @property
+    def awaits_commit(self) -> bool:
+        """Return whether the messages are written and not committed yet, but still may be."""
+        if self.error is not None or self.log is None or self.log.failure is not None:
+            return False
+        return not self._check_commit() and self.error is None
+
+    def fail_unless_committed(self) -> None:
+        """Set the error of a write that is not committed when its response is due."""
+        if self.error is not None or self.log is None or self._check_commit():
+            return
+        if self.error is None:
+            missing = "flushed" if self.leader is None else "on all in-sync replicas"
+            self.error = self.log.failure or errors.RequestTimedOutError(
+                f"{self.log.partition} is written up to {self.end_offset}, but not {missing} in "
+                "time"
+            )
+
+    def result(self, partition: TopicPartition) -> responses.Published:
+        """Return the result of the first set; it names the log's partition once written."""
+        if self.log is not None and self.base_offset >= 0:
+            partition = self.log.partition
+        if self.error is not None:
+            leader = self.error.leader if isinstance(self.error, errors.NotLeaderError) else -1
+            return responses.Published(partition, self.error.code, leader, str(self.error))
+        return responses.Published(partition, errors.NO_ERROR, self.base_offset, "", self.term)
+
+
+class ProduceHandler:
+    """Appends message sets for the connections of one thread."""
+
+    def __init__(
+        self,
+        shutdown: Shutdown,
+        logs: LogManager,
+        replicas: ReplicaTable,
+        forwarder: Forwarder,
+        creations: TopicCreations,
+        validator: Validator,
+        metrics: ProcessorMetrics,
+        clock: Clock,
+        *,
+        broker_id: int,
+        max_topic_name_length: int,
+    ) -> None:
+        self._shutdown = shutdown
+        self._logs = logs
+        self._replicas = replicas
+        self._forwarder = forwarder
+        self._creations = creations
+        self._validator = validator
+        self._metrics = metrics
+        self._clock = clock
+        self._broker_id = broker_id
+        self._max_topic_name_length = max_topic_name_length
+
+    def append_together(
+        self, frames: Sequence[memoryview], refused: RefusedPartitions
+    ) -> list[Response] | None:
+        """Append the sets of requests that arrived together, one write for each log.
+
+        The frames, without size fields, are all produce or all publish requests. Return one
+        response that stands for all, or none if the client expects none; None if nothing was done,
+        as the requests have to be appended one at a time. A `ServerError` means that the disk
+        refuses the sets of produce requests.
+        """
+        started_s = time.perf_counter()
+        if self._shutdown.refuses_appends or (len(frames) == 1 and len(frames[0]) > _SMALL_BYTES):
+            return None
+        request = decode_single_appends(frames)
+        if request is None:
+            return None
+        appends: dict[int, _LogAppend] = {}
+        parts: list[_WrittenSet] = []
+        for partition, sets in request.parts:
+            if partition.home in (-1, self._broker_id):
+                log = self._logs.table.get(partition.topic, partition.index)
+            else:
+                log = self._logs.table.find(partition)
+            if log is None or (log.is_replicated and not self._replicas.leads(log.partition)):
+                return None
+            if refused and log.partition in refused:
+                return None
+            log_append = appends.get(id(log))
+            if log_append is None:
+                log_append = appends[id(log)] = _LogAppend(partition, log)
+            sizes = list(map(len, sets))
+            parts.append((partition, log_append, log_append.received_bytes, sizes))
+            log_append.sets += sets
+            log_append.received_bytes += sum(sizes)
+        self._validator.begin_request()
+        for log_append in appends.values():
+            log_append.valid = self._validator.validate_together(log_append.sets)
+            if log_append.valid is None:
+                return None
+        correlation_ids, acks, timeout_ms, _ = request
+        try:
+            for log_append in appends.values():
+                self._write(log_append, refused, acks)
+                if log_append.error is not None and correlation_ids is None:
+                    raise log_append.error
+        finally:
+            self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
+        response = self._respond(
+            acks,
+            timeout_ms,
+            list(appends.values()),
+            lambda: _encode_single(correlation_ids or (), parts),
+        )
+        return [] if response is None else [response]
+
+    def append(
+        self, request: AppendRequest, refused: RefusedPartitions
+    ) -> Response | Future[Response | None] | None:
+        """Append the sets of one request, each with a write of its own.
+
+        None if the client expects no response. Sets of 0.7's requests for partitions that another
+        broker leads are forwarded to it: no later request of the connection may be handled before
+        that future is done. A `ServerError` means that a set of one of 0.7's requests is refused:
+        the sets before it are appended, those behind it are not. After a
+        `ValidationBudgetExceededError` nothing was appended; a worker must do it.
+        """
+        started_s = time.perf_counter()
+        correlation_ids, acks, timeout_ms, parts = request
+        is_publish = correlation_ids is not None
+        if self._shutdown.refuses_appends and not is_publish:
+            raise errors.ShuttingDownError("the broker is shutting down")
+        self._validator.begin_request()
+        appends: list[_LogAppend] = []
+        forwarded: list[PartitionSet] = []
+        for partition, (message_set,) in parts:
+            if not is_publish and self._has_replicas(partition.topic):
+                partition = self._at_home(partition)
+            log_append = self._validate(partition, message_set, refused)
+            if isinstance(log_append.error, errors.MessageSizeTooLargeError) and not is_publish:
+                logger.warning("dropped a message set: %s", log_append.error)
+                continue
+            if log_append.error is None and not is_publish and self._is_led_elsewhere(partition):
+                forwarded.append(PartitionSet(partition, bytes(message_set)))
+                continue
+            appends.append(log_append)
+            if log_append.error is not None and not is_publish:
+                break  # those behind it are not appended either
+        try:
+            for log_append in appends:
+                if log_append.error is None:
+                    self._write(log_append, refused, acks)
+                if log_append.error is not None and not is_publish:
+                    raise log_append.error
+        finally:
+            self._metrics.produce.record(time.perf_counter() - started_s)
+        if forwarded:
+            return self._forwarder.produce(forwarded)
+        return self._respond(
+            acks, timeout_ms, appends, lambda: _encode(correlation_ids or (), appends)
+        )
+
+    def _at_home(self, partition: TopicPartition) -> TopicPartition:
+        """Return the partition that a request of 0.7 means, of a topic with replicas."""
+        index = partition.index
+        if index == ANY_PARTITION:
+            index = self._logs.table.choose_partition(partition.topic)
+        return TopicPartition(partition.topic, self._broker_id, index)
+
+    def _is_led_elsewhere(self, partition: TopicPartition) -> bool:
+        """Return whether another broker than this home leads a partition, or none at present."""
+        return self._has_replicas(partition.topic) and not self._replicas.leads(partition)
+
+    def _has_replicas(self, topic: str) -> bool:
+        """Return whether a topic has replicas, or its first message gives it some."""
+        return topic in self._replicas.topics or self._creations.needs_controller(topic)
+
+    def _validate(
+        self, partition: TopicPartition, message_set: Buffer, refused: RefusedPartitions
+    ) -> _LogAppend:
+        log_append = _LogAppend(partition, None)
+        if partition.home not in (-1, self._broker_id):
+            log_append.log = self._logs.table.find(partition)
+            if log_append.log is None:
+                log_append.error = self._replicas.not_led(partition)
+                _note_refused(partition, log_append.error, refused)
+                return log_append
+        log_append.received_bytes = len(message_set)
+        try:
+            validate_topic_name(partition.topic, self._max_topic_name_length)
+            log_append.valid = self._validator.validate(partition.topic, message_set)
+        except errors.ServerError as error:
+            self._fail(log_append, error)
+        return log_append
+
+    def _write(self, log_append: _LogAppend, refused: RefusedPartitions, acks: Acks) -> None:
+        assert log_append.valid is not None
+        messages, message_count = log_append.valid
+        partition = log_append.partition
+        topic, index = partition.topic, partition.index
+        try:
+            log = log_append.log
+            if log is None:
+                if self._shutdown.refuses_appends:
+                    log_append.error = errors.ShuttingDownError(
+                        f"broker {self._broker_id} is shutting down"
+                    )
+                    return
+                if index == ANY_PARTITION:
+                    index = self._logs.table.choose_partition(topic)
+                log = log_append.log = self._get_or_create(topic, index)
+            if refused and (earlier := refused.get(log.partition)) is not None:
+                raise earlier.again()
+            needs_commit = acks is Acks.COMMITTED or (acks is Acks.AUTO and log.is_replicated)
+            log_append.needs_commit = needs_commit
+            if log.is_replicated:
+                log_append.leader = self._replicas.leader_of(log.partition)
+                log_append.leader.check_append(needs_commit=needs_commit)
+                log_append.term = log_append.leader.term
+            else:
+                log_append.term = log.incarnations.term
+            log_append.base_offset = log.append(messages, message_count, flush_now=needs_commit)
+        except errors.ServerError as error:
+            home = self._broker_id if partition.home == -1 else partition.home
+            _note_refused(TopicPartition(topic, home, index), error, refused)
+            self._fail(log_append, error)
+            return
+        log_append.end_offset = log_append.base_offset + len(messages)
+        counters = self._metrics.topics[topic]
+        counters.messages_in += message_count
+        counters.bytes_in += log_append.received_bytes
+        log_append.valid = None  # the response may wait for long, and needs no messages
+        log_append.sets.clear()
+
+    def _get_or_create(self, topic: str, index: int) -> Log:
+        log = self._logs.table.get(topic, index)
+        if log is None:
+            # raises NotLeaderError if the partition has its replicas on other brokers
+            self._replicas.find_served(TopicPartition(topic, self._broker_id, index))
+            self._creations.validate(topic)
+            log = self._logs.creation.get_or_create(topic, index)
+        return log
+
+    def _fail(self, log_append: _LogAppend, error: errors.ServerError) -> None:
+        log_append.error = error
+        topic, index = log_append.partition.topic, log_append.partition.index
+        # A name without a log is not counted: every mistyped name would add counters.
+        if self._logs.table.get(topic, max(index, 0)):
+            self._metrics.topics[topic].failed_produce += max(1, len(log_append.sets))
+
+    def _respond(
+        self,
+        acks: Acks,
+        timeout_ms: int,
+        appends: list[_LogAppend],
+        encode: Callable[[], bytes],
+    ) -> Response | None:
+        """Return the response: now, when the writes are committed, or never, as `acks` says."""
+        if acks is Acks.NONE:
+            return None
+        waiting = [one for one in appends if one.needs_commit]
+        if not waiting:
+            return Response(encode())
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            if not is_last and any(log_append.awaits_commit for log_append in waiting):
+                return None
+            for log_append in waiting:
+                log_append.fail_unless_committed()
+            return [encode()]
+
+        deadline_s = self._clock.monotonic_s() + max(timeout_ms, 0) / 1000
+        logs = [
+            log_append.log
+            for log_append in waiting
+            if log_append.log is not None and log_append.error is None
+        ]
+        awaits_flush = not any(log.is_replicated for log in logs)
+        # it holds `encode`, which must not hold the messages
+        return DelayedResponse(
+            attempt, deadline_s, logs, awaits_flush=awaits_flush, kind=DelayKind.PUBLISH
+        )
+
+
+def _note_refused(
+    partition: TopicPartition, error: errors.ServerError, refused: RefusedPartitions
+) -> None:
+    if isinstance(error, _BREAKS_ORDER) and partition not in refused:
+        leader = error.leader if isinstance(error, errors.NotLeaderError) else -1
+        refused[partition] = Refusal(error.code, str(error), leader)
+
+
+_WrittenSet = tuple[TopicPartition, _LogAppend, int, list[int]]
+"""Consecutive sets: partition as named, write, position in it, size of each set."""
+
+
+def _encode_single(correlation_ids: Sequence[int], parts: list[_WrittenSet]) -> bytes:
+    """Return the responses to publishes of one set each, in order."""
+    frames: list[bytes] = []
+    ids = iter(correlation_ids)
+    for partition, log_append, position, sizes in parts:
+        if log_append.error is None and log_append.log is not None:
+            encode, term = single_publish_response(log_append.log.partition).encode, log_append.term
+            position += log_append.base_offset
+            for size in sizes:
+                frames.append(encode(next(ids), position, term))
+                position += size
+        else:
+            body = responses.encode_publish_response([log_append.result(partition)])
+            frames += [responses.encode_extension_response(next(ids), body) for _ in sizes]
+    return b"".join(frames)
+
+
+def _encode(correlation_ids: Sequence[int], appends: list[_LogAppend]) -> bytes:
+    body = responses.encode_publish_response(
+        [log_append.result(log_append.partition) for log_append in appends]
+    )
+    return responses.encode_extension_response(correlation_ids[0], body)

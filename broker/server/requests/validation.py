@@ -1,0 +1,122 @@
+"""Validation of message sets before they are appended, within a budget for each turn.
+
+A few kilobytes can hold millions of compressed messages, and a large request as many plain ones: to
+scan them all takes seconds. A processor therefore validates at most `TURN_BYTES` in one turn with a
+connection, and offloads a request that alone exceeds this to a worker. Meanwhile it serves its
+other connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.errors import InvalidMessageError, MessageSizeTooLargeError
+from broker.protocol import codec
+from broker.protocol.compression import UnfoldsTooFarError
+from broker.protocol.message import Fault, Scan, are_single_entries
+from broker.protocol.message_set import count_messages, describe_fault
+from broker.protocol.primitives import Buffer
+
+RECEIVE_BYTES = 1 << 20
+"""The most bytes of a receive: the next receive overwrites a body up to this length."""
+TURN_BYTES = 2 << 20
+"""The validation budget of a turn; compressed sets count with their decompressed size.
+
+One read from a socket brings less. This many bytes of the smallest messages take 0.1 s.
+"""
+_SMALL_WRAPPER_BYTES = 4096
+
+
+class ValidationBudgetExceededError(Exception):
+    """A request needs more validation than a turn allows; a worker without a budget must do it."""
+
+
+ValidMessages = tuple[Buffer, int]
+"""Whole, valid entries, and how many messages they hold, wrapped ones counted singly."""
+
+
+class Validator:
+    """Validates message sets within a budget."""
+
+    def __init__(self, max_message_bytes: int, *, turn_bytes: int | None) -> None:
+        self._max_message_bytes = max_message_bytes  # of an outer payload
+        self._turn_bytes = turn_bytes  # of a turn, and of a request; None for no limit
+        self._turn_left_bytes = self._request_left_bytes = turn_bytes
+
+    def set_limit(self, max_message_bytes: int) -> None:
+        """Change the largest outer payload allowed, from any thread."""
+        self._max_message_bytes = max_message_bytes
+
+    def begin_turn(self) -> None:
+        """Start a processor's turn with a connection."""
+        self._turn_left_bytes = self._request_left_bytes = self._turn_bytes
+
+    def begin_request(self) -> None:
+        """Start one request, or several that are validated together."""
+        self._request_left_bytes = self._turn_bytes
+
+    @property
+    def is_turn_used_up(self) -> bool:
+        """Return whether other connections must be served before more is validated."""
+        return self._turn_left_bytes is not None and self._turn_left_bytes <= 0
+
+    def validate(self, topic: str, message_set: Buffer) -> ValidMessages:
+        """Validate one set; a partial message at its end is left out, unless it is the first."""
+        self._spend(len(message_set))
+        found = codec.scan(message_set)
+        is_cut = found.fault is Fault.PARTIAL and found.valid_bytes
+        if found.fault and not is_cut:
+            raise InvalidMessageError(describe_fault(found.fault, found.valid_bytes))
+        if found.max_payload_bytes > self._max_message_bytes:
+            raise MessageSizeTooLargeError(
+                f"a message of {found.max_payload_bytes} bytes for topic '{topic}' is above "
+                f"max.message.size={self._max_message_bytes}"
+            )
+        count = self._count_messages(message_set, found) if found.wrappers else found.entry_count
+        return memoryview(message_set)[: found.valid_bytes], count
+
+    def validate_together(self, sets: Sequence[Buffer]) -> ValidMessages | None:
+        """Join sets and validate them, with one scan if each holds one message.
+
+        None if not every message is whole, valid and small enough, or if each set must be validated
+        by itself for the budget.
+        """
+        message_set = sets[0] if len(sets) == 1 else b"".join(sets)
+        # A scan of all sets at once must not complete a message cut off at the end of one set
+        # with the start of the next: only where each is one whole message is that excluded.
+        is_one_scan = len(sets) == 1 or are_single_entries(sets)
+        count = 0
+        try:
+            for one in [message_set] if is_one_scan else sets:
+                self._spend(len(one))
+                found = codec.scan(one)
+                if found.fault or found.max_payload_bytes > self._max_message_bytes:
+                    return None
+                if not found.wrappers:
+                    count += found.entry_count
+                elif len(message_set) > _SMALL_WRAPPER_BYTES * len(sets):
+                    return None  # one write for all saves little, and the turn may end in between
+                else:
+                    count += self._count_messages(one, found)
+        except (InvalidMessageError, ValidationBudgetExceededError):
+            return None
+        return message_set, count
+
+    def _count_messages(self, message_set: Buffer, found: Scan) -> int:
+        """Count the messages of a set with wrappers, within the budget."""
+        try:
+            counted = count_messages(message_set, found, max_bytes=self._request_left_bytes)
+        except UnfoldsTooFarError as error:
+            if self._request_left_bytes is None:
+                raise
+            raise ValidationBudgetExceededError from error
+        self._spend(counted.unfolded_bytes)
+        return counted.message_count
+
+    def _spend(self, size: int) -> None:
+        if self._request_left_bytes is None or self._turn_left_bytes is None:
+            return
+        if size > self._request_left_bytes:
+            raise ValidationBudgetExceededError
+        self._request_left_bytes -= size
+        self._turn_left_bytes -= size
