@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java, find_java
 from broker.zk.session import Session
 from tests.support.waiting import wait_until
+
+_48_BITS = (1 << 48) - 1
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +58,32 @@ def await_registered(session: Session, topic: str = "t", broker_id: int = 0) -> 
 
 def expire_session(session: Session) -> None:
     """End a session on the server, as if its client had been silent for too long."""
-    client = KazooClient(session.connect.partition("/")[0], client_id=session._client.client_id)
+    _close_session(session.connect, *session._client.client_id)
+
+
+def expire_session_of(session: Session, path: str) -> None:
+    """End the session of another process, which has a node, likewise; no effect without the node.
+
+    Args:
+        session: to the same ZooKeeper.
+        path: of an ephemeral node.
+    """
+    if stat := session.exists(path):
+        _close_session(session.connect, stat.ephemeral_owner, _password_of(stat.ephemeral_owner))
+
+
+def _close_session(connect: str, session_id: int, password: bytes) -> None:
+    client = KazooClient(connect.partition("/")[0], client_id=(session_id, password))
     client.start()
     client.stop()
     client.close()
+
+
+def _password_of(session_id: int) -> bytes:
+    """Return the password of a session: what `Random` of Java gives, from a seed that all know."""
+    state = (session_id ^ 0xB3415C00 ^ 0x5DEECE66D) & _48_BITS
+    password = b""
+    for _ in range(4):
+        state = (state * 0x5DEECE66D + 0xB) & _48_BITS
+        password += struct.pack("<I", state >> 16)
+    return password

@@ -27,6 +27,7 @@ from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
 from tests.support.waiting import wait_until
+from tests.support.zookeeper import expire_session_of
 
 SESSION_TIMEOUT_MS = 3000
 """Of brokers, and of members that a test kills or freezes."""
@@ -241,6 +242,12 @@ class Cluster:
         started_s = time.monotonic()
         wait_until(is_settled, f"settling after {what}")
         print(f"settled {time.monotonic() - started_s:.2f} s after {what}")
+
+    def expire_members(self, group: str) -> None:
+        """End the sessions of all members of a group, of which none runs."""
+        session = self.registry.session
+        for consumer_id in session.children(paths.consumer_ids(group)):
+            expire_session_of(session, paths.consumer(group, consumer_id))
 
     def ends(self, topic: str) -> dict[str, int]:
         """Return where the delivered messages of each partition end, by the partition's name."""

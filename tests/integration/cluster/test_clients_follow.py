@@ -13,10 +13,13 @@ from broker.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Producer
 from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.session import Session
 from tests.integration.cluster.group_harness import Cluster
 from tests.integration.cluster.test_producer_failover import Told, log_of
 from tests.support.balancer import Balancer
 from tests.support.waiting import wait_until
+from tests.support.zookeeper import expire_session_of
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
@@ -84,7 +87,7 @@ def check_logs(cluster: Cluster, told: Told) -> int:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("found_by", ["registry", "list", "one of them"])
 def test_messages_without_key_when_a_broker_is_killed_then_all_go_to_the_other(
-    two_brokers: Cluster, found_by: str, mode: str
+    two_brokers: Cluster, session: Session, found_by: str, mode: str
 ) -> None:
     told = Told()
     numbers = itertools.count()
@@ -96,6 +99,8 @@ def test_messages_without_key_when_a_broker_is_killed_then_all_go_to_the_other(
             producer.send(TOPIC, [b"%d" % next(numbers)])
         wait_until(lambda: len(told.acknowledged) == 2, "messages to both brokers")
         two_brokers.brokers[victim].kill()
+        if found_by != "registry":  # else its session lives on for a while
+            expire_session_of(session, paths.broker(victim))
         for _ in range(AFTER):
             producer.send(TOPIC, [b"%d" % next(numbers)])
         producer.flush()
@@ -109,7 +114,7 @@ def test_messages_without_key_when_a_broker_is_killed_then_all_go_to_the_other(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_producer_when_a_balancer_leads_to_another_broker_then_goes_on(
-    two_brokers: Cluster, balancer: Balancer, mode: str
+    two_brokers: Cluster, balancer: Balancer, session: Session, mode: str
 ) -> None:
     told = Told()
     numbers = itertools.count()
@@ -121,6 +126,7 @@ def test_producer_when_a_balancer_leads_to_another_broker_then_goes_on(
             producer.send(TOPIC, [b"%d" % next(numbers)])
         balancer.lead_to(second)
         two_brokers.brokers[1].kill()
+        expire_session_of(session, paths.broker(1))
         for _ in range(AFTER):
             producer.send(TOPIC, [b"%d" % next(numbers)])
 

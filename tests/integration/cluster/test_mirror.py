@@ -148,10 +148,12 @@ def test_mirror_when_killed_in_the_middle_then_another_one_goes_on_without_loss(
     cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
 ) -> None:
     with running_load(cluster, topic) as load:
-        for _ in range(3):
+        for is_soon_known in (True, True, False):
             mirror = start_mirror()
             await_commits(cluster, topic)
             mirror.kill()
+            if is_soon_known:
+                cluster.expire_members(topic)
         last = start_mirror()
     await_mirrored(target, load)
 

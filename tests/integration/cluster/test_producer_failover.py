@@ -21,6 +21,7 @@ from broker.zk import paths
 from broker.zk.session import Session
 from tests.integration.cluster.group_harness import Cluster
 from tests.support.waiting import wait_until
+from tests.support.zookeeper import expire_session_of
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
@@ -204,6 +205,7 @@ def test_producer_when_all_brokers_are_away_then_messages_wait_for_them(
         with Producer.from_config(config, on_delivery=told) as producer:
             producer.send(topic, [b"0"]).result(60)
             alone.brokers[VICTIM].kill()
+            expire_session_of(session, paths.broker(VICTIM))
             wait_until(
                 lambda: not session.children(paths.BROKER_IDS), "the end of the broker's session"
             )

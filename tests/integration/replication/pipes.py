@@ -38,7 +38,7 @@ class Way(NamedTuple):
 
 WAYS = (
     Way("plain", 1),
-    Way("bulk", 1, pause_s=0.01, lot=2000),
+    Way("bulk", 1, pause_s=0.1, lot=2000),
     Way("slow", 3, pause_s=0.4, lot=1),
     Way("chosen", 3, ("-p", "1-0")),
     Way("turns", 3, ("--partitioner", "round-robin")),
@@ -122,11 +122,11 @@ class Pipe:
         wait_until(lambda: self._written() >= goal, f"messages of {self.way.name}")
 
     def _written(self) -> int:
-        sizes = [
-            max(len(self._cluster.log_bytes(one, partition)[1]) for one in self._cluster.brokers)
+        end = self._cluster.log_end
+        return sum(
+            max(end(one, partition) for one in self._cluster.brokers)
             for partition in self.partitions
-        ]
-        return sum(sizes)
+        )
 
     def finish(self) -> None:
         """End the input, and check that the command ends well and all lines are there in order."""

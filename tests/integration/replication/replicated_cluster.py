@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,10 +21,12 @@ from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes
 from broker.topic import TopicPartition
+from broker.zk import paths
 from broker.zk.paths import parse_connect_string, replicated_broker
 from broker.zk.session import Session
 from tests.integration.replication.network import Network
 from tests.support.waiting import wait_until
+from tests.support.zookeeper import expire_session_of
 
 SESSION_TIMEOUT_MS = 5000  # a pause of the machine for 3 s ends none
 LAG_TIME_MS = 1500
@@ -70,8 +73,10 @@ class ReplicatedCluster:
         self._racks = racks
         self._lost_disks: set[Path] = set()
         self._properties = {name.replace("_", "."): one for name, one in properties.items()}
-        for broker_id in range(broker_count):
-            self.start(broker_id)
+        self.start(0)  # first, so that it is the controller
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(self.start, range(1, broker_count)))
+        self.brokers = dict(sorted(self.brokers.items()))
 
     def close(self) -> None:
         """End all processes."""
@@ -152,11 +157,24 @@ class ReplicatedCluster:
         ((_, port),) = connect.hosts
         return f"127.0.0.1:{self.network.door_to_zookeeper(broker_id, port)}{connect.chroot}"
 
-    def kill(self, broker_id: int) -> None:
-        """End a broker as kill -9 does."""
-        self.brokers.pop(broker_id).kill()
+    def kill(self, broker_id: int, *, session_lives_on: bool = False) -> None:
+        """End a broker as kill -9 does.
 
-    def kill_replaceable(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
+        Args:
+            broker_id: any.
+            session_lives_on: whether ZooKeeper ends its session when it is over, not at once.
+        """
+        self.brokers.pop(broker_id).kill()
+        if not session_lives_on:
+            expire_session_of(self.session, paths.broker(broker_id))
+
+    def kill_replaceable(
+        self,
+        broker_id: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        session_lives_on: bool = False,
+    ) -> None:
         """End a broker as kill -9 does, at a moment when others can lead its partitions.
 
         A follower that was paused for longer than the lag time is not in sync for a while; if the
@@ -166,6 +184,7 @@ class ReplicatedCluster:
         Args:
             broker_id: any.
             partitions: those that need a leader afterwards.
+            session_lives_on: as for `kill`.
         """
         partitions = list(partitions)
 
@@ -184,17 +203,17 @@ class ReplicatedCluster:
             if all(map(others_can_lead, partitions)):
                 break
             self.thaw(broker_id)
-        self.kill(broker_id)
+        self.kill(broker_id, session_lives_on=session_lives_on)
 
     def _is_trusted(self, broker_id: int) -> bool:
         """Return whether a broker was told that what it may have lost is known; else not there."""
         found = self._json(replicated_broker(broker_id))
         return found is None or found["is_clean"]
 
-    def kill_leader(self, partition: TopicPartition) -> int:
+    def kill_leader(self, partition: TopicPartition, *, session_lives_on: bool = False) -> int:
         """End the leader of a partition when another broker can lead it; return its id."""
         leader = self.await_leader(partition)
-        self.kill_replaceable(leader, [partition])
+        self.kill_replaceable(leader, [partition], session_lives_on=session_lives_on)
         return leader
 
     def stop(self, broker_id: int) -> None:
@@ -298,12 +317,20 @@ class ReplicatedCluster:
         start = int(segments[0].stem) if segments else 0
         return start, b"".join(one.read_bytes() for one in segments)
 
+    def log_end(self, broker_id: int, partition: TopicPartition) -> int:
+        """Return the offset at which a broker's replica ends, from the sizes of its files."""
+        segments = self.directory_of(broker_id, partition).glob("*.pylog")
+        last = max(segments, default=None)
+        return 0 if last is None else int(last.stem) + last.stat().st_size
+
     def await_equal_logs(self, partition: TopicPartition) -> None:
         """Wait until the logs of all replicas have the same bytes."""
         state = self.state(partition)
         assert state is not None
 
         def are_equal() -> bool:
+            if len({self.log_end(one, partition) for one in state.replicas}) > 1:
+                return False
             logs = [self.log_bytes(one, partition) for one in state.replicas]
             start = max(one[0] for one in logs)
             return len({data[start - begin :] for begin, data in logs}) == 1

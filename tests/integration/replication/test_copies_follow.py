@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
-COUNT = 3000
+COUNT = 1500
 
 
 @pytest.fixture

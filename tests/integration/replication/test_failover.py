@@ -53,7 +53,7 @@ def test_leader_when_killed_under_load_then_another_leads_and_nothing_is_lost(
     trial = Trial(cluster, reads_back=True)
     partition, leader = leader_of_first(trial)
 
-    cluster.kill_replaceable(leader, trial.partitions)
+    cluster.kill_replaceable(leader, trial.partitions, session_lives_on=True)
 
     cluster.await_leader(partition, other_than=leader)
     trial.await_progress()
@@ -102,7 +102,7 @@ def test_leader_when_killed_and_started_at_once_again_and_again_then_nothing_is_
     trial = Trial(cluster)
     for _ in range(4):
         _, leader = leader_of_first(trial)
-        cluster.kill(leader)
+        cluster.kill(leader, session_lives_on=True)
         cluster.start(leader)
         trial.await_progress(5)
     trial.verdict()
@@ -117,7 +117,7 @@ def test_producer_when_the_leader_restarts_and_has_no_orders_yet_then_waits_and_
     controller = cluster.controller()
     restarted = next(one for one in cluster.brokers if one != controller)
     (partition,) = (one for one in partitions if cluster.leader(one) == restarted)
-    cluster.kill(restarted)
+    cluster.kill(restarted, session_lives_on=True)
     later = cluster.create_topic("later", 2, 2)  # while it is down
     cluster.freeze(controller)
     cluster.start(restarted)
@@ -169,7 +169,7 @@ def test_brokers_when_all_are_killed_at_once_then_nothing_is_lost(
     trial = Trial(cluster)
     ids = list(cluster.brokers)
     for broker_id in ids:
-        cluster.kill(broker_id)
+        cluster.kill(broker_id, session_lives_on=True)
     for broker_id in reversed(ids):
         cluster.start(broker_id)
     trial.verdict()

@@ -82,7 +82,7 @@ def test_logs_when_all_brokers_lose_power_in_a_write_then_what_is_whole_stays(
     trial = Trial(cluster)
     tails = {0: bytes(4096), 1: b"\x00\x00\x10\x00torn", 2: b"\xff" * 300}
     for broker_id, tail in tails.items():
-        cluster.kill(broker_id)
+        cluster.kill(broker_id, session_lives_on=True)
         spoil_tails(cluster, broker_id, tail)
     for broker_id in (1, 2, 0):
         cluster.start(broker_id)
@@ -239,6 +239,6 @@ def test_broker_when_killed_in_its_shutdown_then_recovers_and_nothing_is_lost(
         cluster.brokers[broker_id].signal(signal.SIGTERM)
         state = trial.partitions[0]
         wait_until(lambda: cluster.leader(state) != broker_id, "the move of the leadership")  # noqa: B023
-        cluster.kill(broker_id)
+        cluster.kill(broker_id, session_lives_on=True)
         cluster.start(broker_id)
     trial.verdict()

@@ -74,7 +74,7 @@ class LosableCluster(ReplicatedCluster):
 
     def restart_brokers(self) -> None:
         for broker_id in list(self.brokers):
-            self.kill(broker_id)
+            self.kill(broker_id, session_lives_on=True)
             self.start(broker_id)
 
     def close(self) -> None:

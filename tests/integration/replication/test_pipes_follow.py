@@ -115,7 +115,7 @@ def test_pipes_when_each_broker_is_killed_in_turn_then_lose_nothing(
     cluster = start_cluster()
     pipes = start_pipes(cluster)
     for broker_id in (0, 1, 2):  # one of them is the controller
-        cluster.kill_replaceable(broker_id, partitions_of(pipes))
+        cluster.kill_replaceable(broker_id, partitions_of(pipes), session_lives_on=broker_id == 0)
         await_progress(pipes)
         cluster.start(broker_id)
         await_progress(pipes)

@@ -59,11 +59,12 @@ class Options(dict[str, str]):
         return (directory / EPOCH_FILE_NAME).exists()
 
 
-@pytest.fixture(params=["zk", "brokers"])
+@pytest.fixture
 def options(request: pytest.FixtureRequest, start_cluster: StartCluster) -> Options:
+    """Of a cluster named by ZooKeeper or, if a test is parametrized so, by its brokers."""
     cluster = start_cluster()
-    where = cluster.zookeeper if request.param == "zk" else cluster.listed()
-    return Options(cluster, {request.param: where})
+    name = getattr(request, "param", "zk")
+    return Options(cluster, {name: cluster.zookeeper if name == "zk" else cluster.listed()})
 
 
 def batches(made: ReadPlan, options: Options) -> Iterator[pa.RecordBatch]:
@@ -72,6 +73,7 @@ def batches(made: ReadPlan, options: Options) -> Iterator[pa.RecordBatch]:
         yield from read_task(task, settings)
 
 
+@pytest.mark.parametrize("options", ["zk", "brokers"], indirect=True)
 def test_task_when_its_leader_is_killed_during_the_read_then_every_message_comes_once(
     options: Options,
 ) -> None:
@@ -89,11 +91,12 @@ def test_task_when_its_leader_is_killed_during_the_read_then_every_message_comes
 def test_task_when_its_leader_is_killed_after_planning_then_every_message_comes_once(
     options: Options,
 ) -> None:
-    options.cluster.kill_leader(options.partitions[0])
+    options.cluster.kill_leader(options.partitions[0], session_lives_on=True)
 
     assert values(run(options.plan, options)) == options.payloads
 
 
+@pytest.mark.parametrize("options", ["brokers"], indirect=True)
 def test_task_when_its_leader_hands_over_during_the_read_then_every_message_comes_once(
     options: Options,
 ) -> None:

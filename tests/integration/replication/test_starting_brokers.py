@@ -32,7 +32,7 @@ def restart_without_orders(cluster: ReplicatedCluster) -> int:
     """Restart a leader while the controller hangs; return its id."""
     controller = cluster.controller()
     restarted = next(one for one in cluster.brokers if one != controller)
-    cluster.kill(restarted)
+    cluster.kill(restarted, session_lives_on=True)
     cluster.freeze(controller)
     cluster.start(restarted)
     return restarted
