@@ -108,6 +108,12 @@ class ZooKeeperEnsemble:
                 stderr=log,
             )
 
+    def start_killed(self) -> None:
+        """Start the servers that were killed, and wait until all serve."""
+        for number in sorted(set(SERVERS) - self._processes.keys()):
+            self.start(number)
+        self.await_quorum()
+
     def kill(self, number: int) -> None:
         """End a server as kill -9 does."""
         process = self._processes.pop(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,18 +25,26 @@ pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 TOPIC = "t"
 
 
-@pytest.fixture
-def ensemble(tmp_path: Path, java: Java) -> Iterator[ZooKeeperEnsemble]:
-    with ZooKeeperEnsemble(tmp_path, java) as started:
+@pytest.fixture(scope="module")
+def ensemble_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ensemble")
+
+
+@pytest.fixture(scope="module")
+def ensemble(ensemble_dir: Path, java: Java) -> Iterator[ZooKeeperEnsemble]:
+    with ZooKeeperEnsemble(ensemble_dir, java) as started:
         yield started
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, ensemble: ZooKeeperEnsemble) -> Iterator[ReplicatedCluster]:
-    cluster = ReplicatedCluster(f"{ensemble.connect}/kafka", tmp_path)
+def cluster(
+    tmp_path: Path, ensemble: ZooKeeperEnsemble, ensemble_dir: Path
+) -> Iterator[ReplicatedCluster]:
+    ensemble.start_killed()
+    cluster = ReplicatedCluster(f"{ensemble.connect}/{uuid.uuid4().hex}", tmp_path)
     yield cluster
     cluster.close()
-    for log in sorted(tmp_path.glob("*/*.log")):
+    for log in (*sorted(tmp_path.glob("*/*.log")), *sorted(ensemble_dir.glob("*/*.log"))):
         print(f"---- {log.parent.name}\n{log.read_text()[-4000:]}")
 
 
