@@ -37,6 +37,7 @@ def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
 
     yield start
     for broker in brokers:
+        broker.request_shutdown(force=True)  # so that it waits for no other one to lead
         broker.stop()
 
 

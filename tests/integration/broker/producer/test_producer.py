@@ -410,8 +410,17 @@ def test_send_when_broker_is_shutting_down_then_sent_again_to_the_next_one(
     restarting = threading.Thread(target=restart)
     restarting.start()
     wait_until(lambda: first._shutdown.refuses_appends, "the refusal of appends")
-    deliveries = [producer.send("events", [b"%d" % number]) for number in range(5)]
+    deliveries: list[Delivery] = []
+
+    def send() -> None:  # a send behind a refused one may wait for the broker
+        for number in range(5):
+            deliveries.append(producer.send("events", [b"%d" % number]))
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    wait_until(lambda: deliveries, "the first message")
     may_flush.set()
+    sending.join()
     producer.flush()
     restarting.join()
     assert [one.error for one in deliveries] == [None] * 5

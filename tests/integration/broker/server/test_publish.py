@@ -125,7 +125,7 @@ def test_publish_when_one_of_its_partitions_is_late_then_the_other_is_good(
 
     monkeypatch.setattr(Log, "flush", flush_first_only)
     sets = tuple(PartitionSet(partition("events", index), ONE) for index in (0, 1))
-    request = PublishRequest(Acks.COMMITTED, 5000, sets)
+    request = PublishRequest(Acks.COMMITTED, 2000, sets)
     errors = [one.error for one in decode_publish_response(peer.call(request))]
     may_flush.set()
     assert errors == [0, RequestTimedOutError.code]

@@ -280,17 +280,18 @@ IN_ONE_JOB = ("SELECT max(v) FROM events", "SELECT v FROM events WHERE v > 5")
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "query",
+    ("query", "suffix"),
     [
-        *IN_ONE_JOB,
-        "SELECT v FROM events LIMIT 1",
-        "SELECT v FROM events WHERE false",
-        "SELECT 1 AS one WHERE EXISTS (SELECT 1 FROM events)",
-        "SELECT a.v FROM events a JOIN events b USING (offset)",
-        "SELECT v FROM events UNION ALL SELECT v FROM events WHERE v = 1",
+        *((query, None) for query in IN_ONE_JOB),
+        ("SELECT v FROM events LIMIT 1", None),
+        ("SELECT v FROM events WHERE false", None),
+        ("SELECT 1 AS one WHERE EXISTS (SELECT 1 FROM events)", None),
+        ("SELECT a.v FROM events a JOIN events b USING (offset)", None),
+        ("SELECT v FROM events UNION ALL SELECT v FROM events WHERE v = 1", None),
+        (IN_ONE_JOB[1], "json"),
+        ("SELECT v FROM events LIMIT 1", "json"),
     ],
 )
-@pytest.mark.parametrize("suffix", [None, "json"])
 def test_sql_when_values_do_not_fit_then_counts_all_and_in_the_same_job_if_that_reads_all(
     spark: SparkSession,
     write_segments: WriteSegments,

@@ -183,38 +183,32 @@ def test_broker_when_asked_alone_about_a_topic_with_replicas_then_names_the_cont
     connection.close()
 
 
-@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
-@pytest.mark.parametrize(
-    ("target", "reason"),
-    [
-        ((0,), "t[{}] cannot go down to 1 replicas: its min.insync.replicas is 2"),
-        ((0, 9), "t[{}] cannot get a replica on broker 9, which is not live"),
-        ((0, 0), "replicas [0, 0] of t[{}] are none, or name a broker twice"),
-    ],
-)
 def test_reassign_when_a_target_makes_no_sense_then_conflict_and_nothing_changed(
-    topic: Invoke,
-    session: Session,
-    tmp_path: Path,
-    target: tuple[int, ...],
-    reason: str,
-    dry_run: tuple[str, ...],
+    topic: Invoke, session: Session, tmp_path: Path
 ) -> None:
     partition = create(topic, min_isr=2)
     before = nodes(session)
+    targets = {
+        (0,): "t[{}] cannot go down to 1 replicas: its min.insync.replicas is 2",
+        (0, 9): "t[{}] cannot get a replica on broker 9, which is not live",
+        (0, 0): "replicas [0, 0] of t[{}] are none, or name a broker twice",
+    }
 
-    result = topic(
-        "reassign", "execute", "--plan", plan_file(tmp_path, partition, *target), *dry_run
-    )
+    for target, reason in targets.items():
+        execute = ("reassign", "execute", "--plan", plan_file(tmp_path, partition, *target))
+        for command in (execute, (*execute, "--dry-run")):
+            result = topic(*command)
+            assert result.status == ExitStatus.CONFLICT
+            assert reason.format(partition.name) in result.stderr
+            assert nodes(session) == before
 
-    assert result.status == ExitStatus.CONFLICT
-    assert reason.format(partition.name) in result.stderr
-    assert nodes(session) == before
 
-
-@pytest.mark.parametrize(
-    ("command", "reason"),
-    [
+def test_change_when_it_makes_no_sense_then_conflict_and_nothing_changed(
+    topic: Invoke, session: Session
+) -> None:
+    create(topic, min_isr=2)
+    before = nodes(session)
+    commands = [
         (("alter", "t", "--replication-factor", "4"), "4 replicas of a partition need as many"),
         (("alter", "t", "--replication-factor", "1"), "its min.insync.replicas is 2"),
         (("reassign", "plan", "--replication-factor", "4"), "4 replicas of a partition need as"),
@@ -228,19 +222,13 @@ def test_reassign_when_a_target_makes_no_sense_then_conflict_and_nothing_changed
             ("elect", "t", "--unclean", "--yes", "--confirm", "t"),
             "every partition of topic 't' has",
         ),
-    ],
-)
-def test_change_when_it_makes_no_sense_then_conflict_and_nothing_changed(
-    topic: Invoke, session: Session, command: tuple[str, ...], reason: str
-) -> None:
-    create(topic, min_isr=2)
-    before = nodes(session)
+    ]
 
-    result = topic(*command)
-
-    assert result.status == ExitStatus.CONFLICT
-    assert reason in result.stderr
-    assert nodes(session) == before
+    for command, reason in commands:
+        result = topic(*command)
+        assert result.status == ExitStatus.CONFLICT, command
+        assert reason in result.stderr
+        assert nodes(session) == before
 
 
 def test_plan_when_a_topic_with_one_replica_has_to_move_then_it_is_planned(
