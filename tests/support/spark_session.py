@@ -31,6 +31,8 @@ SETTINGS = SessionSettings(
     java_options="-XX:TieredStopAtLevel=1",
     conf={"spark.sql.shuffle.partitions": "2"},
 )
+SHORT_LIVED_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Environment of programs whose JVMs end before more of the compiler pays; Java notes it."""
 
 
 @pytest.fixture(scope="session")

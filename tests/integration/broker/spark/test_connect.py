@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.segments import WriteSegments
-from tests.support.spark_session import REPOSITORY
+from tests.support.spark_session import REPOSITORY, SHORT_LIVED_JVM
 
 pytest.importorskip("grpc", reason="Spark Connect is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -32,6 +32,7 @@ def test_topics_when_read_and_loaded_through_connect_then_all_messages_are_there
         [sys.executable, "-m", "tests.integration.broker.spark.connect_job", *words],
         cwd=REPOSITORY,
         env=os.environ
+        | SHORT_LIVED_JVM
         | {
             "PYTHONPATH": str(REPOSITORY),
             "PYSPARK_PYTHON": sys.executable,

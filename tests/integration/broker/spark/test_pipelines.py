@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from broker.server.broker import Broker
-from tests.support.spark_session import REPOSITORY, publish
+from tests.support.spark_session import REPOSITORY, SHORT_LIVED_JVM, publish
 
 pytest.importorskip("grpc", reason="Spark Connect is not installed")
 pytest.importorskip("yaml", reason="the extra pipelines of PySpark is not installed")
@@ -33,6 +33,7 @@ def run_pipeline(folder: Path) -> None:
         ],
         cwd=folder,
         env=os.environ
+        | SHORT_LIVED_JVM
         | {
             "PYTHONPATH": str(REPOSITORY),
             "PYSPARK_PYTHON": sys.executable,

@@ -16,7 +16,7 @@ import pytest
 
 from broker.server.broker import Broker
 from broker.spark.shipping import package_zip
-from tests.support.spark_session import REPOSITORY, publish
+from tests.support.spark_session import REPOSITORY, SHORT_LIVED_JVM, publish
 
 _NEEDED = (py4j, pyarrow, pyspark)
 
@@ -59,7 +59,7 @@ def test_executors_when_they_lack_the_package_then_load_and_read_with_the_one_th
     running_broker: Broker, bare_python: Path, tmp_path: Path
 ) -> None:
     publish(running_broker, "events", [b"%04d" % number for number in range(100)])
-    environ = os.environ | {"PYTHONPATH": "", "TMPDIR": str(tmp_path)}
+    environ = os.environ | SHORT_LIVED_JVM | {"PYTHONPATH": "", "TMPDIR": str(tmp_path)}
     program = f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
     program += "from tests.integration.broker.spark.cluster_job import main; main(*sys.argv[1:])"
     address = f"127.0.0.1:{running_broker.port}"
