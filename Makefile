@@ -27,13 +27,20 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# What keeps data safe must do so with either codec: with the one that is built, then the plain one.
-DURABILITY := tests/unit/broker/log tests/integration/broker/log tests/integration/process \
+# What reads the messages in logs to keep them safe must do so with either codec: with the one that
+# is built, then the plain one.
+DURABILITY := tests/unit/broker/log \
+	$(addprefix tests/integration/broker/log/test_, manager.py verify_files.py) \
+	$(addprefix tests/integration/process/test_, \
+		disk_full.py kill.py shortened_log.py terms.py unreadable.py) \
 	tests/integration/cluster/test_producer_failover.py \
 	tests/integration/cluster/test_groups_exactly_once.py
 
-# Files of tests run side by side, each as a whole: what its tests share is started once.
-TEST_PROCESSES ?= 2
+# Files of tests run side by side, each as a whole: what its tests share is started once. They often
+# wait for other processes, so that three of them keep two processors busy.
+TEST_PROCESSES ?= 3
+# They start thousands of processes, each of which would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
 
 test: lint types

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -15,6 +16,22 @@ settings.load_profile("repository")
 
 # A shell that runs the tests in the background has them, and every process they start, ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> object:
+    from tests.support.scheduling import FilesInOrder  # late: assertions are rewritten first
+
+    if config.getvalue("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # by the number of tests, which says little
+    return FilesInOrder(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from tests.support.scheduling import shares_spark  # late: as above
+
+    items.sort(key=lambda item: not shares_spark(item.nodeid))  # the longest part first
 
 
 @pytest.fixture(scope="session")

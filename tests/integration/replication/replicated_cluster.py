@@ -162,7 +162,7 @@ class ReplicatedCluster:
 
         Args:
             broker_id: any.
-            session_lives_on: whether ZooKeeper ends its session when it is over, not at once.
+            session_lives_on: whether ZooKeeper keeps its session until it times out.
         """
         self.brokers.pop(broker_id).kill()
         if not session_lives_on:
