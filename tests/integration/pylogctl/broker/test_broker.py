@@ -290,8 +290,8 @@ def test_stop_asks_the_broker_and_tells_its_steps(
     assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv", "tsv", "plain", "markdown", "name"])
-def test_stop_tells_its_steps_in_every_format(
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_stop_tells_its_steps_in_the_format_asked_for(
     invoke: Invoke, serve: Callable[..., Served], form: str
 ) -> None:
     broker = serve("--ephemeral")

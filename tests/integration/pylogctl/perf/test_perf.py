@@ -159,11 +159,11 @@ def test_produce_when_it_is_a_dry_run_sends_nothing(perf: Invoke, invoke: Invoke
     assert perf("consume").status == ExitStatus.NOT_FOUND
 
 
-@pytest.mark.parametrize("form", ["table", "plain", "tsv", "csv", "jsonl", "markdown", "name"])
-def test_produce_writes_its_result_in_every_format(perf: Invoke, form: str) -> None:
-    result = perf("produce", "--messages", "123", output=form)
-    assert result.status == 0
-    assert "123" in result.text
+def test_produce_writes_its_result_in_every_format(perf: Invoke) -> None:
+    for form in ("table", "plain", "tsv", "csv", "jsonl", "markdown", "name"):
+        result = perf("produce", "--messages", "123", output=form)
+        assert result.status == 0
+        assert "123" in result.text
 
 
 def test_produce_on_a_terminal_writes_a_line_for_each_figure(

@@ -132,14 +132,12 @@ def test_list_when_a_pattern_is_malformed_is_a_usage_error(topic: Invoke) -> Non
     assert "--include '('" in result.stderr
 
 
-@pytest.mark.parametrize("form", ["table", "plain", "tsv", "csv", "jsonl", "markdown"])
-def test_list_writes_the_same_record_in_every_format(
-    running_broker: Broker, topic: Invoke, form: str
-) -> None:
+def test_list_writes_the_same_record_in_every_format(running_broker: Broker, topic: Invoke) -> None:
     fill(running_broker, "t", [b"12345"])
-    text = topic("list", "--output", form, "--columns", "name,bytes", "--raw-numbers").text
-    assert "t" in text
-    assert "15" in text
+    for form in ("table", "plain", "tsv", "csv", "jsonl", "markdown"):
+        text = topic("list", "--output", form, "--columns", "name,bytes", "--raw-numbers").text
+        assert "t" in text
+        assert "15" in text
 
 
 def test_list_when_topics_are_on_several_brokers_sums_them_up(

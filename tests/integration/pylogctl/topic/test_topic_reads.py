@@ -307,10 +307,10 @@ def test_sample_when_an_option_makes_no_sense_is_a_usage_error(
 
 
 @pytest.mark.parametrize("command", ["watermarks", "sample", "count"])
-@pytest.mark.parametrize("form", ["table", "plain", "tsv", "csv", "jsonl", "markdown", "name"])
 def test_reads_write_the_topic_in_every_format(
-    running_broker: Broker, topic: Invoke, command: str, form: str
+    running_broker: Broker, topic: Invoke, command: str
 ) -> None:
     fill(running_broker, "orders", DIGITS)
-    result = topic(command, "orders", "--output", form)
-    assert (result.status, "orders" in result.text) == (0, True)
+    for form in ("table", "plain", "tsv", "csv", "jsonl", "markdown", "name"):
+        result = topic(command, "orders", "--output", form)
+        assert (result.status, "orders" in result.text) == (0, True)
