@@ -219,7 +219,7 @@ def test_topic_when_deleted_while_a_replica_is_down_then_its_messages_never_come
         reader.stop()
     topic = trial.partitions[0].topic
     absent = next(one for one in cluster.brokers if one != cluster.controller())
-    cluster.kill(absent)
+    cluster.kill(absent, session_lives_on=True)
     connection = cluster.connect(cluster.controller())
     connection.call(DeleteReplicatedTopicRequest(topic))
     connection.close()

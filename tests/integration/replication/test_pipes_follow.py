@@ -252,7 +252,8 @@ def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_
             feed(process, b"%d\n" % number)
             size = 11 * (number + 1)
             wait_until(partial(has_written, cluster, leader, partition, size), "the line")
-        cluster.kill(leader)
+        # so that followers read what is in their sockets before one of them leads
+        cluster.kill(leader, session_lives_on=True)
         for broker_id in followers:
             cluster.thaw(broker_id)
         cluster.await_leader(partition, other_than=leader)
