@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -22,6 +23,28 @@ class BrokerError(Exception):
 
 class ConfigError(BrokerError):
     """A setting is unknown, malformed or out of range, or the environment lacks something."""
+
+
+class ArgumentError(BrokerError, ValueError):
+    """A value is malformed: a position, time, duration, size, rate or partition.
+
+    `hints` name the expected form, or what to try next, a line each.
+    """
+
+    def __init__(self, message: str, *, hints: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.hints = tuple(hints)
+
+
+class NotABoundaryError(ArgumentError):
+    """An offset is inside a message; the boundaries around it are `before` and `after`."""
+
+    def __init__(
+        self, message: str, before: int = -1, after: int = -1, *, hints: Iterable[str] = ()
+    ) -> None:
+        super().__init__(message, hints=hints)
+        self.before = before
+        self.after = after
 
 
 class QueryError(BrokerError):
@@ -416,3 +439,11 @@ def error_for_code(code: int, message: str, leader: int = -1) -> ServerError:
     if code == NotLeaderError.code:
         return NotLeaderError(message, leader)
     return ERROR_OF_CODE.get(code, UnknownServerError)(message)
+
+
+def did_you_mean(value: str, candidates: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` for the most similar candidate, or an empty text."""
+    from difflib import get_close_matches  # late: few programs make mistakes
+
+    matches = get_close_matches(value, list(candidates), n=1, cutoff=0.6)
+    return f"; did you mean '{matches[0]}'?" if matches else ""

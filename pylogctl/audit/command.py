@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from broker.units import parse_duration_ms
 from pylogctl.audit.options import (
     AuditTopicArgument,
     EqualToo,
@@ -26,7 +27,6 @@ from pylogctl.cli.options import (
 )
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.cli.units import parse_duration_ms
 
 app = new_app("Compare message counts along a pipeline.")
 

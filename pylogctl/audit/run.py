@@ -21,6 +21,7 @@ from broker.tools.audit import (
     tally,
 )
 from broker.topic import ReadRange, TopicPartition
+from broker.units import count_text
 from pylogctl.audit.document import CHECK, SHOW, check_row, check_summary, show_rows
 from pylogctl.cli.connections import Side, open_side
 from pylogctl.cli.context import Environment
@@ -30,7 +31,6 @@ from pylogctl.cli.offsets import make_span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import select_partitions
-from pylogctl.cli.units import count_text
 
 _LOG_TIER = "log"
 

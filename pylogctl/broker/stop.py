@@ -14,6 +14,7 @@ from pathlib import Path
 
 from broker.errors import RegistryUnreachableError, RequestTimeoutError
 from broker.protocol.responses import BrokerAddress
+from broker.units import format_duration
 from broker.zk.embedded import EmbeddedZooKeeper
 from pylogctl.broker import control
 from pylogctl.broker.document import STOP, ShutdownStep
@@ -23,7 +24,6 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
-from pylogctl.cli.units import format_duration
 
 STOP_TIMEOUT_S = 30.0
 _STEPS_WITHOUT_LOGS = frozenset({"move leaderships", "deregister", "leave the registry"})

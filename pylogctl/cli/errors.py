@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from enum import IntEnum
 
 
@@ -93,9 +92,3 @@ class MissingCommandError(UsageError):
     def __init__(self, path: str, help_text: str) -> None:
         super().__init__(f"missing command after '{path}'", hints=[f"try: {path} --help"])
         self.help_text = help_text
-
-
-def did_you_mean(value: str, candidates: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for the most similar candidate, or an empty text."""
-    matches = get_close_matches(value, list(candidates), n=1, cutoff=0.6)
-    return f"; did you mean '{matches[0]}'?" if matches else ""

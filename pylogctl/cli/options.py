@@ -28,6 +28,9 @@ from typing import Annotated, Any, Literal, NamedTuple, cast, get_args, get_orig
 
 import typer
 
+from broker.errors import ArgumentError
+from broker.partition_patterns import PartitionList, parse_partition_list
+from broker.units import parse_duration_ms, parse_duration_s, parse_size
 from pylogctl.cli.context import (
     ASKS_FOR_PROPERTIES,
     Environment,
@@ -38,9 +41,8 @@ from pylogctl.cli.context import (
     When,
     parse_properties,
 )
-from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.selection import PartitionList, TopicPatterns, parse_partition_list
-from pylogctl.cli.units import parse_duration_ms, parse_duration_s, parse_size
+from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.selection import TopicPatterns
 
 _CommandFunction = Callable[..., None]
 _PARSERS: Mapping[tuple[str, object], Callable[[str], Any]] = {  # by value name and type
@@ -131,6 +133,18 @@ def _declaration(info: Any, default: object) -> Any:
     return dataclasses.field(default=known, metadata={_INFO: info})
 
 
+def _option_parser(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a parser whose errors keep their hints; Typer would word a ValueError anew."""
+
+    def parsed(text: str) -> Any:
+        try:
+            return parse(text)
+        except ArgumentError as error:
+            raise UsageError(str(error), hints=error.hints) from error
+
+    return parsed
+
+
 def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
     """Return the parameter of an option as Typer reads it, with its declaration as annotation."""
     kind, *notes = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
@@ -138,7 +152,8 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
         if isinstance(declared, dataclasses.Field):
             info = declared.metadata[_INFO]
             for part in (kind, *get_args(kind)):
-                info.parser = info.parser or _PARSERS.get((info.metavar, part))
+                if info.parser is None and (parse := _PARSERS.get((info.metavar, part))):
+                    info.parser = _option_parser(parse)
             annotation = Annotated[kind, info]
             if declared is default:
                 default = declared.default

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+from broker.units import format_count, format_size
 from pylogctl.cli.context import Environment
 from pylogctl.cli.escapes import printable
-from pylogctl.cli.units import format_count, format_size
 
 Unit = Literal["bytes", "messages", "tasks"]
 

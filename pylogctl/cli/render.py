@@ -14,12 +14,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Annotated, Any, BinaryIO, cast
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, did_you_mean
+from broker.units import format_duration, format_size, format_time
 from pylogctl.cli.columns import Column, ColumnKind, Document, Row
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import CliError, UsageError, did_you_mean
+from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.escapes import one_line, printable
-from pylogctl.cli.units import format_duration, format_size, format_time
 
 Record = Mapping[str, Any]
 BLOCK_RECORDS = 1000

@@ -44,6 +44,7 @@ _VERIFY_HINT = "try: pylogctl log verify on the broker's segment files"
 _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.BrokerError: _Rule(ExitStatus.FAILED, "FAILED"),
     library.ConfigError: _Rule(ExitStatus.CONFIG, "CONFIG"),
+    library.ArgumentError: _Rule(ExitStatus.USAGE, "USAGE"),
     library.QueryError: _Rule(ExitStatus.USAGE, "QUERY"),
     library.ProtocolError: _Rule(ExitStatus.REMOTE, "PROTOCOL"),
     library.LogCorruptError: _Rule(
@@ -117,6 +118,8 @@ def failure_of(error: BaseException) -> Failure | None:
     if isinstance(error, library.BrokerError):
         rule = next(_LIBRARY[kind] for kind in type(error).__mro__ if kind in _LIBRARY)
         failure = Failure(rule.status, rule.code, str(error), (rule.hint,) if rule.hint else ())
+        if isinstance(error, library.ArgumentError):
+            return failure._replace(hints=error.hints[:3])
         if isinstance(error, library.InvalidMessageError) and isinstance(
             error.partition, TopicPartition
         ):

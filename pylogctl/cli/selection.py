@@ -1,4 +1,4 @@
-"""Selection of topics by name and pattern, and of partitions: `0`, `2-0`, `*-0`, `0,1`, `0..3`.
+"""Selection of topics by name and pattern, and of their partitions.
 
 A malformed value is a UsageError.
 """
@@ -15,54 +15,8 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster
+    from broker.partition_patterns import PartitionList
     from broker.topic import TopicPartition
-
-_ITEM = re.compile(r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?")
-_HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3"
-
-
-class PartitionPattern(NamedTuple):
-    """Partitions of a home broker (None for any) with an index from `first` to `last`."""
-
-    home: int | None
-    first: int
-    last: int
-
-    def matches(self, partition: TopicPartition) -> bool:
-        """Whether the pattern selects a partition."""
-        home_matches = self.home is None or self.home == partition.home
-        return home_matches and self.first <= partition.index <= self.last
-
-
-class PartitionList(NamedTuple):
-    """The value of `--partition`: a partition is selected if any pattern matches."""
-
-    text: str
-    patterns: tuple[PartitionPattern, ...]
-
-    def matches(self, partition: TopicPartition) -> bool:
-        """Whether a partition is selected."""
-        return any(pattern.matches(partition) for pattern in self.patterns)
-
-
-def parse_partition_list(text: str) -> PartitionList:
-    """Return the patterns of a `--partition` value."""
-    return PartitionList(text, tuple(parse_partition(item) for item in text.split(",")))
-
-
-def parse_partition(text: str) -> PartitionPattern:
-    """Return the pattern of one item."""
-    match = _ITEM.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"not a partition: '{text}'", hints=[_HINT])
-    home, first, last = match.groups()
-    pattern = PartitionPattern(
-        None if home in (None, "*") else int(home), int(first), int(last or first)
-    )
-    if pattern.last < pattern.first:
-        raise UsageError(f"not a partition: '{text}' runs backwards", hints=[_HINT])
-    return pattern
-
 
 _TOPIC_POLL_S = 0.1
 

@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from broker.units import format_time
 from pylogctl.cli.columns import Document, Row
 from pylogctl.cli.context import Environment
 from pylogctl.cli.escapes import printable
 from pylogctl.cli.render import render
-from pylogctl.cli.units import format_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from typing import Any, ClassVar, NamedTuple, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from broker.errors import did_you_mean
 from pylogctl.cli.context import ASKS_FOR_PROPERTIES, Streams
-from pylogctl.cli.errors import CliError, MissingCommandError, UsageError, did_you_mean
+from pylogctl.cli.errors import CliError, MissingCommandError, UsageError
 from pylogctl.cli.options import Facts, fill_optional, takes_value
 
 _FIRST_PANELS = ("Options", "Input", "Selection")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from broker.state_changes import LoggedChange
+from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Document, Integer, Millis, Row, Text
-from pylogctl.cli.units import format_time
 from pylogctl.cluster.facts import BrokerFacts, Check
 
 

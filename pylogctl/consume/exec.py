@@ -25,10 +25,10 @@ from broker.tools.retry import (
     RetryPolicy,
     RetryStore,
 )
+from broker.units import parse_duration_ms
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
-from pylogctl.cli.units import parse_duration_ms
 from pylogctl.consume.exec_options import ExecChoice
 from pylogctl.format.envelope import MessageFacts
 

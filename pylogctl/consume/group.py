@@ -23,13 +23,12 @@ from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
+from broker.positions import Mark, resolve
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import resolve
-from pylogctl.cli.offsets import Mark
 from pylogctl.cli.service import library_warnings
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import GroupOptions, Request
@@ -63,7 +62,7 @@ class StartElsewhere:
         self._is_kept = is_kept
         self._warn = warn
         self._started: set[TopicPartition] = set()
-        self.failure: CliError | None = None
+        self.failure: errors.BrokerError | None = None
         """A start that is not valid, found in the coordinator's thread; `GroupReader` raises it."""
 
     def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
@@ -78,7 +77,7 @@ class StartElsewhere:
         for partition in sorted(fresh):
             try:
                 start = self._start_of(partition)
-            except CliError as error:
+            except (errors.ArgumentError, errors.OffsetOutOfRangeError) as error:
                 self.failure = error
                 raise errors.BrokerError(str(error)) from error
             except errors.StorageError as error:

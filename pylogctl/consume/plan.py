@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.config import ConsumerConfig
+from broker.partition_patterns import PartitionList
+from broker.units import parse_duration_s
 from pylogctl.cli.connections import with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME, client_settings
-from pylogctl.cli.selection import PartitionList, validate_group_name
-from pylogctl.cli.units import parse_duration_s
+from pylogctl.cli.selection import validate_group_name
 from pylogctl.consume.exec_options import NO_COMMAND
 from pylogctl.consume.options import FOR_EVER, Chosen, Fetching, Form, Options, Reading
 from pylogctl.format.envelope import PayloadEncoding, write_envelope

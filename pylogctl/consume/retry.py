@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Integer, Row, Text
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, accepts, argument, flag
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.cli.units import format_time
 from pylogctl.consume.exec_options import DrainChoice
 from pylogctl.format.framing import (
     WRITE_FRAMING,

@@ -85,9 +85,9 @@ def copy(
     they are, and the messages of a partition keep their order. What arrives while the copy runs is
     left alone. Status 0 means that consumers can read all of it.
     """
+    from broker.units import parse_rate
     from pylogctl.cli.failures import OnCorrupt
     from pylogctl.cli.offsets import make_span
-    from pylogctl.cli.units import parse_rate
     from pylogctl.copy.run import CopyPlan, run
 
     status = run(

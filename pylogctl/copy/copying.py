@@ -23,10 +23,10 @@ from broker.protocol.message_set import (
 )
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import TopicPartition
+from broker.units import Pacer, count_text
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.failures import CorruptMessages
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.units import Pacer, count_text
 from pylogctl.produce.readback import SentSets
 from pylogctl.produce.sender import Batch, Confirmed
 

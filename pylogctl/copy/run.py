@@ -19,6 +19,7 @@ from broker.tools.mirror_routes import (
     place_by_order,
 )
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
+from broker.units import Pacer, Rate, count_text, format_count, format_duration, format_size
 from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Row, Text
 from pylogctl.cli.connections import Absence, Side, are_same, open_side
 from pylogctl.cli.context import Environment
@@ -30,14 +31,6 @@ from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import select_partitions
-from pylogctl.cli.units import (
-    Pacer,
-    Rate,
-    count_text,
-    format_count,
-    format_duration,
-    format_size,
-)
 from pylogctl.copy.copying import Copied, Copy, Limits
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import BrokerError
+from broker.units import format_size
 from pylogctl.cli.connections import connector, validate_chroot, zookeeper_session
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError
-from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
     from broker.protocol.compression import Codec

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from broker.errors import ArgumentError, did_you_mean
+from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
-from pylogctl.cli.selection import PartitionPattern, parse_partition
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.protocol.message_set import Message
@@ -153,8 +154,8 @@ def _partition_of(fields: dict[str, Any], number: int) -> PartitionPattern | Non
         text = f"{fields['broker']}-{text}"
     try:
         return parse_partition(text)
-    except UsageError as error:
-        raise UsageError(f"line {number}: {error.message}", hints=error.hints) from error
+    except ArgumentError as error:
+        raise UsageError(f"line {number}: {error}", hints=error.hints) from error
 
 
 MISSING = object()

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pylogctl.cli.errors import UsageError, did_you_mean
+from broker.errors import did_you_mean
+from pylogctl.cli.errors import UsageError
 from pylogctl.format.envelope import MISSING, MessageFacts, json_value
 
 Filter = Callable[[MessageFacts], bool]

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple
 
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
+from broker.errors import did_you_mean
+from broker.units import format_time
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import option
-from pylogctl.cli.units import format_time
 from pylogctl.format.envelope import MISSING, MessageFacts, json_value
 from pylogctl.format.framing import escape, unescape
 

@@ -14,7 +14,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from broker.errors import CoordinationError, RegistryNodeNotFoundError, RegistryUnreachableError
+from broker.partition_patterns import PartitionList
 from broker.topic import TopicPartition
+from broker.units import counted
 from broker.zk import paths
 from broker.zk.session import Session
 from broker.zk.values import encode_number
@@ -23,8 +25,7 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import PartitionList, validate_group_name
-from pylogctl.cli.units import counted
+from pylogctl.cli.selection import validate_group_name
 from pylogctl.group.document import (
     NODES,
     REBALANCE,

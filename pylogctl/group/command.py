@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from broker.units import parse_duration_s
 from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, confirm_option, flag, option
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.cli.units import parse_duration_s
 
 app = new_app("Look at, move and repair consumer groups.")
 

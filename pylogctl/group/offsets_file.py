@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.topic import TopicPartition
 from broker.zk import paths
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.selection import PartitionPattern, parse_partition
 
 _ZK07_LINE = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/([0-9]+-[0-9]+):(-?[0-9]+)")
 _OFFSET = re.compile(r"-?[0-9]+")

@@ -12,22 +12,25 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from broker.client.registry_cluster import RegistryCluster
-from broker.topic import TopicPartition
-from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.offset_resolution import OffsetSource, resolve
-from pylogctl.cli.offsets import (
+from broker.errors import ArgumentError
+from broker.partition_patterns import PartitionList
+from broker.positions import (
     Absolute,
     ByBytes,
     ByMessages,
     Mark,
     OffsetRange,
+    OffsetSource,
     OffsetSpec,
     Position,
     parse_offset_spec,
+    resolve,
 )
-from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
-from pylogctl.cli.units import parse_duration_ms
+from broker.topic import TopicPartition
+from broker.units import parse_duration_ms
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.selection import select_partitions, select_topics
 from pylogctl.group.lag import GroupObserver
 from pylogctl.group.offsets_file import OffsetRecord, parse_entries
 from pylogctl.group.snapshot import GroupSnapshot, StoredOffset, require_group
@@ -117,8 +120,8 @@ def parse_spec(text: str, *, now_ms: int) -> OffsetSpec:
     """Parse an offset expression without an end."""
     try:
         spec = parse_offset_spec([text], now_ms=now_ms)
-    except UsageError as error:
-        raise UsageError(error.message, hints=[_HINT]) from error
+    except ArgumentError as error:
+        raise UsageError(str(error), hints=[_HINT]) from error
     ranges = [spec.default, *(offsets for _, offsets in spec.partitions)]
     if any(one.end is not None for one in ranges):
         raise UsageError(f"--to '{text}' has an end, but a group has only one position")

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple, cast
 
+from broker.errors import ArgumentError
+from broker.units import counted, format_size, format_time, parse_size
 from pylogctl.cli.context import Environment, OutputFormat
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import Done, raise_failures
@@ -17,7 +19,6 @@ from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.progress import announced_wait, progress
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import topic_not_found
-from pylogctl.cli.units import counted, format_size, format_time, parse_size
 from pylogctl.group import document, snapshot
 from pylogctl.group.lag import GroupLag, GroupObserver, Status, open_observer, total
 from pylogctl.group.offsets_file import zk07_line
@@ -46,7 +47,7 @@ def parse_limit(text: str) -> LagLimit:
         return LagLimit(int(text), in_messages=True)
     try:
         return LagLimit(parse_size(text), in_messages=False)
-    except UsageError as error:
+    except ArgumentError as error:
         raise UsageError(
             f"not a limit of lag: '{text}'",
             hints=["valid: 64MiB, 500B, or 1000 (a bare number is messages)"],

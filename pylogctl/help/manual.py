@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pylogctl.cli.errors import CliError, ExitStatus, did_you_mean
+from broker.errors import did_you_mean
+from pylogctl.cli.errors import CliError, ExitStatus
 
 TOPICS = {
     "offsets": "pylogctl-offsets.7",

@@ -113,7 +113,7 @@ def dump(
 def _dumped_messages(
     env: Environment, paths: list[Path], offset: str | None, shallow: bool
 ) -> Iterator[tuple[Path, Dumped]]:
-    from pylogctl.cli.offsets import NO_RANGE, parse_offset_spec
+    from broker.positions import NO_RANGE, parse_offset_spec
     from pylogctl.log.dump import dump_file, partition_of
 
     texts = [] if offset is None else [offset]

@@ -21,6 +21,7 @@ from broker.log.checkpoint_files import read_high_watermarks
 from broker.log.data_directory import DataDirectory, read_broker_id
 from broker.log.segment import reason_of
 from broker.log.segment_paths import base_offset_of, segments_of
+from broker.partition_patterns import PartitionList
 from broker.protocol import responses
 from broker.protocol.extension_requests import DigestLogRequest
 from broker.topic import TopicPartition
@@ -30,7 +31,7 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import Done, raise_failures
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import PartitionList, topic_not_found
+from pylogctl.cli.selection import topic_not_found
 from pylogctl.log.document import COMPARE, SEGMENT_NAMES, CompareRow
 
 _CHUNK_BYTES = 4 << 20

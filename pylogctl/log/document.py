@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
+from broker.units import format_size
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,
@@ -20,7 +21,6 @@ from pylogctl.cli.columns import (
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.render import render
-from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
     from broker.log.inspect import RecoveryPlan, SegmentStat

@@ -10,11 +10,10 @@ from typing import NamedTuple
 from broker.errors import InvalidMessageError
 from broker.log.archive import archived_base_offset_of, is_archive, segment_bytes
 from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
+from broker.positions import NO_RANGE, OffsetRange, resolve
 from broker.protocol.message_set import Entry, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.offset_resolution import resolve
-from pylogctl.cli.offsets import NO_RANGE, OffsetRange
 from pylogctl.format.envelope import MessageFacts, PayloadEncoding, encode_payload
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
 from pylogctl.log.document import DumpRow

@@ -167,8 +167,8 @@ def status(
     Of the topics that the group consumes or has offsets of; with --include, of all that match.
     The last error of each partition is shown too, also of a mirror that has ended.
     """
+    from broker.units import format_size
     from pylogctl.cli.render import render
-    from pylogctl.cli.units import format_size
     from pylogctl.mirror.document import STATUS
 
     selection = _selection(patterns, None)
@@ -261,10 +261,10 @@ def verify(
     The order and the partitions of messages are ignored. Status 8 means that the target lacks
     messages of the source.
     """
+    from broker.units import count_text
     from pylogctl.cli.connections import open_side
     from pylogctl.cli.offsets import make_span
     from pylogctl.cli.render import render
-    from pylogctl.cli.units import count_text
     from pylogctl.mirror.document import VERIFY
 
     selection = _selection(patterns, topic_map)

@@ -15,6 +15,7 @@ from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerError, InvalidMessageError
 from broker.producer.producer import Producer
 from broker.tools.mirror import Mirror, Route, RouteLog
+from broker.units import count_text, format_duration, format_size, format_time
 from pylogctl.cli.connections import (
     STREAM_TIMEOUT_S,
     Absence,
@@ -30,7 +31,6 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.service import set_up_logging
-from pylogctl.cli.units import count_text, format_duration, format_size, format_time
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.metrics import exposition, served_metrics, source_ends

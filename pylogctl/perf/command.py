@@ -113,8 +113,8 @@ def produce(
     next is sent. The overhead is the growth of the topic's logs beyond the payloads, per message;
     it is wrong if others produce to the topic meanwhile.
     """
+    from broker.units import parse_rate
     from pylogctl.cli.properties import PERF_PRODUCE
-    from pylogctl.cli.units import parse_rate
     from pylogctl.perf import plan as plans
     from pylogctl.perf import run as runs
     from pylogctl.perf.produce import ProducePlan
@@ -192,8 +192,8 @@ def consume(
     clock stops with the last message. A latency is the time a reader waits for the next chunk; one
     request is always in flight. With --simple it is that of a request and its response.
     """
+    from broker.partition_patterns import parse_partition_list
     from pylogctl.cli.offsets import make_span
-    from pylogctl.cli.selection import parse_partition_list
     from pylogctl.perf import plan as plans
     from pylogctl.perf import run as runs
     from pylogctl.perf.consume import ConsumePlan, shared_readings, single_reading
@@ -298,8 +298,8 @@ def e2e(
     the same time are sent as one batch. Both processes need enough processor time: LATE-MS is how
     late a message was sent at most.
     """
+    from broker.units import parse_rate
     from pylogctl.cli.properties import PERF_E2E
-    from pylogctl.cli.units import parse_rate
     from pylogctl.perf import plan as plans
     from pylogctl.perf import run as runs
 

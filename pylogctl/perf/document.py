@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from broker.protocol.compression import Codec
+from broker.units import format_duration, format_size, format_time
 from pylogctl import __version__
 from pylogctl.cli.columns import (
     HIDDEN,
@@ -28,7 +29,6 @@ from pylogctl.cli.columns import (
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
-from pylogctl.cli.units import format_duration, format_size, format_time
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.e2e import E2eResult
 from pylogctl.perf.measure import MIB, Interval, Result, latencies_ms

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from broker.units import format_count, format_duration
 from pylogctl.cli.context import Environment
 from pylogctl.cli.progress import wants_progress
-from pylogctl.cli.units import format_count, format_duration
 
 _BUCKETS_PER_E = 1 / math.log(1.01)
 _LONGEST_US = 3.6e9

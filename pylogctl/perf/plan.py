@@ -11,11 +11,11 @@ from pathlib import Path
 from broker.client.cluster import Connect
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.properties import BaseConfig
+from broker.units import Rate, parse_duration_s, parse_size
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PERF_CONSUME, Use, client_settings
-from pylogctl.cli.units import Rate, parse_duration_s, parse_size
 from pylogctl.perf.e2e import E2ePlan
 from pylogctl.perf.open_loop import STAMP
 from pylogctl.perf.produce import Batch, SizeRange, make_batches, read_batches

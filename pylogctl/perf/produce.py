@@ -18,7 +18,7 @@ from broker.clock import Clock
 from broker.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Delivery, Producer, settings_of
-from pylogctl.cli.units import Pacer, Rate
+from broker.units import Pacer, Rate
 from pylogctl.perf import measure
 
 _POOL_BYTES = 16 << 20

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from broker.units import parse_duration_ms
 from pylogctl.audit.options import (
     AuditTopicArgument,
     EqualToo,
@@ -24,7 +25,6 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.cli.units import parse_duration_ms
 from pylogctl.log.command import Deep, EngineChoice, FilesOnDisk, MaxErrors
 from pylogctl.pipeline.options import (
     NO_TARGET,

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from broker.spark.compaction import plan_compaction, prepare_compaction
 from broker.spark.loading.output import LoadOutput
+from broker.units import format_size
 from pylogctl.cli.columns import Bytes, Document, Integer, Row, Text
 from pylogctl.cli.context import Environment
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.cli.units import format_size
 from pylogctl.pipeline.document import LOAD, load_rows
 from pylogctl.pipeline.engine import open_engine
 from pylogctl.pipeline.options import SparkChoice

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from broker.units import format_size
 from pylogctl.cli.columns import HIDDEN, Bytes, Count, Document, Integer, Millis, Row, Text
-from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
     from broker.spark.loading.output import Manifest

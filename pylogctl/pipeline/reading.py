@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.errors import BrokerError
+from broker.positions import ByTime, Mark, OffsetRange, parse_offset_spec, resolve
 from broker.spark.offsets import from_document
 from broker.spark.options import (
     ALL_TOPICS,
@@ -31,8 +32,6 @@ from broker.spark.reading.report import Omission, bounded, read_omissions
 from broker.spark.runtime.temporary import temporary_directory
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, UsageError
-from pylogctl.cli.offset_resolution import resolve
-from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, parse_offset_spec
 from pylogctl.cli.report import failure_of
 from pylogctl.pipeline.options import NO_LOSS, NO_READ, LossChoice, ReadChoice, SparkChoice
 

@@ -15,9 +15,9 @@ from broker.errors import BrokerStoppedError
 from broker.producer.dispatcher import Moved, Waiting
 from broker.protocol.codec import scan
 from broker.protocol.message_set import count_messages
+from broker.units import count_text, format_duration, parse_duration_s
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.process import StopRequest
-from pylogctl.cli.units import count_text, format_duration, parse_duration_s
 
 _TELL_AFTER_S = 3.0  # no warning for an election, or a broker that is restarted at once
 _SAME_LOSS_S = 10.0  # the partitions of one lost broker move one after another

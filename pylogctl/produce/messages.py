@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from broker.clock import Clock
+from broker.errors import did_you_mean
+from broker.partition_patterns import PartitionPattern
 from broker.producer.producer import Producer
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
-from pylogctl.cli.selection import PartitionPattern
-from pylogctl.cli.units import format_time
+from broker.units import format_time
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.format.framing import Framing, Shape, escape
 from pylogctl.format.framing_reader import (
     ChunkReader,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.config import ProducerConfig
+from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.producer.producer import acks_of
 from broker.protocol.extension_requests import Acks
 from broker.topic import validate_topic_name
+from broker.units import Rate, parse_duration_s, parse_rate, parse_size
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PRODUCE, client_settings
-from pylogctl.cli.selection import PartitionPattern, parse_partition
-from pylogctl.cli.units import Rate, parse_duration_s, parse_rate, parse_size
 from pylogctl.format.framing import (
     Framing,
     Shape,

@@ -23,6 +23,7 @@ from broker.producer.producer import (
     reconnect_rule_of,
 )
 from broker.topic import TopicPartition
+from broker.units import Pacer, count_text, format_count, format_duration, format_size
 from pylogctl.cli.columns import Column, ColumnKind, Document
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
@@ -30,7 +31,6 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.units import Pacer, count_text, format_count, format_duration, format_size
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.produce.batcher import Batcher, Lines, Refusals
 from pylogctl.produce.broker_loss import BrokerWaits

@@ -17,9 +17,9 @@ from broker.producer.producer import Delivery
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
+from broker.units import Pacer, count_text
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.units import Pacer, count_text
 
 
 class Batch(NamedTuple):

@@ -8,18 +8,20 @@ from random import Random
 
 from broker.client.cluster import Cluster
 from broker.consumer.boundaries import BoundaryFinder
+from broker.partition_patterns import PartitionList
+from broker.positions import ByTime, Mark, OffsetRange, resolve
 from broker.topic import ReadRange, TopicPartition
+from broker.units import format_time
 from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Side, connector, open_cluster, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import Done, for_each, raise_failures
-from pylogctl.cli.offset_resolution import resolve, resolve_ranges, total_bytes
-from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, Span
+from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
+from pylogctl.cli.offsets import Span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import chosen_columns, render
-from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
-from pylogctl.cli.units import format_time
+from pylogctl.cli.selection import select_partitions, select_topics
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
 from pylogctl.topic import document
 from pylogctl.topic.facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages

@@ -29,11 +29,11 @@ from broker.protocol.cluster_requests import (
 from broker.protocol.responses import PartitionMetadata
 from broker.tools.reassignment import Plan, plan_replicas
 from broker.topic import TopicPartition
+from broker.units import format_size, parse_rate
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
-from pylogctl.cli.units import format_size, parse_rate
 from pylogctl.topic.document import REASSIGN_PLAN, ReassignPlanRow, name_of
 from pylogctl.topic.replication import render_outcomes, replicas_of
 

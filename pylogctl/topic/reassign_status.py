@@ -10,10 +10,10 @@ from broker.client.cluster import Cluster
 from broker.protocol.cluster_requests import PartitionReassignment
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition
+from broker.units import format_size
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.render import render
-from pylogctl.cli.units import format_size
 from pylogctl.topic.document import REASSIGN_STATUS, ReassignStatusRow, name_of
 from pylogctl.topic.facts import PartitionFacts, TopicFacts
 from pylogctl.topic.reassign import format_throttle, list_reassignments

@@ -7,9 +7,9 @@ from random import Random
 
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.partition_reader import naming_partition
+from broker.positions import nth_message
 from broker.protocol.message_set import messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
-from pylogctl.cli.offset_resolution import nth_message
 from pylogctl.format.envelope import MessageFacts, facts_of
 
 _WHOLE_BYTES = 1 << 20

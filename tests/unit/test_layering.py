@@ -24,12 +24,18 @@ BASE = {
     "leader_epochs",
     "state_changes",
     "replica_records",
+    "units",
+    "partition_patterns",
+    "positions",
 }
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "clock": set(),
     "topic": {"errors"},
+    "units": {"errors", "clock"},
+    "positions": {"errors", "topic", "units", "partition_patterns"},
+    "partition_patterns": {"errors", "topic"},
     "properties": {"errors"},
     "config": {"errors", "properties"},
     "topic_settings": {"errors", "properties", "config"},

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.errors import ArgumentError
+from broker.partition_patterns import parse_partition_list
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import UsageError
-from pylogctl.cli.selection import parse_partition_list
 
 ALL = [TopicPartition("t", home, index) for home in range(3) for index in range(5)]
 
@@ -35,7 +35,7 @@ def test_partition_list_given_a_valid_text_selects(text: str, names: set[str]) -
 
 @pytest.mark.parametrize("text", ["", "a", "0,", "-1", "0..", "3..1", "0--1", "*", "0-0-0"])
 def test_partition_list_given_anything_else_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="not a partition"):
+    with pytest.raises(ArgumentError, match="not a partition"):
         parse_partition_list(text)
 
 
@@ -43,5 +43,5 @@ def test_partition_list_given_anything_else_is_a_usage_error(text: str) -> None:
 def test_partition_list_given_any_text_returns_or_raises_usage_error(text: str) -> None:
     try:
         parse_partition_list(text)
-    except UsageError as error:
+    except ArgumentError as error:
         assert error.hints

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.partition_patterns import PartitionPattern
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.selection import PartitionPattern
 from pylogctl.group.offsets_file import OffsetRecord, parse_entries, zk07_line
 
 NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).filter(

@@ -10,6 +10,7 @@ import pytest
 
 from broker.errors import (
     AcknowledgedLossError,
+    ArgumentError,
     BrokerError,
     BrokerStoppedError,
     BrokerUnreachableError,
@@ -21,9 +22,9 @@ from broker.producer.producer import Delivery
 from broker.protocol.codec import decode, encode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
+from broker.units import Pacer, Rate
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
-from pylogctl.cli.units import Pacer, Rate
 from pylogctl.produce.broker_loss import FAIL, BrokerWaits, LossRule, parse_loss_rule
 from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender
 from tests.doubles import FakeClock
@@ -268,7 +269,7 @@ def test_loss_rule_when_parsed_then_moves_only_what_the_producer_may_place(
     ],
 )
 def test_loss_rule_when_invalid_then_refused(text: str, chosen_by: str, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason):
+    with pytest.raises((ArgumentError, UsageError), match=reason):
         parse_loss_rule(text, choice_of_partition=chosen_by, wait_s=120)
 
 

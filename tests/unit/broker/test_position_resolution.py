@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.errors import ArgumentError, OffsetOutOfRangeError
+from broker.positions import parse_range, resolve
 from broker.topic import MessagePosition, ReadRange, TopicPartition
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.offset_resolution import resolve
-from pylogctl.cli.offsets import parse_range
 
 PARTITION = TopicPartition("t", 0, 0)
 
@@ -85,9 +84,9 @@ def test_resolve_given_a_start_returns_a_boundary(text: str, offset: int) -> Non
 
 
 def test_resolve_given_a_position_inside_a_message_names_the_neighbours() -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(ArgumentError) as caught:
         _resolve("17", THREE)
-    assert caught.value.message == ("17 is not a message boundary in t[0-0]; nearest are 10 and 30")
+    assert str(caught.value) == ("17 is not a message boundary in t[0-0]; nearest are 10 and 30")
 
 
 def test_resolve_given_a_position_out_of_range_moves_it_and_warns() -> None:
@@ -100,13 +99,12 @@ def test_resolve_given_a_position_out_of_range_moves_it_and_warns() -> None:
 
 
 def test_resolve_given_strict_refuses_a_position_out_of_range() -> None:
-    with pytest.raises(CliError) as caught:
+    with pytest.raises(OffsetOutOfRangeError):
         _resolve("61", THREE, strict=True)
-    assert caught.value.status is ExitStatus.NOT_FOUND
 
 
 def test_resolve_given_stored_needs_a_group() -> None:
-    with pytest.raises(UsageError, match="needs a consumer group"):
+    with pytest.raises(ArgumentError, match="needs a consumer group"):
         _resolve("stored", THREE)
 
 

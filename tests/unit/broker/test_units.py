@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.cli.errors import UsageError
-from pylogctl.cli.units import (
+from broker.errors import ArgumentError
+from broker.units import (
     Rate,
     format_count,
     format_duration,
@@ -41,7 +41,7 @@ def test_parse_duration_given_a_valid_text_returns_milliseconds(
 
 @pytest.mark.parametrize("text", ["", "s", "-1s", "10 s", "10x", "1h 30m", "1e3", "ms250", "1hms"])
 def test_parse_duration_given_anything_else_shows_three_examples(text: str) -> None:
-    with pytest.raises(UsageError, match="not a duration") as caught:
+    with pytest.raises(ArgumentError, match="not a duration") as caught:
         parse_duration_ms(text)
     assert caught.value.hints == ("valid: 250ms, 10s, 1h30m (a bare number is seconds)",)
 
@@ -63,7 +63,7 @@ def test_parse_size_given_a_valid_text_returns_bytes(text: str, size: int) -> No
 
 @pytest.mark.parametrize("text", ["", "KiB", "-1", "1 K B", "1Ki", "10x", "0x10"])
 def test_parse_size_given_anything_else_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="not a size"):
+    with pytest.raises(ArgumentError, match="not a size"):
         parse_size(text)
 
 
@@ -75,7 +75,7 @@ def test_parse_rate_given_messages_or_bytes_tells_them_apart() -> None:
 
 @pytest.mark.parametrize("text", ["", "/s", "0", "5MiB", "fast", "-1/s"])
 def test_parse_rate_given_anything_else_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="rate"):
+    with pytest.raises(ArgumentError, match="rate"):
         parse_rate(text)
 
 
@@ -84,7 +84,7 @@ def test_parsers_given_any_text_return_or_raise_usage_error(text: str) -> None:
     for parse in (parse_duration_ms, parse_size, parse_rate):
         try:
             parse(text)
-        except UsageError:
+        except ArgumentError:
             continue
 
 

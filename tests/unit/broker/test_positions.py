@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.topic import TopicPartition
-from pylogctl.cli.errors import UsageError
-from pylogctl.cli.offsets import (
+from broker.errors import ArgumentError
+from broker.positions import (
     Absolute,
     ByBytes,
     ByMessages,
@@ -16,10 +15,10 @@ from pylogctl.cli.offsets import (
     Mark,
     OffsetRange,
     Position,
-    parse_offset_file,
     parse_offset_spec,
     parse_range,
 )
+from broker.topic import TopicPartition
 
 NOW_MS = 1_763_640_000_000
 MOMENT_MS = 1_763_625_600_000
@@ -94,17 +93,17 @@ def test_range_given_an_e_sets_the_end_only() -> None:
     ],
 )
 def test_range_given_anything_else_names_the_part_and_a_guess(text: str, message: str) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(ArgumentError) as caught:
         _range(text)
-    assert caught.value.message.startswith(message)
+    assert str(caught.value).startswith(message)
 
 
 @given(st.text(alphabet="@:+-~0123456789seTZend,.KiB=* ", max_size=24))
 def test_spec_given_any_text_returns_or_raises_usage_error(text: str) -> None:
     try:
         parse_offset_spec([text], now_ms=NOW_MS)
-    except UsageError as error:
-        assert error.message
+    except ArgumentError as error:
+        assert str(error)
 
 
 def test_spec_given_partitions_uses_the_default_for_the_rest() -> None:
@@ -117,17 +116,3 @@ def test_spec_given_partitions_uses_the_default_for_the_rest() -> None:
 def test_spec_given_start_and_end_apart_joins_them() -> None:
     spec = parse_offset_spec(["s@-10m", "e@now"], now_ms=NOW_MS)
     assert spec.default == OffsetRange(ByTime(NOW_MS - 600_000), ByTime(NOW_MS))
-
-
-def test_offset_file_given_both_forms_reads_them() -> None:
-    lines = ["# comment", "t 2-0 33", '{"topic":"u","broker":1,"partition":3,"offset":7}', ""]
-    first, second = parse_offset_file(lines, "f")
-    assert (first.topic, first.offset) == ("t", 33)
-    assert first.pattern.matches(TopicPartition("t", 2, 0))
-    assert (second.topic, second.offset) == ("u", 7)
-    assert second.pattern.matches(TopicPartition("u", 1, 3))
-
-
-def test_offset_file_given_a_bad_line_names_its_number() -> None:
-    with pytest.raises(UsageError, match="line 2 of 'f' is not an offset: 't 0'"):
-        parse_offset_file(["t 0 1", "t 0"], "f")

@@ -1,6 +1,6 @@
 """Durations, sizes, rates and times: parsing, formatting, and pacing to a rate.
 
-A malformed text is a UsageError.
+A malformed text is an ArgumentError.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from broker.clock import Clock
-from pylogctl.cli.errors import UsageError
+from broker.errors import ArgumentError
 
 _DURATION_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -49,7 +49,7 @@ def parse_duration_ms(text: str) -> int:
         return round(float(text) * 1000)
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise UsageError(
+        raise ArgumentError(
             f"not a duration: '{text}'",
             hints=["valid: 250ms, 10s, 1h30m (a bare number is seconds)"],
         )
@@ -66,7 +66,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     factor = _SIZE_UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        raise UsageError(
+        raise ArgumentError(
             f"not a size: '{text}'",
             hints=["valid: 512, 64KiB, 2GB (a bare number is bytes)"],
         )
@@ -82,9 +82,9 @@ def parse_rate(text: str) -> Rate:
     elif amount != text and _SIZE.fullmatch(amount):
         rate = Rate(float(parse_size(amount)), in_bytes=True)
     else:
-        raise UsageError(f"not a rate: '{text}'", hints=hints)
+        raise ArgumentError(f"not a rate: '{text}'", hints=hints)
     if not rate.per_second:
-        raise UsageError(f"a rate must be above zero: '{text}'", hints=hints)
+        raise ArgumentError(f"a rate must be above zero: '{text}'", hints=hints)
     return rate
 
 

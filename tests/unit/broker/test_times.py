@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.cli.errors import UsageError
-from pylogctl.cli.offsets import parse_time_ms
+from broker.errors import ArgumentError
+from broker.positions import parse_time_ms
 
 NOW_MS = 1_763_640_000_000  # 2025-11-20T12:00:00Z
 
@@ -54,12 +54,12 @@ def test_parse_time_given_a_plus_is_relative_to_the_base() -> None:
     "text", ["", "+1h", "176362560", "2025-13-01", "2025-11-20T25:00", "8:15", "24:00", "noon"]
 )
 def test_parse_time_given_anything_else_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match=r"not a (time|duration)"):
+    with pytest.raises(ArgumentError, match=r"not a (time|duration)"):
         parse_time_ms(text, now_ms=NOW_MS)
 
 
 def test_parse_time_given_a_digit_count_that_fits_no_unit_says_which_do() -> None:
-    with pytest.raises(UsageError, match="11 digits; 10 are seconds"):
+    with pytest.raises(ArgumentError, match="11 digits; 10 are seconds"):
         parse_time_ms("17636256000", now_ms=NOW_MS)
 
 
@@ -67,5 +67,5 @@ def test_parse_time_given_a_digit_count_that_fits_no_unit_says_which_do() -> Non
 def test_parse_time_given_any_text_returns_or_raises_usage_error(text: str) -> None:
     try:
         parse_time_ms(text, now_ms=NOW_MS)
-    except UsageError as error:
+    except ArgumentError as error:
         assert error.hints

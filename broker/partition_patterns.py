@@ -1,0 +1,60 @@
+"""Which partitions a text means: `0`, `2-0`, `*-0`, `0,1`, `0..3`.
+
+It is for options of commands too, and so loads little.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from broker.topic import TopicPartition
+
+_ITEM = re.compile(r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?")
+_HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3"
+
+
+class PartitionPattern(NamedTuple):
+    """Partitions of a home broker (None for any) with an index from `first` to `last`."""
+
+    home: int | None
+    first: int
+    last: int
+
+    def matches(self, partition: TopicPartition) -> bool:
+        """Whether the pattern selects a partition."""
+        home_matches = self.home is None or self.home == partition.home
+        return home_matches and self.first <= partition.index <= self.last
+
+
+class PartitionList(NamedTuple):
+    """The value of `--partition`: a partition is selected if any pattern matches."""
+
+    text: str
+    patterns: tuple[PartitionPattern, ...]
+
+    def matches(self, partition: TopicPartition) -> bool:
+        """Whether a partition is selected."""
+        return any(pattern.matches(partition) for pattern in self.patterns)
+
+
+def parse_partition_list(text: str) -> PartitionList:
+    """Return the patterns of a `--partition` value."""
+    return PartitionList(text, tuple(parse_partition(item) for item in text.split(",")))
+
+
+def parse_partition(text: str) -> PartitionPattern:
+    """Return the pattern of one item."""
+    match = _ITEM.fullmatch(text.strip())
+    if match is None:
+        raise ArgumentError(f"not a partition: '{text}'", hints=[_HINT])
+    home, first, last = match.groups()
+    pattern = PartitionPattern(
+        None if home in (None, "*") else int(home), int(first), int(last or first)
+    )
+    if pattern.last < pattern.first:
+        raise ArgumentError(f"not a partition: '{text}' runs backwards", hints=[_HINT])
+    return pattern
