@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from broker.protocol.message import Columns, Decoded, DecodedText, EncodedText, Fault, Opener, Scan
 from broker.protocol.primitives import Buffer
+from broker.protocol.read_message import Message as Message
+from broker.topic import TopicPartition
 
 INTERFACE: int
 CRC_ENGINE: str
@@ -22,6 +24,9 @@ def encode_delimited(
 def scan(buffer: Buffer) -> Scan: ...
 def boundaries(buffer: Buffer) -> list[int]: ...
 def decode(buffer: Buffer, base_offset: int, open_: Opener, /) -> Decoded: ...
+def decode_messages(
+    buffer: Buffer, base_offset: int, topic: str, partition: TopicPartition, open_: Opener, /
+) -> tuple[list[Message], int, Fault]: ...
 def payloads(buffer: Buffer, open_: Opener, /) -> tuple[list[bytes], int, Fault]: ...
 def decode_delimited(
     buffer: Buffer, delimiter: bytes, limit: int, open_: Opener, /

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from broker.errors import InvalidMessageError
 from broker.protocol import _codec
@@ -18,18 +19,27 @@ from broker.protocol.message import (
     Decoded,
     DecodedText,
     EncodedText,
+    Fault,
     count_with,
     unfold_with,
 )
 from broker.protocol.primitives import Buffer
+from broker.protocol.read_message import Message, adopt
+from broker.topic import TopicPartition
+
+if not TYPE_CHECKING:
+    Message = _codec.Message
+    adopt(Message)
 
 __all__ = [
+    "Message",
     "boundaries",
     "count_delimiters",
     "count_unfolded",
     "decode",
     "decode_columns",
     "decode_delimited",
+    "decode_messages",
     "encode",
     "encode_delimited",
     "scan",
@@ -53,6 +63,13 @@ def encode_delimited(
 def decode(buffer: Buffer, base_offset: int) -> Decoded:
     """Return the messages of a message set."""
     return _codec.decode(buffer, base_offset, _open)
+
+
+def decode_messages(
+    buffer: Buffer, base_offset: int, topic: str, partition: TopicPartition
+) -> tuple[list[Message], int, Fault]:
+    """Return what `decode` does, as messages of a partition."""
+    return _codec.decode_messages(buffer, base_offset, topic, partition, _open)
 
 
 def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:

@@ -46,6 +46,9 @@ from broker.protocol.message import (
     unfold_with,
 )
 from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.read_message import Message as Message
+from broker.protocol.read_message import make_messages
+from broker.topic import TopicPartition
 
 _MAX_OFFSET = 2**63 - 1
 
@@ -345,6 +348,14 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
         return Decoded(messages, position, fault)
     messages += [(offset, base_offset + size, payload) for payload in inner]
     return Decoded(messages, size, Fault.NONE)
+
+
+def decode_messages(
+    buffer: Buffer, base_offset: int, topic: str, partition: TopicPartition
+) -> tuple[list[Message], int, Fault]:
+    """Return what `decode` does, as messages of a partition."""
+    found, valid_bytes, fault = decode(buffer, base_offset)
+    return make_messages(topic, partition, found), valid_bytes, fault
 
 
 def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:

@@ -26,7 +26,7 @@ from broker.protocol.message import (
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
 # the compiled engine must have the same number: an older build may be in this folder
-_INTERFACE = 2
+_INTERFACE = 3
 
 
 def _is_compiled() -> bool:
@@ -60,12 +60,14 @@ IS_COMPILED = _is_compiled()
 
 if IS_COMPILED:
     from broker.protocol._codec_compiled import (
+        Message,
         boundaries,
         count_delimiters,
         count_unfolded,
         decode,
         decode_columns,
         decode_delimited,
+        decode_messages,
         encode,
         encode_delimited,
         scan,
@@ -73,12 +75,14 @@ if IS_COMPILED:
     )
 else:
     from broker.protocol._codec_python import (
+        Message,
         boundaries,
         count_delimiters,
         count_unfolded,
         decode,
         decode_columns,
         decode_delimited,
+        decode_messages,
         encode,
         encode_delimited,
         scan,
@@ -95,6 +99,7 @@ __all__ = [
     "DecodedText",
     "EncodedText",
     "Fault",
+    "Message",
     "OversizePieceError",
     "Scan",
     "boundaries",
@@ -103,6 +108,7 @@ __all__ = [
     "decode",
     "decode_columns",
     "decode_delimited",
+    "decode_messages",
     "describe",
     "encode",
     "encode_delimited",

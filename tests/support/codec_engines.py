@@ -14,9 +14,19 @@ from typing import Any, Protocol, cast
 import pytest
 
 from broker.errors import BrokerError
-from broker.protocol.codec import Columns, CrcCheck, Decoded, DecodedText, EncodedText, Scan
+from broker.protocol.codec import (
+    Columns,
+    CrcCheck,
+    Decoded,
+    DecodedText,
+    EncodedText,
+    Fault,
+    Scan,
+)
+from broker.protocol.codec import Message as ReadMessage
 from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
+from broker.topic import TopicPartition
 
 ENGINE_NAMES = ("python", "compiled")
 
@@ -41,6 +51,12 @@ class Engine(Protocol):
     def boundaries(self, buffer: Buffer) -> list[int]: ...
 
     def decode(self, buffer: Buffer, base_offset: int) -> Decoded: ...
+
+    Message: type[ReadMessage]
+
+    def decode_messages(
+        self, buffer: Buffer, base_offset: int, topic: str, partition: TopicPartition
+    ) -> tuple[list[ReadMessage], int, Fault]: ...
 
     def decode_delimited(
         self, buffer: Buffer, delimiter: bytes, limit: int = -1

@@ -11,7 +11,7 @@
 
 #include "walk.h"
 
-/* The types imported from message.py. */
+/* The types imported from message.py, and the one that is made here. */
 enum type {
     FAULT,
     SCAN,
@@ -21,6 +21,8 @@ enum type {
     COLUMNS,
     OVERSIZE_PIECE_ERROR,
     MESSAGE_SIZE_ERROR,
+    IMPORTED_TYPE_COUNT,
+    MESSAGE = IMPORTED_TYPE_COUNT,
     TYPE_COUNT,
 };
 
@@ -49,6 +51,7 @@ PyObject *codec_boundaries(PyObject *module, PyObject *buffer);
 PyObject *codec_encode(PyObject *module, PyObject *payloads);
 PyObject *codec_encode_delimited(PyObject *module, PyObject *args);
 PyObject *codec_decode(PyObject *module, PyObject *args);
+PyObject *codec_decode_messages(PyObject *module, PyObject *args);
 PyObject *codec_payloads(PyObject *module, PyObject *args);
 PyObject *codec_decode_delimited(PyObject *module, PyObject *args);
 PyObject *codec_decode_columns(PyObject *module, PyObject *args);

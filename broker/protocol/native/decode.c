@@ -4,47 +4,58 @@
  * wrappers are unfolded by a Python function; then the result is made, its size being known.
  */
 
+#include "message.h"
 #include "reading.h"
 
 static const struct limits UNLIMITED = {SIZE_MAX, SIZE_MAX};
 
-/* Puts (offset, next offset, payload) into the list; consumes the payload. */
-static int put_message(PyObject *list, size_t n, PyObject *offset, PyObject *next,
-                       PyObject *payload) {
-    PyObject *message = payload ? PyTuple_New(3) : NULL;
-    if (!message) {
-        Py_XDECREF(payload);
-        return -1;
+/* How messages are made: as `Message` of an origin, or as (offset, next offset, payload). */
+struct maker {
+    PyObject *type; /* NULL for tuples */
+    struct origin origin;
+};
+
+/* Puts a message into the list; consumes the payload. */
+static int put_message(PyObject *list, size_t n, const struct maker *maker, PyObject *offset,
+                       PyObject *next, PyObject *payload, Py_ssize_t inner) {
+    PyObject *message = NULL;
+    if (payload && maker->type)
+        message = message_made(maker->type, &maker->origin, offset, next, payload, inner);
+    else if (payload && (message = PyTuple_New(3))) {
+        PyTuple_SetItem(message, 0, Py_NewRef(offset));
+        PyTuple_SetItem(message, 1, Py_NewRef(next));
+        PyTuple_SetItem(message, 2, Py_NewRef(payload));
     }
-    PyTuple_SetItem(message, 0, Py_NewRef(offset));
-    PyTuple_SetItem(message, 1, Py_NewRef(next));
-    PyTuple_SetItem(message, 2, payload);
-    return PyList_SetItem(list, (Py_ssize_t)n, message);
+    Py_XDECREF(payload);
+    return message ? PyList_SetItem(list, (Py_ssize_t)n, message) : -1;
 }
 
 /* Puts a wrapper's messages: all but the last resume at its start. */
-static int put_unfolded(PyObject *list, size_t n, PyObject *offset, PyObject *next,
-                        PyObject *payloads) {
+static int put_unfolded(PyObject *list, size_t n, const struct maker *maker, PyObject *offset,
+                        PyObject *next, PyObject *payloads) {
     Py_ssize_t count = PyTuple_Size(payloads);
     for (Py_ssize_t inner = 0; inner < count; inner++) {
         PyObject *payload = Py_NewRef(PyTuple_GetItem(payloads, inner));
         PyObject *resume = inner == count - 1 ? next : offset;
-        if (put_message(list, n + (size_t)inner, offset, resume, payload) < 0)
+        if (put_message(list, n + (size_t)inner, maker, offset, resume, payload, inner) < 0)
             return -1;
     }
     return 0;
 }
 
 /* Puts the messages of one entry, unfolded ones if it is a wrapper; returns how many, or -1. */
-static Py_ssize_t put_entry(PyObject *list, size_t n, PyObject *offset, PyObject *next,
-                            const struct reading *reading, const struct entry *entry,
-                            PyObject *unfolded) {
+static Py_ssize_t put_entry(PyObject *list, size_t n, const struct maker *maker, PyObject *offset,
+                            PyObject *next, const struct reading *reading,
+                            const struct entry *entry, PyObject *unfolded) {
     if (unfolded)
-        return put_unfolded(list, n, offset, next, unfolded) < 0 ? -1 : PyTuple_Size(unfolded);
-    return put_message(list, n, offset, next, payload_object(reading, entry)) < 0 ? -1 : 1;
+        return put_unfolded(list, n, maker, offset, next, unfolded) < 0 ? -1
+                                                                        : PyTuple_Size(unfolded);
+    PyObject *payload = payload_object(reading, entry);
+    return put_message(list, n, maker, offset, next, payload, 0) < 0 ? -1 : 1;
 }
 
-static int put_entries(const struct reading *reading, PyObject *list, int64_t base_offset) {
+static int put_entries(const struct reading *reading, PyObject *list, const struct maker *maker,
+                       int64_t base_offset) {
     size_t place = 0, wrapper = 0;
     PyObject *offset = PyLong_FromLongLong(base_offset);
     for (size_t n = 0; offset && n < reading->entries.count; n++) {
@@ -53,7 +64,7 @@ static int put_entries(const struct reading *reading, PyObject *list, int64_t ba
         PyObject *next = PyLong_FromLongLong(base_offset + (int64_t)entry->end);
         Py_ssize_t count = -1;
         if (next)
-            count = put_entry(list, place, offset, next, reading, entry, unfolded);
+            count = put_entry(list, place, maker, offset, next, reading, entry, unfolded);
         Py_DECREF(offset);
         offset = next;
         if (count < 0)
@@ -66,22 +77,39 @@ static int put_entries(const struct reading *reading, PyObject *list, int64_t ba
     return 0;
 }
 
-PyObject *codec_decode(PyObject *module, PyObject *args) {
-    PyObject *buffer, *open, *list = NULL, *result = NULL;
-    long long base_offset;
-    if (!PyArg_ParseTuple(args, "OLO", &buffer, &base_offset, &open))
-        return NULL;
+static PyObject *decoded(PyObject *module, PyObject *buffer, long long base_offset, PyObject *open,
+                         const struct maker *maker) {
+    PyObject *list = NULL, *result = NULL;
     struct reading reading = {0};
     if (reading_open(&reading, buffer, CRC_STOP) == 0 &&
         check_offsets(&reading, base_offset) == 0 && reading_run(&reading, open, &UNLIMITED) == 0)
         list = PyList_New((Py_ssize_t)reading.message_count);
-    if (list && put_entries(&reading, list, base_offset) == 0)
+    if (list && put_entries(&reading, list, maker, base_offset) == 0)
         result = new_result(module, DECODED, "OnO", list,
                             (Py_ssize_t)reading.walk.position,
                             fault_object(module, reading.walk.fault));
     Py_XDECREF(list);
     reading_close(&reading);
     return result;
+}
+
+PyObject *codec_decode(PyObject *module, PyObject *args) {
+    PyObject *buffer, *open;
+    long long base_offset;
+    if (!PyArg_ParseTuple(args, "OLO", &buffer, &base_offset, &open))
+        return NULL;
+    struct maker maker = {0};
+    return decoded(module, buffer, base_offset, open, &maker);
+}
+
+PyObject *codec_decode_messages(PyObject *module, PyObject *args) {
+    PyObject *buffer, *open;
+    long long base_offset;
+    struct maker maker = {.type = type_of(module, MESSAGE)};
+    if (!PyArg_ParseTuple(args, "OLUOO", &buffer, &base_offset, &maker.origin.topic,
+                          &maker.origin.partition, &open))
+        return NULL;
+    return decoded(module, buffer, base_offset, open, &maker);
 }
 
 static int put_payloads(const struct reading *reading, PyObject *list) {

@@ -5,9 +5,10 @@
 #include <stdarg.h>
 
 #include "crc32.h"
+#include "message.h"
 
 /* To be raised here and in codec.py whenever a function of this module changes. */
-#define INTERFACE 2
+#define INTERFACE 3
 
 /* Below this a walk takes less time than another thread may keep the lock once it has it. */
 #define UNLOCKED_MIN_BYTES (64u << 10)
@@ -21,7 +22,7 @@ void lock_again(PyThreadState *unlocked) {
         PyEval_RestoreThread(unlocked);
 }
 
-static const char *const type_names[TYPE_COUNT] = {
+static const char *const type_names[IMPORTED_TYPE_COUNT] = {
     [FAULT] = "Fault",
     [SCAN] = "Scan",
     [ENCODED_TEXT] = "EncodedText",
@@ -104,6 +105,7 @@ static PyMethodDef methods[] = {
     {"encode", codec_encode, METH_O, NULL},
     {"encode_delimited", codec_encode_delimited, METH_VARARGS, NULL},
     {"decode", codec_decode, METH_VARARGS, NULL},
+    {"decode_messages", codec_decode_messages, METH_VARARGS, NULL},
     {"payloads", codec_payloads, METH_VARARGS, NULL},
     {"decode_delimited", codec_decode_delimited, METH_VARARGS, NULL},
     {"decode_columns", codec_decode_columns, METH_VARARGS, NULL},
@@ -116,7 +118,7 @@ static int import_types(struct state *state) {
     if (!module)
         return -1;
     int failed = 0;
-    for (int n = 0; n < TYPE_COUNT && !failed; n++) {
+    for (int n = 0; n < IMPORTED_TYPE_COUNT && !failed; n++) {
         state->types[n] = PyObject_GetAttrString(module, type_names[n]);
         failed = !state->types[n];
     }
@@ -129,6 +131,10 @@ static int execute(PyObject *module) {
     crc32_choose_engine();
     state->tuple_new = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
     if (import_types(state) < 0)
+        return -1;
+    state->types[MESSAGE] = message_type(module);
+    if (!state->types[MESSAGE] ||
+        PyModule_AddObjectRef(module, "Message", state->types[MESSAGE]) < 0)
         return -1;
     state->faults = PySequence_Tuple(state->types[FAULT]);
     if (!state->faults || PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0)

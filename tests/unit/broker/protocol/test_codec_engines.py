@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from broker.protocol.codec import CrcCheck
 from broker.protocol.compression import Codec, codec_of, compress
 from broker.protocol.primitives import Buffer
+from broker.topic import TopicPartition
 from tests.strategies import ANY_SETS, PAYLOADS, WRAPPER_CODECS, magic1_bytes
 from tests.support.codec_engines import Engine, assert_alike, load_engine
 
@@ -29,6 +30,16 @@ EVEN_LARGE_SETS = ANY_SETS | st.builds(
 """Also sets so large that a engine lets go of the interpreter's lock."""
 
 
+T = TopicPartition("t", 0, 0)
+
+
+def fields_of(found: tuple[list[Any], int, Any]) -> tuple[list[tuple[Any, ...]], int, Any]:
+    """Return what `decode_messages` has found with the fields of each message."""
+    messages, valid_bytes, fault = found
+    fields = ("topic", "partition", "offset", "next_offset", "value", "inner")
+    return [tuple(getattr(one, name) for name in fields) for one in messages], valid_bytes, fault
+
+
 @pytest.fixture(scope="module")
 def engines() -> tuple[Engine, Engine]:
     return load_engine("python"), load_engine("compiled")
@@ -43,6 +54,9 @@ def test_engines_when_given_any_bytes_then_find_the_same_in_them(
     assert_alike(engines, lambda engine: engine.scan(buffer))
     assert_alike(engines, lambda engine: engine.boundaries(buffer))
     assert_alike(engines, lambda engine: engine.decode(buffer, base_offset))
+    assert_alike(
+        engines, lambda engine: fields_of(engine.decode_messages(buffer, base_offset, "t", T))
+    )
 
 
 @given(EVEN_LARGE_SETS, DELIMITERS, LIMITS)
