@@ -9,6 +9,7 @@ and passes the time.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ class BatchRules:
     """When a batch is sent, and how much may be queued."""
 
     capacity: int = 10_000  # messages queued for one broker, without those in flight
+    capacity_bytes: float = math.inf  # of their payloads
     batch_count: int = 200  # messages that make a batch full
     batch_bytes: int = 1_000_000  # most payload bytes; a larger message is a batch of its own
     linger_s: float = 5.0  # how long a batch that is not full waits for more messages
@@ -40,10 +42,10 @@ class Batch:
     """Messages that become one message set, and their deliveries, in order."""
 
     __slots__ = (
+        "can_move",
         "deliveries",
         "is_closed",
         "is_done",
-        "is_keyless",
         "is_wrapped",
         "payloads",
         "set_bytes",
@@ -51,8 +53,8 @@ class Batch:
         "size_bytes",
     )
 
-    def __init__(self, since_s: float, *, is_keyless: bool) -> None:
-        self.is_keyless = is_keyless  # all have no key; else all have one
+    def __init__(self, since_s: float, *, can_move: bool) -> None:
+        self.can_move = can_move  # all may go to another partition; else none may
         self.payloads: list[bytes] = []
         self.deliveries: list[QueuedDelivery] = []
         self.size_bytes = 0
@@ -74,13 +76,15 @@ class Batch:
         for delivery in self.deliveries:
             delivery.partition = partition  # the set may have moved
         if error is not None or base_offset < 0 or self.is_wrapped:
+            next_offset = base_offset + self.set_bytes if base_offset >= 0 else -1
             for delivery in self.deliveries:
-                delivery.complete_message(base_offset, error)
+                delivery.complete_message(base_offset, next_offset, error)
         else:
             offset = base_offset
             for payload, delivery in zip(self.payloads, self.deliveries, strict=True):
-                delivery.complete_message(offset, None)
-                offset += ENTRY_OVERHEAD_BYTES + len(payload)
+                next_offset = offset + ENTRY_OVERHEAD_BYTES + len(payload)
+                delivery.complete_message(offset, next_offset, None)
+                offset = next_offset
         if on_delivery is not None and self.payloads:
             reports = reports_of(
                 partition,
@@ -114,7 +118,7 @@ class OutgoingSet:
     ) -> None:
         self.partition = self.queued_for = partition  # the first can change
         self.batches = batches
-        self.can_move = all(batch.is_keyless for batch in batches)
+        self.can_move = all(batch.can_move for batch in batches)
         self.message_set: Buffer = b""  # until the owner has encoded the batches
         self._on_complete = on_complete
 
@@ -148,16 +152,21 @@ class Accumulator:
         self._on_complete = on_complete
         self._queues: dict[TopicPartition, _PartitionQueue] = {}
         self.message_count = 0  # not taken yet
+        self.queued_bytes = 0  # of their payloads
 
     @property
     def is_empty(self) -> bool:
         """Return whether nothing is queued or in flight."""
         return not self._queues
 
-    def has_room(self, message_count: int) -> bool:
-        """Return whether this many messages may be added; any number, if none is queued."""
+    def has_room(self, message_count: int, size_bytes: int) -> bool:
+        """Return whether messages may be added, with payloads of this size; any, if none is queued.
+
+        `size_bytes` is that of all their payloads together.
+        """
         return not self.message_count or (
             self.message_count + message_count <= self._rules.capacity
+            and self.queued_bytes + size_bytes <= self._rules.capacity_bytes
         )
 
     def add(
@@ -171,7 +180,7 @@ class Accumulator:
         queued = self._queues.get(partition)
         if queued is None:
             queued = self._queues[partition] = _PartitionQueue()
-        rules, batches, is_keyless = self._rules, queued.batches, delivery.key is None
+        rules, batches, can_move = self._rules, queued.batches, delivery.can_move
         batch = batches[-1] if batches else None
         has_news = False
         for payload in payloads:
@@ -179,10 +188,10 @@ class Accumulator:
             if (
                 batch is None
                 or batch.is_closed
-                or batch.is_keyless is not is_keyless
+                or batch.can_move is not can_move
                 or batch.size_bytes + size_bytes > rules.batch_bytes
             ):
-                batch = Batch(now_s, is_keyless=is_keyless)
+                batch = Batch(now_s, can_move=can_move)
                 if batches:
                     batches[-1].is_closed = True
                 batches.append(batch)
@@ -190,6 +199,7 @@ class Accumulator:
             batch.payloads.append(payload)
             batch.deliveries.append(delivery)
             batch.size_bytes += size_bytes
+            self.queued_bytes += size_bytes
             if len(batch.payloads) >= rules.batch_count or batch.size_bytes >= rules.batch_bytes:
                 batch.is_closed = True
                 has_news = True
@@ -222,11 +232,12 @@ class Accumulator:
             batch = queued.batches[0]
             if not batch.is_closed and batch.since_s + self._rules.linger_s > now_s:
                 break
-            if gathered and gathered[0].is_keyless is not batch.is_keyless:
+            if gathered and gathered[0].can_move is not batch.can_move:
                 break
             gathered.append(queued.batches.popleft())
             size_bytes += batch.size_bytes
             self.message_count -= len(batch.payloads)
+            self.queued_bytes -= batch.size_bytes
         return gathered
 
     def _due_s(self, queued: _PartitionQueue) -> float:
@@ -269,5 +280,5 @@ class Accumulator:
                 taken.append(queued.outgoing)
             taken.append(OutgoingSet(partition, list(queued.batches), self._on_complete))
         self._queues.clear()
-        self.message_count = 0
+        self.message_count = self.queued_bytes = 0
         return taken

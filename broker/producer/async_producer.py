@@ -57,9 +57,20 @@ class AsyncProducer:
         payloads = self._packer.payloads(messages)
         if self._callbacks is not None:
             return self._send_with(self._callbacks, topic, payloads, key)
-        partition = self._partitions.choose(topic, key)
+        return self.queue(self._partitions.choose(topic, key), payloads, key)
+
+    def queue(
+        self,
+        partition: TopicPartition,
+        payloads: list[bytes],
+        key: bytes | None,
+        on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool | None = None,
+    ) -> Delivery:
+        """Queue payloads for a partition, all or none; see `Producer.send_to`."""
         thread = self._threads.get(partition.home) or self._start_thread(partition)
-        return thread.put(partition, payloads, key)
+        return thread.put(partition, payloads, key, on_complete, can_move=can_move)
 
     def _send_with(
         self,
@@ -79,8 +90,7 @@ class AsyncProducer:
         is_queued = False
         try:
             partition = self._partitions.choose(topic, key)
-            thread = self._threads.get(partition.home) or self._start_thread(partition)
-            delivery = thread.put(partition, payloads, key)
+            delivery = self.queue(partition, payloads, key)
             is_queued = True
         finally:
             for event in events:
@@ -188,7 +198,7 @@ class AsyncProducer:
         """Report on messages that callbacks never returned."""
         for origin in hooks.close():
             error = errors.MessageDroppedError(f"a callback kept a message to {origin.partition}")
-            origin.delivery.complete_message(-1, error)
+            origin.delivery.complete_message(-1, -1, error)
             origin.delivery.notice()  # keeping it was the program's own doing
             if self._on_delivery is not None:
                 key = origin.delivery.key

@@ -115,6 +115,7 @@ class Delivery:
         partition: the target.
         base_offset: of the first message once it is acknowledged; -1 before, and for brokers that
             do not send it.
+        next_offset: the one after the last message, once it is acknowledged; else -1.
         message_set: the set that a synchronous producer sends.
         is_done: whether it is acknowledged or has failed.
         can_move: whether the messages may go to another partition, as they have no key.
@@ -129,6 +130,7 @@ class Delivery:
         "counted_in",
         "is_done",
         "message_set",
+        "next_offset",
         "partition",
     )
 
@@ -144,7 +146,7 @@ class Delivery:
         self.partition = partition
         self.message_set = message_set
         self.can_move = can_move
-        self.base_offset = -1
+        self.base_offset = self.next_offset = -1
         self.is_done = False
         self.counted_in = 0  # for `Failures`
         self._error: BrokerError | None = None
@@ -172,6 +174,8 @@ class Delivery:
         """Complete it; see `PendingSet.complete`."""
         if error is None:
             self.base_offset = base_offset
+            if base_offset >= 0:
+                self.next_offset = base_offset + len(self.message_set)
         else:
             self.fail(error)
         self.is_done = True
@@ -227,22 +231,29 @@ class QueuedDelivery(Delivery):
         message_count: int,
         changed: threading.Condition | None = None,
         failures: Failures | None = None,
+        on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool | None = None,
     ) -> None:
-        super().__init__(partition, b"", failures)
+        can_move = key is None if can_move is None else can_move
+        super().__init__(partition, b"", failures, on_complete, can_move=can_move)
         self.key = key
         self.is_done = not message_count
         self._left_count = message_count
         self._changed = changed
 
-    def complete_message(self, offset: int, error: BrokerError | None) -> None:
+    def complete_message(self, offset: int, next_offset: int, error: BrokerError | None) -> None:
         """Complete the next of its messages; called by the sender thread."""
         if self.base_offset < 0:
             self.base_offset = offset
+        self.next_offset = next_offset
         if error is not None:
             self.fail(error)
         self._left_count -= 1
         if not self._left_count:
             self.is_done = True
+            if self._on_complete is not None:
+                self._on_complete(self)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is done, and return whether it is."""

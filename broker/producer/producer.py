@@ -250,7 +250,7 @@ class Producer:
         self._partitions = TopicPartitions(
             cluster, partitioner, refresh_s=refresh_s, max_age_s=max_age_s
         )
-        packer = Packer(
+        self._packer = packer = Packer(
             encoder=encoder,
             codec=codec,
             compressed_topics=compressed_topics,
@@ -427,6 +427,31 @@ class Producer:
             )
         return self._sending.send_set(partition, message_set, on_complete, can_move=can_move)
 
+    def send_to(
+        self,
+        partition: TopicPartition,
+        messages: list[bytes],
+        on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool = False,
+    ) -> Delivery:
+        """Queue messages for a partition, in this order.
+
+        Args:
+            partition: the target.
+            messages: the payloads.
+            on_complete: called by a thread of the producer once they are acknowledged or failed.
+            can_move: whether they may go to another partition, as messages without a key.
+
+        Raises:
+            MessageSizeTooLargeError, QueueFullError, ProducerClosedError: as for `send`.
+            ConfigError: the producer is not asynchronous.
+        """
+        if isinstance(self._sending, SyncProducer):
+            raise ConfigError("messages are queued for a partition by asynchronous producers")
+        payloads = self._packer.payloads(messages)
+        return self._sending.queue(partition, payloads, None, on_complete, can_move=can_move)
+
     def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None = None) -> None:
         """Set callbacks, called during the calls of a producer that sends in the caller's thread.
 
@@ -472,6 +497,14 @@ class Producer:
         """Return whether a topic did not exist when its partitions were first read."""
         return self._partitions.is_new(topic)
 
+    def await_known(self, topic: str) -> None:
+        """Wait until consumers can find a topic, if this producer's messages have made it.
+
+        Raises:
+            RequestTimeoutError: they cannot within the timeout.
+        """
+        self._partitions.await_known([topic], self._timeout_s)
+
     def poll(self) -> None:
         """Read the acknowledgements that have come, without waiting.
 
@@ -490,6 +523,12 @@ class Producer:
             RequestTimeoutError: it takes longer than the timeout.
         """
         self._sending.flush(timeout_s)
+
+    def raise_failures(self) -> None:
+        """Raise `DeliveryFailedError` if messages were not delivered, as `close` does."""
+        failure = self._failures.take()
+        if failure is not None:
+            raise failure
 
     def wait_until_readable(self) -> None:
         """Wait until consumers can find and read all that was sent, whatever the acknowledgements.
@@ -518,9 +557,7 @@ class Producer:
                 producer is closed all the same.
         """
         self._end(timeout_s)
-        failure = self._failures.take()
-        if failure is not None:
-            raise failure
+        self.raise_failures()
 
     def _end(self, timeout_s: float | None) -> None:
         try:

@@ -11,13 +11,13 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.errors import BrokerError, ProducerClosedError, QueueFullError
 from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
 from broker.producer.callbacks import Hooks
-from broker.producer.delivery import Failures, OnDelivery, QueuedDelivery
+from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery
 from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import Packer
 from broker.topic import TopicPartition
@@ -69,29 +69,38 @@ class SenderThread(threading.Thread):
         self._set_limit(time.monotonic())
 
     def put(
-        self, partition: TopicPartition, payloads: Sequence[bytes], key: bytes | None
+        self,
+        partition: TopicPartition,
+        payloads: Sequence[bytes],
+        key: bytes | None,
+        on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool | None = None,
     ) -> QueuedDelivery:
         """Queue messages: all of them or none (`QueueFullError`)."""
         count = len(payloads)
-        delivery = QueuedDelivery(partition, key, count, self._changed, self._failures)
+        size_bytes = sum(map(len, payloads))
+        delivery = QueuedDelivery(
+            partition, key, count, self._changed, self._failures, on_complete, can_move=can_move
+        )
         accumulator = self._accumulator
         with self._lock:
             if self._is_refusing:
                 raise ProducerClosedError("the producer is closed")
-            if self._room_tickets or not accumulator.has_room(count):
-                self._wait_for_room(count, partition)
+            if self._room_tickets or not accumulator.has_room(count, size_bytes):
+                self._wait_for_room(count, size_bytes, partition)
             if count and accumulator.add(partition, payloads, delivery, time.monotonic()):
                 self._work.notify()
         return delivery
 
-    def _wait_for_room(self, count: int, partition: TopicPartition) -> None:
+    def _wait_for_room(self, count: int, size_bytes: int, partition: TopicPartition) -> None:
         """Wait in line for room; caller holds the lock."""
         ticket = object()
         self._room_tickets.append(ticket)
 
         def is_over() -> bool:
             is_first = self._room_tickets[0] is ticket
-            return self._is_refusing or (is_first and self._accumulator.has_room(count))
+            return self._is_refusing or (is_first and self._accumulator.has_room(count, size_bytes))
 
         try:
             has_room = self._room.wait_for(

@@ -131,18 +131,18 @@ def test_take_when_a_partition_has_much_then_a_parcel_has_about_a_mebibyte() -> 
 
 def test_has_room_when_nothing_waits_then_for_any_number() -> None:
     queue = Queue(capacity=2)
-    assert queue.accumulator.has_room(5)
+    assert queue.accumulator.has_room(5, 0)
     queue.add(A, b"1")
-    assert queue.accumulator.has_room(1)
-    assert not queue.accumulator.has_room(2)
+    assert queue.accumulator.has_room(1, 0)
+    assert not queue.accumulator.has_room(2, 0)
 
 
 def test_has_room_when_messages_are_under_way_then_they_take_none() -> None:
     queue = Queue(capacity=1, batch_count=1)
     queue.add(A, b"1")
-    assert not queue.accumulator.has_room(1)
+    assert not queue.accumulator.has_room(1, 0)
     queue.take()
-    assert queue.accumulator.has_room(1)
+    assert queue.accumulator.has_room(1, 0)
 
 
 def test_add_when_sender_need_not_know_then_says_so() -> None:
