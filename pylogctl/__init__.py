@@ -1,6 +1,14 @@
-"""The command line toolkit of pylogctl, on top of the `broker` library.
+"""pylogctl: a commit-log broker, its command line, and its Python API.
 
-Nothing in `broker` imports this package.
+    import pylogctl
+
+    with pylogctl.connect("localhost:9092") as client:
+        client.send("greetings", "hello")
+        for message in client.read("greetings"):
+            print(message.text())
+
+The names of the API are imported when they are first used. Nothing in `broker` imports this
+package.
 """
 
 from __future__ import annotations
@@ -8,3 +16,67 @@ from __future__ import annotations
 from broker import __version__ as __version__
 
 __released__ = "2026-11-21"
+
+TYPE_CHECKING = False  # as `typing` has it, which takes time to import
+if TYPE_CHECKING:
+    from broker.api.client import Client as Client
+    from broker.api.client import connect as connect
+    from broker.api.errors import BufferFull as BufferFull
+    from broker.api.errors import Closed as Closed
+    from broker.api.errors import CorruptMessage as CorruptMessage
+    from broker.api.errors import DeliveryFailed as DeliveryFailed
+    from broker.api.errors import Error as Error
+    from broker.api.errors import InvalidName as InvalidName
+    from broker.api.errors import NotABoundary as NotABoundary
+    from broker.api.errors import NotEnoughReplicas as NotEnoughReplicas
+    from broker.api.errors import NotSupported as NotSupported
+    from broker.api.errors import NoZooKeeper as NoZooKeeper
+    from broker.api.errors import OffsetOutOfRange as OffsetOutOfRange
+    from broker.api.errors import Refused as Refused
+    from broker.api.errors import TimedOut as TimedOut
+    from broker.api.errors import TooLarge as TooLarge
+    from broker.api.errors import TopicExists as TopicExists
+    from broker.api.errors import UnknownTopic as UnknownTopic
+    from broker.api.errors import Unreachable as Unreachable
+    from broker.api.group import Group as Group
+    from broker.api.producer import Delivery as Delivery
+    from broker.api.producer import Producer as Producer
+    from broker.api.reader import Reader as Reader
+    from broker.api.values import Batch as Batch
+    from broker.api.values import Receipt as Receipt
+    from broker.protocol.codec import Message as Message
+    from broker.protocol.compression import Codec as Codec
+    from broker.protocol.extension_requests import Acks as Acks
+    from broker.protocol.payload_filter import PayloadFilter as PayloadFilter
+    from broker.topic import TopicPartition as TopicPartition
+else:
+    _MODULES = {
+        "broker.api.client": ("Client", "connect"),
+        "broker.api.errors": (
+            *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),
+            *("NoZooKeeper", "NotABoundary", "NotEnoughReplicas", "NotSupported"),
+            *("OffsetOutOfRange", "Refused", "TimedOut", "TooLarge", "TopicExists"),
+            *("UnknownTopic", "Unreachable"),
+        ),
+        "broker.api.group": ("Group",),
+        "broker.api.producer": ("Delivery", "Producer"),
+        "broker.api.reader": ("Reader",),
+        "broker.api.values": ("Batch", "Receipt"),
+        "broker.protocol.codec": ("Message",),
+        "broker.protocol.compression": ("Codec",),
+        "broker.protocol.extension_requests": ("Acks",),
+        "broker.protocol.payload_filter": ("PayloadFilter",),
+        "broker.topic": ("TopicPartition",),
+    }
+    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+    def __getattr__(name):
+        if (module := _MODULE_OF.get(name)) is None:
+            raise AttributeError(f"module 'pylogctl' has no attribute '{name}'")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(module), name)
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *_MODULE_OF})

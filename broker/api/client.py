@@ -1,0 +1,475 @@
+"""The client: one object for a cluster, with a verb for each thing to do."""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+from broker.api.errors import Closed, DeliveryFailed, NoZooKeeper, translated
+from broker.api.producer import Delivery, Producer
+from broker.api.reader import Reader, ranges_of, select
+from broker.api.values import (
+    UNSET,
+    Batch,
+    PartitionLike,
+    Receipt,
+    Start,
+    Stop,
+    Timeout,
+)
+from broker.client.cluster import Cluster, LockedCluster
+from broker.client.connection import Connection, parse_broker_list
+from broker.client.static_cluster import StaticCluster
+from broker.errors import ArgumentError, ProtocolError, RegistryUnreachableError
+from broker.producer.partitioner import Partitioner, hash_partitioner
+from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import Acks
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.responses import BrokerAddress
+
+if TYPE_CHECKING:
+    from broker.api.group import Commit, Group
+    from broker.consumer.offset_store import OffsetStore
+    from broker.zk.registry import Registry
+
+DEFAULT_PORT = 9092
+_CONNECT_S = 5.0
+_NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+_T = TypeVar("_T", bound=_Closable)
+
+
+def connect(
+    address: str | Sequence[str] | None = None,
+    *,
+    zookeeper: str | None = None,
+    timeout: float | None = 30.0,
+) -> Client:
+    """Connect to a cluster, by the addresses of some of its brokers or by its ZooKeeper.
+
+    Args:
+        address: `"host:9092"`, several with commas or as a list; 9092 is the default port. One
+            broker that responds is enough, if it has a ZooKeeper.
+        zookeeper: `"host:2181[,..][/chroot]"`, instead of brokers.
+        timeout: seconds that calls may take which have no timeout of their own; None for no limit.
+
+    Raises:
+        Unreachable: no broker, or no ZooKeeper, responds.
+        ArgumentError: an address is malformed, or not exactly one of the two is given.
+    """
+    if (address is None) == (zookeeper is None):
+        raise ArgumentError(
+            "give the address of brokers or of ZooKeeper",
+            hints=['pylogctl.connect("localhost:9092")'],
+        )
+    with translated(), ExitStack() as resources:
+        make = _connector(timeout)
+        registry = None
+        cluster: Cluster
+        if zookeeper is None:
+            static = StaticCluster(_addresses(address or ""), make)
+            resources.callback(static.close)
+            cluster = LockedCluster(static)
+        else:
+            from broker.client.watched_cluster import WatchedCluster  # late: loads kazoo
+            from broker.zk.registry import Registry
+
+            registry = Registry(zookeeper)
+            watched = WatchedCluster(registry)
+            watched.start(_seconds(timeout))
+            resources.callback(watched.stop)
+            cluster = watched
+        cluster.brokers()
+        return Client(
+            cluster, make, timeout=timeout, registry=registry, resources=resources.pop_all()
+        )
+
+
+def _seconds(timeout: float | None) -> float:
+    return _NO_TIMEOUT_S if timeout is None else timeout
+
+
+def _connector(timeout: float | None) -> Callable[[BrokerAddress], Connection]:
+    def make(address: BrokerAddress) -> Connection:
+        timeout_s = _seconds(timeout)
+        return Connection(
+            address,
+            timeout_s=timeout_s,
+            connect_timeout_s=min(timeout_s, _CONNECT_S),
+            retries_refused=False,
+        )
+
+    return make
+
+
+def _addresses(address: object) -> list[BrokerAddress]:
+    items = address.split(",") if isinstance(address, str) else address
+    if not isinstance(items, list | tuple) or not all(isinstance(one, str) for one in items):
+        raise TypeError(f"give addresses as str or a list of str, not {address!r}")
+    stripped = [one.strip() for one in items if one.strip()]
+    with_port = [one if re.search(r":\d*$", one) else f"{one}:{DEFAULT_PORT}" for one in stripped]
+    try:
+        found = parse_broker_list(",".join(with_port))
+    except ProtocolError as error:
+        raise ArgumentError(str(error)) from error
+    if not found:
+        raise ArgumentError("give the address of a broker, such as 'localhost:9092'")
+    return found
+
+
+class Client:
+    """A cluster: sends, reads, joins groups. For any number of threads; a context manager.
+
+    Made by `connect`. What it has opened ends with it.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        make_connection: Callable[[BrokerAddress], Connection],
+        *,
+        timeout: float | None,
+        registry: Registry | None,
+        resources: ExitStack,
+    ) -> None:
+        self.closed = False
+        self._cluster = cluster
+        self._connect = make_connection
+        self._timeout_s = timeout
+        self._registry = registry
+        self._resources = resources
+        self._lock = threading.Lock()  # guards the fields below
+        self._producers: dict[Acks, Producer] = {}  # of `send`
+        self._open: set[_Closable] = set()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed", True):
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | str,
+        *,
+        key: bytes | str | None = None,
+        partition: PartitionLike | None = None,
+        acks: Acks = Acks.COMMITTED,
+        timeout: Timeout = UNSET,
+    ) -> Receipt:
+        """Send a message, and return where it is once the brokers have acknowledged it.
+
+        Args:
+            topic: made by its first message, if brokers may.
+            value: the message; text as UTF-8.
+            key: chooses the partition by its hash, and is not stored; else any partition.
+            partition: the target; one that the topic has.
+            acks: `COMMITTED` (flushed, and on all replicas in sync), `WRITTEN`, or `NONE`.
+            timeout: seconds; by default the client's.
+
+        Raises:
+            TimedOut: it is not acknowledged in time; it may be in the log, or still be sent.
+            TooLarge, InvalidName, Unreachable, Closed, TypeError: as for `Producer.send`.
+            Error: the brokers refuse it.
+        """
+        sender = self._sender(acks)
+        receipt = sender.send(topic, value, key=key, partition=partition).result(timeout)
+        sender.await_known(topic)
+        return receipt
+
+    def send_many(
+        self,
+        topic: str,
+        values: Iterable[bytes | str],
+        *,
+        key: bytes | str | None = None,
+        partition: PartitionLike | None = None,
+        acks: Acks = Acks.COMMITTED,
+        timeout: Timeout = UNSET,
+    ) -> list[Receipt]:
+        """Send messages, and return where each is; in this order if they go to one partition.
+
+        With a `key` or a `partition` they do; else they are spread. See `send`.
+        """
+        sender = self._sender(acks)
+        deliveries = [sender.send(topic, one, key=key, partition=partition) for one in values]
+        receipts = [one.result(timeout) for one in deliveries]
+        sender.await_known(topic)
+        return receipts
+
+    def producer(
+        self,
+        *,
+        acks: Acks = Acks.COMMITTED,
+        codec: Codec | Literal["none", "gzip", "snappy"] = "none",
+        linger: float = 0.0,
+        batch_bytes: int = 1 << 20,
+        buffer_bytes: int = 32 << 20,
+        partitioner: Partitioner = hash_partitioner,
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Producer:
+        """Return a producer, which queues messages and sends them in batches.
+
+        Args:
+            acks: as for `send`.
+            codec: how batches are compressed.
+            linger: seconds that a batch waits for more messages. While a batch of a partition is on
+                its way others gather in any case.
+            batch_bytes: payload bytes that make a batch full.
+            buffer_bytes: payload bytes that may be queued for one broker before `send` waits.
+            partitioner: chooses partitions of messages without one.
+            on_delivery: called with each delivery once it is done, by threads of the producer.
+        """
+        self._raise_if_closed()
+        return self._keep(
+            self._make_producer(
+                acks=acks,
+                codec=codec if isinstance(codec, Codec) else _codec(codec),
+                linger_s=linger,
+                batch_bytes=batch_bytes,
+                buffer_bytes=buffer_bytes,
+                partitioner=partitioner,
+                on_delivery=on_delivery,
+            )
+        )
+
+    def _make_producer(
+        self,
+        *,
+        acks: Acks,
+        codec: Codec = Codec.NONE,
+        linger_s: float = 0.0,
+        batch_bytes: int = 1 << 20,
+        buffer_bytes: int = 32 << 20,
+        partitioner: Partitioner = hash_partitioner,
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Producer:
+        return Producer(
+            self._cluster,
+            self._connect,
+            acks=acks,
+            codec=codec,
+            linger_s=linger_s,
+            batch_bytes=batch_bytes,
+            buffer_bytes=buffer_bytes,
+            partitioner=partitioner,
+            on_delivery=on_delivery,
+            timeout_s=self._timeout_s,
+            on_close=self._forget,
+        )
+
+    def _sender(self, acks: Acks) -> Producer:
+        self._raise_if_closed()
+        with self._lock:
+            sender = self._producers.get(acks)
+            if sender is None:
+                sender = self._producers[acks] = self._make_producer(acks=acks)
+            return sender
+
+    def read(
+        self,
+        topic: str | re.Pattern[str],
+        *,
+        partition: PartitionLike | Collection[PartitionLike] | None = None,
+        start: Start = "earliest",
+        stop: Stop = "end",
+        filter: bytes | str | PayloadFilter | None = None,
+        limit: int | None = None,
+        idle: float | None = None,
+        read_from: str = "leader",
+    ) -> Reader:
+        """Return the messages of a topic from `start` to `stop`, as an iterator.
+
+        Args:
+            topic: its name, or a pattern for the whole names of several.
+            partition: an index (on every home broker), `"2-0"`, `"0..3"`, or several of these.
+            start: an offset, a time, or text as in `--offset`: `"earliest"`, `"latest"`, `"-100"`
+                (messages before the end), `"@-10m"`, `"~4096"`; or one of these by partition.
+            stop: the same; by default the end at this moment. None to follow the topic for ever.
+            filter: brokers send only messages in which the regular expression is found.
+            limit: the most messages.
+            idle: seconds without a message after which the iteration ends.
+            read_from: `"leader"`, `"any"` in-sync replica, or `"rack:NAME"`.
+
+        Raises:
+            UnknownTopic, ArgumentError, NotABoundary, OffsetOutOfRange, Unreachable, Closed: see
+                there; raised here, not by the iteration.
+        """
+        self._raise_if_closed()
+        with translated():
+            partitions = select(self._cluster, topic, partition)
+            ranges = ranges_of(self._cluster, self._connect, partitions, start, stop)
+            reader = Reader(
+                self._cluster,
+                self._connect,
+                ranges,
+                payload_filter=_filter(filter),
+                limit=limit,
+                idle_s=idle,
+                read_from=read_from,
+                timeout_s=self._timeout_s,
+                on_close=self._forget,
+            )
+        return self._keep(reader)
+
+    def read_batches(
+        self,
+        topic: str | re.Pattern[str],
+        *,
+        partition: PartitionLike | Collection[PartitionLike] | None = None,
+        start: Start = "earliest",
+        stop: Stop = "end",
+        idle: float | None = None,
+        read_from: str = "leader",
+    ) -> Iterator[Batch]:
+        """Return the messages of a topic as they are in the log; see `read`."""
+        reader = self.read(
+            topic, partition=partition, start=start, stop=stop, idle=idle, read_from=read_from
+        )
+        return reader.batches()
+
+    def group(
+        self,
+        name: str,
+        topics: str | Collection[str] | re.Pattern[str],
+        *,
+        start: Literal["earliest", "latest"] = "latest",
+        commit: Commit = "after",
+        commit_every: float = 5.0,
+        offsets: OffsetStore | None = None,
+        filter: bytes | str | PayloadFilter | None = None,
+        idle: float | None = None,
+    ) -> Group:
+        """Join a consumer group, and return the messages of the partitions it gives to this member.
+
+        Args:
+            name: of the group.
+            topics: one, several, or a pattern for the whole names of present and future ones.
+            start: where a partition starts that the group has never read.
+            commit: when positions are written; see `Group`.
+            commit_every: seconds between commits with `"after"`.
+            offsets: where positions are kept; in ZooKeeper by default.
+            filter, idle: as for `read`.
+
+        Raises:
+            NoZooKeeper: the brokers have none, or it cannot be reached from here.
+            ArgumentError, InvalidName, Unreachable, Closed: see there.
+        """
+        self._raise_if_closed()
+        from broker.api.group import Group  # late: loads kazoo
+
+        names = topics if isinstance(topics, str | re.Pattern) else list(topics)
+        with translated():
+            group = Group(
+                name,
+                names,
+                registry=self._zookeeper(),
+                connect=self._connect,
+                start=start,
+                commit=commit,
+                commit_every_s=commit_every,
+                offsets=offsets,
+                payload_filter=_filter(filter),
+                idle_s=idle,
+                on_close=self._forget,
+            )
+        return self._keep(group)
+
+    def topics(self) -> list[str]:
+        """Return the names of all topics."""
+        self._raise_if_closed()
+        with translated():
+            return self._cluster.topics()
+
+    def _zookeeper(self) -> Registry:
+        """Return the registry, opened by the first call that needs it."""
+        with self._lock:
+            if self._registry is None:
+                address = self._cluster_id()
+                if not address:
+                    raise NoZooKeeper("these brokers have no ZooKeeper, which groups need")
+                from broker.zk.registry import Registry  # late: loads kazoo
+
+                registry = Registry(address)
+                try:
+                    registry.start(_seconds(self._timeout_s), retries_refused=False)
+                except RegistryUnreachableError as error:
+                    raise NoZooKeeper(
+                        f"the brokers' ZooKeeper, {address}, cannot be reached from here: {error}; "
+                        "give its address: connect(zookeeper=...)"
+                    ) from error
+                self._resources.callback(registry.stop)
+                self._registry = registry
+            return self._registry
+
+    def _cluster_id(self) -> str:
+        connection = self._connect(self._cluster.brokers()[0])
+        try:
+            hello = connection.hello()
+        finally:
+            connection.close()
+        return "" if hello is None else hello.cluster_id
+
+    def close(self) -> None:
+        """End what the client has opened: producers flush, groups commit and leave.
+
+        A second call does nothing.
+
+        Raises:
+            DeliveryFailed: messages were not delivered, and the program has not read that.
+        """
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            ending, senders = list(self._open), list(self._producers.values())
+        with ExitStack() as closing:
+            closing.callback(self._resources.close)
+            for one in ending:
+                closing.callback(one.close)
+            for sender in senders:
+                with suppress(DeliveryFailed):  # `send` has raised it, or that it timed out
+                    sender.close()
+
+    def _keep(self, one: _T) -> _T:
+        with self._lock:
+            self._open.add(one)
+        return one
+
+    def _forget(self, one: _Closable) -> None:
+        with self._lock:
+            self._open.discard(one)
+
+    def _raise_if_closed(self) -> None:
+        if self.closed:
+            raise Closed("the client is closed")
+
+
+def _codec(name: str) -> Codec:
+    try:
+        return Codec[name.upper()]
+    except KeyError:
+        valid = ", ".join(one.name.lower() for one in Codec)
+        raise ArgumentError(f"there is no codec '{name}'; valid: {valid}") from None
+
+
+def _filter(given: bytes | str | PayloadFilter | None) -> PayloadFilter | None:
+    if given is None or isinstance(given, PayloadFilter):
+        return given
+    found = PayloadFilter(given.encode() if isinstance(given, str) else given)
+    found.compile()
+    return found

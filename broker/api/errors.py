@@ -1,0 +1,84 @@
+"""The errors of the API: those of `broker.errors` under their public names, and a few of its own.
+
+An error of the library that has a kin among Python's own is raised as a subclass of both, so that
+`except ConnectionError` and `except BrokerUnreachableError` find the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from broker import errors
+
+Error = errors.BrokerError
+BufferFull = errors.QueueFullError
+CorruptMessage = errors.InvalidMessageError
+DeliveryFailed = errors.DeliveryFailedError
+InvalidName = errors.InvalidTopicError
+NotABoundary = errors.NotABoundaryError
+NotEnoughReplicas = errors.NotEnoughReplicasError
+NotSupported = errors.UnsupportedVersionError
+OffsetOutOfRange = errors.OffsetOutOfRangeError
+Refused = errors.ServerError
+TooLarge = errors.MessageSizeTooLargeError
+TopicExists = errors.TopicExistsError
+
+
+class Unreachable(errors.BrokerUnreachableError, ConnectionError):
+    """No broker, or no ZooKeeper, could be connected to; or the connection broke."""
+
+
+class TimedOut(errors.RequestTimeoutError, TimeoutError):
+    """A call did not end in time.
+
+    `outcome` is `"not_done"` if nothing left this process, else `"unknown"`: what was asked for may
+    be done.
+    """
+
+    def __init__(self, message: str, outcome: Literal["not_done", "unknown"] = "unknown") -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class UnknownTopic(errors.TopicNotFoundError, LookupError):
+    """A topic exists on no broker."""
+
+
+class Closed(errors.ProducerClosedError):
+    """A client, producer, reader or group was used after it was closed."""
+
+
+class NoZooKeeper(errors.ConfigError):
+    """A group needs the ZooKeeper of the cluster, which is not known or not reachable from here."""
+
+
+_PUBLIC: tuple[tuple[type[errors.BrokerError], type[errors.BrokerError]], ...] = (
+    (errors.BrokerUnreachableError, Unreachable),
+    (errors.RegistryUnreachableError, Unreachable),
+    (errors.RequestTimeoutError, TimedOut),
+    (errors.RequestTimedOutError, TimedOut),
+    (errors.TopicNotFoundError, UnknownTopic),
+    (errors.UnknownTopicError, UnknownTopic),
+    (errors.ProducerClosedError, Closed),
+)
+
+
+def public(error: errors.BrokerError) -> errors.BrokerError:
+    """Return the error that the API raises for one of the library."""
+    for kind, public_kind in _PUBLIC:
+        if isinstance(error, kind):
+            return error if isinstance(error, public_kind) else public_kind(str(error))
+    return error
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise errors of the library as those of the API."""
+    try:
+        yield
+    except errors.BrokerError as error:
+        if (found := public(error)) is error:
+            raise
+        raise found from error

@@ -1,0 +1,276 @@
+"""A producer that queues messages, sends them by threads, and gives a delivery for each call."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Iterable
+
+from broker.api.errors import Closed, Error, TimedOut, public, translated
+from broker.api.values import (
+    UNSET,
+    PartitionLike,
+    Receipt,
+    Timeout,
+    Unset,
+    key_of,
+    pattern_of,
+    payload_of,
+    topic_of,
+)
+from broker.client.cluster import Cluster, Connect
+from broker.errors import ArgumentError, BrokerError
+from broker.producer import producer as floor
+from broker.producer.accumulator import BatchRules
+from broker.producer.delivery import Delivery as FloorDelivery
+from broker.producer.partitioner import Partitioner, hash_partitioner
+from broker.producer.sender_thread import QueueRules
+from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import Acks
+from broker.topic import TopicPartition
+
+logger = logging.getLogger("pylogctl")
+
+_REFRESH_S = 1.0
+_CLOSE_AFTER_ERROR_S = 1.0
+
+_lock = threading.Lock()  # guards the callbacks of all deliveries
+
+
+class Delivery:
+    """The outcome of a call of `Producer.send`; the reading half of `concurrent.futures.Future`."""
+
+    __slots__ = ("_callbacks", "_inner", "_producer", "_topic")
+
+    def __init__(self, producer: Producer, topic: str) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._inner: FloorDelivery | None = None  # set before `Producer.send` returns
+        self._callbacks: list[Callable[[Delivery], object]] = []
+
+    def __repr__(self) -> str:
+        state = "done" if self.done() else "waiting"
+        return f"Delivery({self._topic}, {state})"
+
+    def done(self) -> bool:
+        """Return whether the messages are acknowledged or have failed."""
+        return self._inner is not None and self._inner.is_done
+
+    def result(self, timeout: Timeout = UNSET) -> Receipt:
+        """Return where the messages are, once they are acknowledged.
+
+        Raises:
+            TimedOut: they are not within `timeout` seconds; they may still be sent.
+            Error: they could not be delivered.
+        """
+        if (error := self.exception(timeout)) is not None:
+            raise error
+        inner = self._inner
+        assert inner is not None
+        return Receipt(self._topic, inner.partition, inner.base_offset, inner.next_offset)
+
+    def exception(self, timeout: Timeout = UNSET) -> Error | None:
+        """Return why the messages could not be delivered, None if they are acknowledged.
+
+        Raises:
+            TimedOut: as for `result`.
+        """
+        seconds = self._producer.timeout_s if isinstance(timeout, Unset) else timeout
+        inner = self._inner
+        assert inner is not None
+        if not inner.wait(seconds):
+            raise TimedOut(f"a message to '{self._topic}' is not acknowledged after {seconds:g}s")
+        return None if inner.error is None else public(inner.error)
+
+    def add_done_callback(self, fn: Callable[[Delivery], object]) -> None:
+        """Call a function with this delivery once it is done, by a thread of the producer."""
+        with _lock:
+            if not self.done():
+                self._callbacks.append(fn)
+                return
+        self._run(fn)
+
+    def start(self, inner: FloorDelivery) -> None:
+        """Note the delivery that is waited for."""
+        self._inner = inner
+
+    def complete(self, inner: FloorDelivery) -> None:
+        """Run the callbacks; called by the sender thread, once."""
+        with _lock:
+            self._inner = inner
+            callbacks, self._callbacks = self._callbacks, []
+        for fn in callbacks:
+            self._run(fn)
+
+    def _run(self, fn: Callable[[Delivery], object]) -> None:
+        try:
+            fn(self)
+        except Exception:  # as `Future` does: it must not end the thread of others
+            logger.exception("failure in a callback of a delivery to '%s'", self._topic)
+
+
+class Producer:
+    """Queues messages, and sends them in batches by threads; made by `Client.producer`.
+
+    For any number of threads. Leaving a `with` block flushes; no message is lost in silence: one
+    that was not delivered is raised by its delivery, given to `on_delivery`, or raised by the next
+    `flush` or `close`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        *,
+        acks: Acks,
+        codec: Codec,
+        linger_s: float,
+        batch_bytes: int,
+        buffer_bytes: int,
+        partitioner: Partitioner = hash_partitioner,
+        on_delivery: Callable[[Delivery], object] | None,
+        timeout_s: float | None,
+        on_close: Callable[[Producer], object],
+    ) -> None:
+        self.timeout_s = timeout_s
+        """The client's timeout, for calls without one."""
+        self._on_delivery = on_delivery
+        self._on_close = on_close
+        self._is_closed = False
+        batches = BatchRules(
+            capacity=buffer_bytes,
+            capacity_bytes=buffer_bytes,
+            batch_count=buffer_bytes,
+            batch_bytes=batch_bytes,
+            linger_s=linger_s,
+        )
+        self._floor = floor.Producer(
+            cluster,
+            connect,
+            partitioner=partitioner,
+            acks=acks,
+            codec=codec,
+            refresh_s=_REFRESH_S,
+            queueing=QueueRules(batches, enqueue_timeout_s=timeout_s),
+            delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
+        )
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, exc_type: object, *exc_info: object) -> None:
+        if exc_type is None:
+            self.close()
+            return
+        try:
+            self.close(_CLOSE_AFTER_ERROR_S)
+        except BrokerError as error:
+            logger.error("%s", error)  # another error is on its way to the program
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | str,
+        *,
+        key: bytes | str | None = None,
+        partition: PartitionLike | None = None,
+    ) -> Delivery:
+        """Queue a message, and wait only while the buffer is full.
+
+        Args:
+            topic: made by its first message, if brokers may.
+            value: the message; text as UTF-8.
+            key: chooses the partition by its hash, and is not stored; else any partition.
+            partition: the target; one that the topic has.
+
+        Raises:
+            TooLarge, InvalidName: nothing is queued.
+            BufferFull: there was no room within the client's timeout; nothing is queued.
+            Unreachable: no broker was ever found.
+            Closed: the producer is closed.
+            TypeError: value, key or partition is of another type.
+        """
+        return self._send(topic, [payload_of(value)], key, partition)
+
+    def send_many(
+        self,
+        topic: str,
+        values: Iterable[bytes | str],
+        *,
+        key: bytes | str | None = None,
+        partition: PartitionLike | None = None,
+    ) -> Delivery:
+        """Queue messages for one partition, in this order; all of them or none. See `send`."""
+        return self._send(topic, [payload_of(one) for one in values], key, partition)
+
+    def _send(
+        self,
+        topic: str,
+        payloads: list[bytes],
+        key: bytes | str | None,
+        partition: PartitionLike | None,
+    ) -> Delivery:
+        if self._is_closed:
+            raise Closed("the producer is closed")
+        delivery = Delivery(self, topic_of(topic))
+        if self._on_delivery is not None:
+            delivery.add_done_callback(self._on_delivery)
+        key_bytes = key_of(key)
+        with translated():
+            target = (
+                self._floor.choose_partition(topic, key_bytes)
+                if partition is None
+                else self.one_partition(topic, partition)
+            )
+            delivery.start(
+                self._floor.send_to(
+                    target,
+                    payloads,
+                    delivery.complete,
+                    can_move=key is None and partition is None,
+                )
+            )
+        return delivery
+
+    def one_partition(self, topic: str, partition: PartitionLike) -> TopicPartition:
+        """Return the one partition of a topic that a value means; see `pattern_of`."""
+        pattern = pattern_of(partition)
+        there = self._floor.partitions(topic)
+        found = [one for one in there if pattern.matches(one)]
+        if len(found) == 1:
+            return found[0]
+        shown = ", ".join(one.name for one in found or there)
+        raise ArgumentError(f"{partition!r} is not one partition of topic '{topic}': {shown}")
+
+    def await_known(self, topic: str) -> None:
+        """Wait until readers can find a topic that this producer's messages have made."""
+        with translated():
+            self._floor.await_known(topic)
+
+    def flush(self, timeout: Timeout = UNSET) -> None:
+        """Return once all that was queued before is acknowledged.
+
+        Raises:
+            TimedOut: it is not, within `timeout` seconds.
+            DeliveryFailed: messages were not delivered, and the program has not read that.
+        """
+        with translated():
+            self._floor.flush(self.timeout_s if isinstance(timeout, Unset) else timeout)
+            self._floor.raise_failures()
+
+    def close(self, timeout: Timeout = UNSET) -> None:
+        """Flush, and end; deliveries that are not done within `timeout` seconds fail.
+
+        A second call does nothing.
+
+        Raises:
+            DeliveryFailed: as for `flush`.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._on_close(self)
+        seconds = self.timeout_s if isinstance(timeout, Unset) else timeout
+        with translated():
+            self._floor.close(math.inf if seconds is None else seconds)

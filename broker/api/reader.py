@@ -1,0 +1,250 @@
+"""Reads topics from a start to a stop: messages, or batches of them as they are in the log."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+
+from broker.api.errors import translated
+from broker.api.values import (
+    Batch,
+    PartitionLike,
+    Place,
+    Start,
+    Stop,
+    cut_to,
+    pattern_of,
+    position_of,
+    topic_of,
+)
+from broker.client.cluster import Cluster, Connect, find_partitions
+from broker.consumer.boundaries import BoundaryFinder
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import PartitionReader, naming_partition
+from broker.errors import ArgumentError, TopicNotFoundError
+from broker.positions import OffsetRange, Position, resolve
+from broker.protocol.codec import Fault, Message, decode_messages, scan
+from broker.protocol.payload_filter import PayloadFilter
+from broker.topic import ReadRange, TopicPartition
+
+_MAX_WAIT_MS = 500
+
+
+def select(
+    cluster: Cluster,
+    topics: str | re.Pattern[str],
+    partition: PartitionLike | Collection[PartitionLike] | None,
+) -> list[TopicPartition]:
+    """Return the partitions of a topic, or of all whose whole names match a pattern."""
+    if isinstance(topics, re.Pattern):
+        names = [name for name in cluster.topics() if topics.fullmatch(name)]
+        if not names:
+            raise TopicNotFoundError(f"no topic matches '{topics.pattern}'")
+    else:
+        names = [topic_of(topics)]
+    there = [one for name in names for one in find_partitions(cluster, name)]
+    if partition is None:
+        return there
+    given = (partition,) if isinstance(partition, int | str | TopicPartition) else partition
+    wanted = [pattern_of(one) for one in given]
+    found = [one for one in there if any(pattern.matches(one) for pattern in wanted)]
+    if not found:
+        shown = ", ".join(one.name for one in there)
+        raise ArgumentError(f"'{names[0]}' has no partition {partition!r}; it has {shown}")
+    return found
+
+
+def ranges_of(
+    cluster: Cluster,
+    connect: Connect,
+    partitions: Sequence[TopicPartition],
+    start: Start,
+    stop: Stop,
+) -> dict[TopicPartition, ReadRange]:
+    """Return the range to read of each partition; without a stop a range has no end."""
+    now_ms = time.time_ns() // 1_000_000
+
+    def place(given: Start, partition: TopicPartition, default: Place) -> Position:
+        if not isinstance(given, Mapping):
+            return position_of(given, now_ms)
+        for key, one in given.items():
+            if pattern_of(key).matches(partition):
+                return position_of(one, now_ms)
+        return position_of(default, now_ms)
+
+    ranges = {}
+    with BoundaryFinder(cluster, connect) as finder:
+        for partition in partitions:
+            wanted = OffsetRange(
+                place(start, partition, "earliest"),
+                None if stop is None else place(stop, partition, "end"),
+            )
+            ranges[partition] = resolve(wanted, partition, finder, strict=True)
+    return ranges
+
+
+class Reader(Iterator[Message]):
+    """The messages of some partitions, from a start to a stop; made by `Client.read`.
+
+    Whole chunks of a partition come in turn; there is no order between partitions. It is for one
+    thread at a time, which Python itself watches over; `close`, from any thread, ends the
+    iteration.
+
+    Errors while iterating: `CorruptMessage` before a message whose CRC or structure is wrong;
+    `OffsetOutOfRange` if retention has removed what comes next; `Unreachable` or `TimedOut` if a
+    broker gave no sign for the client's timeout.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        ranges: Mapping[TopicPartition, ReadRange],
+        *,
+        payload_filter: PayloadFilter | None,
+        limit: int | None,
+        idle_s: float | None,
+        read_from: str,
+        timeout_s: float | None,
+        on_close: Callable[[Reader], object],
+    ) -> None:
+        self.positions: dict[TopicPartition, int] = {
+            partition: one.start.offset for partition, one in ranges.items()
+        }
+        """The offset in each partition up to which chunks were taken for the iteration."""
+        self.ends: dict[TopicPartition, int] = {
+            partition: one.end.offset for partition, one in ranges.items() if one.end is not None
+        }
+        """The offset in each partition at which the iteration ends; none for a stop of None."""
+        self._cluster = cluster
+        self._connect = connect
+        self._is_wanted = None if payload_filter is None else payload_filter.compile()
+        self._limit = limit
+        self._idle_s = idle_s
+        self._on_close = on_close
+        self._is_closed = False
+        self._in_hand: list[Message] = []
+        self._source = ClusterReader(
+            cluster,
+            connect,
+            ranges,
+            payload_filter=payload_filter,
+            max_wait_ms=_MAX_WAIT_MS if idle_s is None else min(_MAX_WAIT_MS, int(1000 * idle_s)),
+            read_from=read_from,
+            leader_wait_s=math.inf if timeout_s is None else timeout_s,
+        )
+        self._chunks = self._ready()
+        self._messages = self._iterate()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Message]:
+        """Return the messages; see the class."""
+        return self._messages  # without a further call for each message
+
+    def __next__(self) -> Message:
+        """Return the next message; see the class."""
+        return next(self._messages)
+
+    def _iterate(self) -> Iterator[Message]:
+        left, is_wanted = self._limit, self._is_wanted
+        for reader in self._chunks:
+            partition = reader.partition
+            messages, valid_bytes, fault = decode_messages(
+                reader.data, reader.offset, partition.topic, partition
+            )
+            self._in_hand = messages
+            cut_to(messages, reader.inner, reader.end)
+            if is_wanted is not None:
+                messages[:] = [one for one in messages if is_wanted(one.value)]
+            if left is not None:
+                del messages[left:]
+                left -= len(messages)
+            self._take(reader, valid_bytes)
+            yield from messages  # `seek` empties the list
+            if left == 0:
+                return
+            self._raise_fault(reader, fault)
+
+    def batches(self) -> Iterator[Batch]:
+        """Give whole chunks; with a filter they can hold messages that do not match."""
+        for reader in self._chunks:
+            partition, start, skip, data = (
+                reader.partition,
+                reader.offset,
+                reader.inner,
+                reader.data,
+            )
+            found = scan(data)
+            self._take(reader, found.valid_bytes)
+            if found.valid_bytes:
+                yield Batch(partition, start, data[: found.valid_bytes], skip, reader.end)
+            self._raise_fault(reader, found.fault)
+
+    def _ready(self) -> Generator[PartitionReader, None, None]:
+        """Give partitions that have data, and translate the errors on the way."""
+        quiet_since_s = time.monotonic()
+        try:
+            with translated(), self._source as source:
+                for ready in source.polls():
+                    now_s = time.monotonic()
+                    if ready:
+                        quiet_since_s = now_s
+                    is_idle = self._idle_s is not None and now_s - quiet_since_s >= self._idle_s
+                    for reader in ready:
+                        if self._is_closed:
+                            return
+                        yield reader
+                    if is_idle or self._is_closed:
+                        return
+        finally:
+            self.close()
+
+    def _take(self, reader: PartitionReader, valid_bytes: int) -> None:
+        reader.take(valid_bytes)
+        self.positions[reader.partition] = reader.offset
+
+    def _raise_fault(self, reader: PartitionReader, fault: Fault) -> None:
+        if reader.offset == self.positions[reader.partition]:  # else it was sought away from it
+            with naming_partition(reader.partition):
+                reader.take_valid(0, fault)
+
+    def seek(self, partition: PartitionLike, place: Place) -> None:
+        """Continue in one of the partitions elsewhere; what is in hand of it is not given any more.
+
+        Raises:
+            ArgumentError: the reader has not exactly one such partition, or `place` is malformed.
+            NotABoundary, OffsetOutOfRange: no message is at this offset.
+        """
+        pattern = pattern_of(partition)
+        found = [one for one in self.positions if pattern.matches(one)]
+        if len(found) != 1:
+            shown = ", ".join(map(str, found or self.positions))
+            raise ArgumentError(f"{partition!r} is not one partition of this reader: {shown}")
+        (chosen,) = found
+        with translated():
+            ranges = ranges_of(self._cluster, self._connect, [chosen], place, None)
+            offset = ranges[chosen].start.offset
+            self._source.seek(chosen, offset)
+        self.positions[chosen] = offset
+        if self._in_hand and self._in_hand[0].partition == chosen:
+            self._in_hand.clear()
+
+    def close(self) -> None:
+        """End the iteration and close its connections; from any thread."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._in_hand.clear()
+        self._on_close(self)
+        try:
+            self._chunks.close()
+        except ValueError:  # a thread is inside; it ends after its poll
+            return
+        self._source.__exit__(None, None, None)

@@ -1,0 +1,166 @@
+"""The values of the API: messages, batches, receipts, and the forms of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.errors import ArgumentError
+from broker.positions import Absolute, ByTime, Mark, Position, epoch_ms, parse_range
+from broker.protocol.codec import Message, decode_messages
+from broker.topic import MessagePosition, PartitionPattern, TopicPartition, parse_partition
+
+if TYPE_CHECKING:
+    import pyarrow
+
+PartitionLike = int | str | TopicPartition
+"""A partition: `"2-0"` (home broker and index), a `TopicPartition`, or an index on every broker."""
+
+Place = int | str | datetime
+"""A place in a partition: an offset, a word of `--offset` such as `"@-10m"`, or a time."""
+
+Start = Place | Mapping[PartitionLike, Place]
+Stop = Start | None
+
+
+class Unset:
+    """The type of `UNSET`."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+UNSET: Final = Unset()
+"""An argument that was not given."""
+
+Timeout = float | Unset | None
+"""Seconds from the call until it returns or raises; None for no limit, absent for the client's."""
+
+
+class Receipt(NamedTuple):
+    """Where messages are in the log.
+
+    `offset` is that of the first, `next_offset` the one after the last. Both are -1 without
+    acknowledgements, and for brokers of 0.7, which send none. Messages that were compressed
+    together share the offsets of their set.
+    """
+
+    topic: str
+    partition: TopicPartition
+    offset: int
+    next_offset: int
+
+
+def cut_to(messages: list[Message], skip: int, end: MessagePosition | None) -> None:
+    """Drop messages of wrappers: `skip` of the first, and those of the last from `end` on."""
+    if end is not None and end.inner:
+        while messages and (messages[-1].offset, messages[-1].inner) >= end:
+            del messages[-1]
+    del messages[:skip]
+
+
+class Batch:
+    """Messages of one partition as they are in the log: `data` is what starts at offset `start`."""
+
+    __slots__ = ("_skip", "_stop", "data", "end", "partition", "start", "topic")
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        start: int,
+        data: memoryview,
+        skip: int = 0,  # messages of the first entry, a wrapper, that are before the start
+        stop: MessagePosition | None = None,  # inside the last entry, a wrapper
+    ) -> None:
+        self.topic = partition.topic
+        self.partition = partition
+        self.start = start
+        self.end = start + len(data)
+        self.data = data
+        self._skip = skip
+        self._stop = stop
+
+    def __repr__(self) -> str:
+        return f"Batch({self.topic}[{self.partition.name}] from {self.start} to {self.end})"
+
+    def messages(self) -> list[Message]:
+        """Return the messages."""
+        messages, _, _ = decode_messages(self.data, self.start, self.topic, self.partition)
+        cut_to(messages, self._skip, self._stop)
+        return messages
+
+    def values(self) -> list[bytes]:
+        """Return the values of the messages."""
+        return [one.value for one in self.messages()]
+
+    def to_arrow(self) -> pyarrow.RecordBatch:
+        """Return the messages as columns `offset` (int64) and `value` (binary); needs pyarrow."""
+        import pyarrow  # late: an extra
+
+        messages = self.messages()
+        return pyarrow.record_batch(
+            {
+                "offset": pyarrow.array([one.offset for one in messages], pyarrow.int64()),
+                "value": pyarrow.array([one.value for one in messages], pyarrow.binary()),
+            }
+        )
+
+
+def payload_of(value: object) -> bytes:
+    """Return the bytes of one message; `TypeError` for anything but bytes and text."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    hint = "; for several messages: send_many" if isinstance(value, list | tuple) else ""
+    raise TypeError(f"give one message as bytes or str, not {type(value).__name__}{hint}")
+
+
+def key_of(key: object) -> bytes | None:
+    """Return the bytes of a key."""
+    if key is None or isinstance(key, bytes):
+        return key
+    if isinstance(key, str):
+        return key.encode()
+    raise TypeError(f"give the key as bytes or str, not {type(key).__name__}")
+
+
+def topic_of(topic: object) -> str:
+    """Return a topic's name; `TypeError` for anything but text."""
+    if not isinstance(topic, str):
+        raise TypeError(f"give the topic as str, not {type(topic).__name__}")
+    return topic
+
+
+def pattern_of(partition: PartitionLike) -> PartitionPattern:
+    """Return which partitions a value means."""
+    value: object = partition
+    if isinstance(value, TopicPartition):
+        return PartitionPattern(value.home, value.index, value.index)
+    if isinstance(value, str):
+        return parse_partition(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return PartitionPattern(None, value, value)
+    raise TypeError(
+        "give the partition as an index, as 'HOME-INDEX' or as a TopicPartition, not "
+        f"{type(value).__name__}"
+    )
+
+
+def position_of(place: Place, now_ms: int) -> Position:
+    """Return the position that a value means; `now_ms` is since 1970."""
+    if isinstance(place, int) and not isinstance(place, bool):
+        return Absolute(place, nearest=False)
+    if isinstance(place, datetime):
+        return ByTime(epoch_ms(place.astimezone()))
+    if not isinstance(place, str):
+        raise TypeError(f"give a place as an offset, text or datetime, not {type(place).__name__}")
+    found = parse_range(place, now_ms=now_ms)
+    if found.end is not None or found.start is None or found.start is Mark.STORED:
+        raise ArgumentError(
+            f"not one place: '{place}'", hints=["valid: start, end, 4096, -100, @-10m"]
+        )
+    return found.start

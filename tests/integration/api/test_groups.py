@@ -1,0 +1,119 @@
+"""Groups of the Python API, at brokers with a ZooKeeper."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+import pylogctl
+from pylogctl.testing import Cluster, ephemeral_cluster
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with ephemeral_cluster(2) as running:
+        yield running
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> Iterator[pylogctl.Client]:
+    with cluster.connect() as connected:
+        yield connected
+
+
+@pytest.fixture
+def topic(client: pylogctl.Client) -> str:
+    """A topic with four messages, and one that marks the end."""
+    name = f"orders-{next(_numbers)}"
+    client.send_many(name, ["a", "b", "c", "d", "end"], key="k")
+    return name
+
+
+def read(client: pylogctl.Client, topic: str, limit: int = 99, **how: object) -> list[str]:
+    """Return what the next member gets before the end, or so many messages."""
+    got: list[str] = []
+    with client.group("billing", topic, start="earliest", idle=60, **how) as group:  # type: ignore[arg-type]  # each is one of `group`'s
+        for message in group:
+            if message.text() == "end":
+                break
+            got.append(message.text())
+            if len(got) == limit:
+                break
+    return got
+
+
+def test_group_when_left_then_the_next_member_goes_on_behind_what_was_handled(
+    client: pylogctl.Client, topic: str
+) -> None:
+    # a message in hand when the loop is left does not count
+    assert read(client, topic, limit=2) == ["a", "b"]
+    assert read(client, topic) == ["b", "c", "d"]
+    assert read(client, topic) == []
+
+
+def test_group_when_committed_before_then_none_comes_twice(
+    client: pylogctl.Client, topic: str
+) -> None:
+    assert read(client, topic, limit=2, commit="before") == ["a", "b"]
+    client.send(topic, "end", key="k")
+    assert read(client, topic, commit="before") == []
+
+
+def test_group_when_commits_are_manual_then_only_commit_moves_it(
+    client: pylogctl.Client, topic: str
+) -> None:
+    assert read(client, topic, commit="manual") == ["a", "b", "c", "d"]
+    with client.group("billing", topic, commit="manual", start="earliest") as group:
+        first = next(group)
+        assert (first.text(), first.partition in group.assigned) == ("a", True)
+        group.commit()
+        assert next(group).text() == "b"
+    assert read(client, topic) == ["b", "c", "d"]
+
+
+def test_group_when_sought_then_it_goes_on_there(client: pylogctl.Client, topic: str) -> None:
+    got = []
+    with client.group("billing", topic, start="earliest", idle=60) as group:
+        for message in group:
+            got.append(message.text())
+            if got == ["a", "b"]:
+                group.seek(message.partition, "-2")
+            if message.text() == "end":
+                break
+    assert got == ["a", "b", "d", "end"]
+    assert read(client, topic) == []
+
+
+def test_group_when_given_bad_input_then_says_what_is_wrong(
+    client: pylogctl.Client, topic: str
+) -> None:
+    with pytest.raises(ValueError, match="commit is 'after', 'before' or 'manual'"):
+        client.group("g", topic, commit="never")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="start is 'earliest' or 'latest'"):
+        client.group("g", topic, start="soon")  # type: ignore[arg-type]
+    with pytest.raises(pylogctl.Error, match="a/b"):
+        client.group("a/b", topic)
+    with client.group("g", topic) as group:
+        with pytest.raises(ValueError, match="this group commits by itself"):
+            group.commit()
+        with pytest.raises(ValueError, match="is not one assigned partition"):
+            group.seek("7-7", 0)
+    assert list(group) == []
+
+
+def test_connect_when_given_zookeeper_then_finds_the_same_cluster(
+    cluster: Cluster, client: pylogctl.Client, topic: str
+) -> None:
+    with pylogctl.connect(zookeeper=cluster.zookeeper) as other:
+        wait_until(lambda: topic in other.topics(), "the topic in ZooKeeper")
+        assert [one.text() for one in other.read(topic)] == ["a", "b", "c", "d", "end"]
+        other.send("made-here", "x")
+        assert [one.text() for one in other.read("made-here")] == ["x"]
+        assert read(other, topic) == ["a", "b", "c", "d"]
