@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import math
+import os
 import re
 import threading
+import time
 import warnings
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from broker.api.errors import Closed, DeliveryFailed, NoZooKeeper, translated
-from broker.api.producer import Delivery, Producer
+from broker.api.producer import CLOSE_AFTER_ERROR_S, Delivery, Producer
 from broker.api.reader import Reader, ranges_of, select
 from broker.api.values import (
     UNSET,
@@ -20,11 +25,16 @@ from broker.api.values import (
     Start,
     Stop,
     Timeout,
+    Unset,
+    number_of,
+    payloads_of,
+    seconds_of,
 )
 from broker.client.cluster import Cluster, LockedCluster
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.static_cluster import StaticCluster
-from broker.errors import ArgumentError, ProtocolError, RegistryUnreachableError
+from broker.errors import ArgumentError, BrokerError, ProtocolError, RegistryUnreachableError
+from broker.producer.async_producer import refuse_senders
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks
@@ -41,8 +51,12 @@ _CONNECT_S = 5.0
 _NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
 
 
+logger = logging.getLogger("pylogctl")
+
+
 class _Closable(Protocol):
     def close(self) -> None: ...
+    def _abandon(self) -> None: ...
 
 
 _T = TypeVar("_T", bound=_Closable)
@@ -71,12 +85,13 @@ def connect(
             "give the address of brokers or of ZooKeeper",
             hints=['pylogctl.connect("localhost:9092")'],
         )
+    seconds_of(timeout)
     with translated(), ExitStack() as resources:
         make = _connector(timeout)
         registry = None
         cluster: Cluster
         if zookeeper is None:
-            static = StaticCluster(_addresses(address or ""), make)
+            static = StaticCluster(_addresses(address), make)
             resources.callback(static.close)
             cluster = LockedCluster(static)
         else:
@@ -150,12 +165,20 @@ class Client:
         self._lock = threading.Lock()  # guards the fields below
         self._producers: dict[Acks, Producer] = {}  # of `send`
         self._open: set[_Closable] = set()
+        self._opening_registry = threading.Lock()  # not the other one: it can take long
+        _clients.add(self)
 
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
+    def __exit__(self, exc_type: object, *exc_info: object) -> None:
+        if exc_type is None:
+            self.close()
+            return
+        try:
+            self.close(CLOSE_AFTER_ERROR_S)
+        except BrokerError as error:
+            logger.error("%s", error)  # another error is on its way to the program
 
     def __del__(self) -> None:
         if not getattr(self, "closed", True):
@@ -206,8 +229,14 @@ class Client:
         With a `key` or a `partition` they do; else they are spread. See `send`.
         """
         sender = self._sender(acks)
-        deliveries = [sender.send(topic, one, key=key, partition=partition) for one in values]
-        receipts = [one.result(timeout) for one in deliveries]
+        seconds = sender.seconds(timeout)
+        give_up_s = math.inf if seconds is None else time.monotonic() + seconds
+        payloads = payloads_of(values)  # all are good, before the first is sent
+        deliveries = [sender.send(topic, one, key=key, partition=partition) for one in payloads]
+        receipts = [
+            one.result(None if seconds is None else max(0.0, give_up_s - time.monotonic()))
+            for one in deliveries
+        ]
         sender.await_known(topic)
         return receipts
 
@@ -215,7 +244,7 @@ class Client:
         self,
         *,
         acks: Acks = Acks.COMMITTED,
-        codec: Codec | Literal["none", "gzip", "snappy"] = "none",
+        codec: Codec | Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
         linger: float = 0.0,
         batch_bytes: int = 1 << 20,
         buffer_bytes: int = 32 << 20,
@@ -261,7 +290,7 @@ class Client:
         return Producer(
             self._cluster,
             self._connect,
-            acks=acks,
+            acks=_acks(acks),
             codec=codec,
             linger_s=linger_s,
             batch_bytes=batch_bytes,
@@ -273,8 +302,8 @@ class Client:
         )
 
     def _sender(self, acks: Acks) -> Producer:
-        self._raise_if_closed()
         with self._lock:
+            self._raise_if_closed()
             sender = self._producers.get(acks)
             if sender is None:
                 sender = self._producers[acks] = self._make_producer(acks=acks)
@@ -310,6 +339,10 @@ class Client:
                 there; raised here, not by the iteration.
         """
         self._raise_if_closed()
+        if limit is not None:
+            number_of("limit", limit, 0)
+        if idle is not None:
+            number_of("idle", idle, 0)
         with translated():
             partitions = select(self._cluster, topic, partition)
             ranges = ranges_of(self._cluster, self._connect, partitions, start, stop)
@@ -397,7 +430,7 @@ class Client:
 
     def _zookeeper(self) -> Registry:
         """Return the registry, opened by the first call that needs it."""
-        with self._lock:
+        with self._opening_registry:
             if self._registry is None:
                 address = self._cluster_id()
                 if not address:
@@ -412,8 +445,13 @@ class Client:
                         f"the brokers' ZooKeeper, {address}, cannot be reached from here: {error}; "
                         "give its address: connect(zookeeper=...)"
                     ) from error
-                self._resources.callback(registry.stop)
-                self._registry = registry
+                with self._lock:
+                    if not self.closed:
+                        self._resources.callback(registry.stop)
+                        self._registry = registry
+                        return registry
+                registry.stop()
+                raise Closed("the client is closed")
             return self._registry
 
     def _cluster_id(self) -> str:
@@ -424,52 +462,100 @@ class Client:
             connection.close()
         return "" if hello is None else hello.cluster_id
 
-    def close(self) -> None:
+    def close(self, timeout: Timeout = UNSET) -> None:
         """End what the client has opened: producers flush, groups commit and leave.
 
         A second call does nothing.
 
+        Args:
+            timeout: seconds for all producers together, after which they give up what they have
+                not delivered; by default the client's.
+
         Raises:
             DeliveryFailed: messages were not delivered, and the program has not read that.
         """
+        refuse_senders("close")
         with self._lock:
             if self.closed:
                 return
             self.closed = True
             ending, senders = list(self._open), list(self._producers.values())
+        seconds = seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
+        give_up_s = None if seconds is None else time.monotonic() + seconds
         with ExitStack() as closing:
             closing.callback(self._resources.close)
             for one in ending:
-                closing.callback(one.close)
+                closing.callback(_end, one, give_up_s)
             for sender in senders:
                 with suppress(DeliveryFailed):  # `send` has raised it, or that it timed out
-                    sender.close()
+                    _end(sender, give_up_s)
 
     def _keep(self, one: _T) -> _T:
         with self._lock:
-            self._open.add(one)
-        return one
+            if not self.closed:
+                self._open.add(one)
+                return one
+        one.close()  # meanwhile the client was closed
+        raise Closed("the client is closed")
 
     def _forget(self, one: _Closable) -> None:
         with self._lock:
             self._open.discard(one)
+
+    def _abandon(self) -> None:
+        """Close the client without a lock or an end of what it has opened: in a forked child."""
+        self.closed = True
+        self._lock = threading.Lock()  # a thread that is not here may have held it
+        for one in [*self._open, *self._producers.values()]:
+            one._abandon()
 
     def _raise_if_closed(self) -> None:
         if self.closed:
             raise Closed("the client is closed")
 
 
-def _codec(name: str) -> Codec:
+def _end(one: _Closable, give_up_s: float | None) -> None:
+    if isinstance(one, Producer):
+        one.close(None if give_up_s is None else max(0.0, give_up_s - time.monotonic()))
+    else:
+        one.close()
+
+
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    # after a fork: the sockets are the parent's, and there are no threads
+    for client in list(_clients):
+        client._abandon()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+
+
+def _codec(name: object) -> Codec:
     try:
-        return Codec[name.upper()]
-    except KeyError:
+        return Codec[name.upper()] if isinstance(name, str) else Codec(name)  # type: ignore[arg-type]  # an error if it is none
+    except (KeyError, ValueError):
         valid = ", ".join(one.name.lower() for one in Codec)
         raise ArgumentError(f"there is no codec '{name}'; valid: {valid}") from None
+
+
+def _acks(given: object) -> Acks:
+    try:
+        return Acks(given)  # type: ignore[arg-type]  # an error if it is none
+    except ValueError:
+        valid = ", ".join(f"Acks.{one.name}" for one in Acks)
+        raise ArgumentError(f"acks is one of {valid}, not {given!r}") from None
 
 
 def _filter(given: bytes | str | PayloadFilter | None) -> PayloadFilter | None:
     if given is None or isinstance(given, PayloadFilter):
         return given
+    if not isinstance(given, bytes | str):
+        raise TypeError(
+            f"give the filter as bytes, str or a PayloadFilter, not {type(given).__name__}"
+        )
     found = PayloadFilter(given.encode() if isinstance(given, str) else given)
     found.compile()
     return found

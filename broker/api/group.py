@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Literal
 
 from broker.api.errors import translated
 from broker.api.reader import ranges_of
-from broker.api.values import PartitionLike, Place, pattern_of
+from broker.api.values import PartitionLike, Place, matcher_of, number_of, topic_of
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
@@ -62,6 +63,18 @@ class Group(Iterator[Message]):
             raise ArgumentError(f"start is 'earliest' or 'latest', not {start!r}")
         if commit not in ("after", "before", "manual"):
             raise ArgumentError(f"commit is 'after', 'before' or 'manual', not {commit!r}")
+        number_of("commit_every", commit_every_s, 0)
+        if idle_s is not None:
+            number_of("idle", idle_s, 0)
+        if not isinstance(name, str):
+            raise TypeError(f"give the group as str, not {type(name).__name__}")
+        if isinstance(topics, re.Pattern):
+            if re.compile(topics.pattern).flags != topics.flags:  # others join by the text alone
+                raise ArgumentError(
+                    "flags of a group's pattern must be in its text, such as '(?i)orders'"
+                )
+        else:
+            topics = [topic_of(one) for one in ([topics] if isinstance(topics, str) else topics)]
         self._commit = commit
         self._registry = registry
         self._connect = connect
@@ -91,13 +104,14 @@ class Group(Iterator[Message]):
             raise
         self._payload_filter = payload_filter
         self._in_hand: GroupMessage | None = None
+        self._committed: deque[Message] = deque()  # of one chunk, and not given out yet
         self._messages = self._iterate()
 
-    def _subscribe(self, topics: str | list[str] | re.Pattern[str]) -> ConsumerStream:
+    def _subscribe(self, topics: list[str] | re.Pattern[str]) -> ConsumerStream:
         if isinstance(topics, re.Pattern):
             (stream,) = self._connector.create_message_streams_by_filter(Whitelist(topics.pattern))
             return stream
-        return self._connector.create_shared_stream([topics] if isinstance(topics, str) else topics)
+        return self._connector.create_shared_stream(topics)
 
     @property
     def member_id(self) -> str:
@@ -138,6 +152,7 @@ class Group(Iterator[Message]):
 
     def _committed_first(self) -> Iterator[Message]:
         is_wanted = None if self._payload_filter is None else self._payload_filter.compile()
+        yield from self._left_of_chunk()
         for assigned in self._stream.chunks():
             skip = assigned.inner
             partition = assigned.partition
@@ -148,8 +163,15 @@ class Group(Iterator[Message]):
             if assigned.finish(assigned.offset):
                 self._connector.commit_offsets()
                 wanted = messages[skip:]
-                yield from (one for one in wanted if is_wanted is None or is_wanted(one.value))
+                self._committed.extend(
+                    one for one in wanted if is_wanted is None or is_wanted(one.value)
+                )
+                yield from self._left_of_chunk()
             assigned.take_valid(0, fault)
+
+    def _left_of_chunk(self) -> Iterator[Message]:
+        while self._committed:
+            yield self._committed.popleft()
 
     def commit(self) -> None:
         """Commit what was handled, with the message in hand; for `commit="manual"`.
@@ -177,6 +199,8 @@ class Group(Iterator[Message]):
             cluster = RegistryCluster(self._registry)
             ranges = ranges_of(cluster, self._connect, [chosen], place, None)
             self._stream.seek(chosen, ranges[chosen].start.offset)
+        if self._committed and self._committed[0].partition == chosen:
+            self._committed.clear()
 
     def skip_corrupt(self, partition: PartitionLike) -> int:
         """Skip the corrupt message that blocks a partition; return where it continues."""
@@ -184,12 +208,15 @@ class Group(Iterator[Message]):
             return self._stream.skip_corrupt(self._assigned_one(partition))
 
     def _assigned_one(self, partition: PartitionLike) -> TopicPartition:
-        pattern = pattern_of(partition)
-        found = [one for one in self.assigned if pattern.matches(one)]
+        found = list(filter(matcher_of(partition), self.assigned))
         if len(found) != 1:
             shown = ", ".join(map(str, sorted(found or self.assigned))) or "none"
             raise ArgumentError(f"{partition!r} is not one assigned partition: {shown}")
         return found[0]
+
+    def _abandon(self) -> None:
+        """End the iteration; see `Client`."""
+        self._is_closed = True
 
     def close(self) -> None:
         """End the iteration, commit unless that is manual, and leave the group.

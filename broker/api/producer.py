@@ -15,14 +15,18 @@ from broker.api.values import (
     Timeout,
     Unset,
     key_of,
-    pattern_of,
+    matcher_of,
+    number_of,
     payload_of,
+    payloads_of,
+    seconds_of,
     topic_of,
 )
 from broker.client.cluster import Cluster, Connect
 from broker.errors import ArgumentError, BrokerError
 from broker.producer import producer as floor
 from broker.producer.accumulator import BatchRules
+from broker.producer.async_producer import refuse_senders
 from broker.producer.delivery import Delivery as FloorDelivery
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.producer.sender_thread import QueueRules
@@ -33,7 +37,9 @@ from broker.topic import TopicPartition
 logger = logging.getLogger("pylogctl")
 
 _REFRESH_S = 1.0
-_CLOSE_AFTER_ERROR_S = 1.0
+_COMMIT_S = 30.0  # that a broker may take to commit a set
+_MAX_AGE_S = 5.0  # of what is known of a topic's partitions
+CLOSE_AFTER_ERROR_S = 1.0
 
 _lock = threading.Lock()  # guards the callbacks of all deliveries
 
@@ -76,7 +82,7 @@ class Delivery:
         Raises:
             TimedOut: as for `result`.
         """
-        seconds = self._producer.timeout_s if isinstance(timeout, Unset) else timeout
+        seconds = self._producer.seconds(timeout)
         inner = self._inner
         assert inner is not None
         if not inner.wait(seconds):
@@ -95,10 +101,10 @@ class Delivery:
         """Note the delivery that is waited for."""
         self._inner = inner
 
-    def complete(self, inner: FloorDelivery) -> None:
-        """Run the callbacks; called by the sender thread, once."""
+    def complete(self, inner: FloorDelivery | None = None) -> None:
+        """Run the callbacks; called by the sender thread, once, or at once without messages."""
         with _lock:
-            self._inner = inner
+            self._inner = inner or self._inner
             callbacks, self._callbacks = self._callbacks, []
         for fn in callbacks:
             self._run(fn)
@@ -133,6 +139,9 @@ class Producer:
         timeout_s: float | None,
         on_close: Callable[[Producer], object],
     ) -> None:
+        number_of("linger", linger_s, 0)
+        number_of("batch_bytes", batch_bytes, 1)
+        number_of("buffer_bytes", buffer_bytes, 1)
         self.timeout_s = timeout_s
         """The client's timeout, for calls without one."""
         self._on_delivery = on_delivery
@@ -152,8 +161,10 @@ class Producer:
             acks=acks,
             codec=codec,
             refresh_s=_REFRESH_S,
+            max_age_s=_MAX_AGE_S,
             queueing=QueueRules(batches, enqueue_timeout_s=timeout_s),
             delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
+            timeout_s=_COMMIT_S if timeout_s is None else min(_COMMIT_S, timeout_s),
         )
 
     def __enter__(self) -> Producer:
@@ -164,7 +175,7 @@ class Producer:
             self.close()
             return
         try:
-            self.close(_CLOSE_AFTER_ERROR_S)
+            self.close(CLOSE_AFTER_ERROR_S)
         except BrokerError as error:
             logger.error("%s", error)  # another error is on its way to the program
 
@@ -202,7 +213,7 @@ class Producer:
         partition: PartitionLike | None = None,
     ) -> Delivery:
         """Queue messages for one partition, in this order; all of them or none. See `send`."""
-        return self._send(topic, [payload_of(one) for one in values], key, partition)
+        return self._send(topic, payloads_of(values), key, partition)
 
     def _send(
         self,
@@ -231,13 +242,18 @@ class Producer:
                     can_move=key is None and partition is None,
                 )
             )
+        if not payloads:
+            delivery.complete()
         return delivery
 
     def one_partition(self, topic: str, partition: PartitionLike) -> TopicPartition:
-        """Return the one partition of a topic that a value means; see `pattern_of`."""
-        pattern = pattern_of(partition)
+        """Return the one partition of a topic that a value means; see `matcher_of`."""
+        matches = matcher_of(partition)
         there = self._floor.partitions(topic)
-        found = [one for one in there if pattern.matches(one)]
+        found = list(filter(matches, there))
+        if not found:  # it may be new
+            there = self._floor.partitions(topic, again=True)
+            found = list(filter(matches, there))
         if len(found) == 1:
             return found[0]
         shown = ", ".join(one.name for one in found or there)
@@ -248,6 +264,14 @@ class Producer:
         with translated():
             self._floor.await_known(topic)
 
+    def _abandon(self) -> None:
+        """Take no more messages, without a flush; see `Client`."""
+        self._is_closed = True
+
+    def seconds(self, timeout: Timeout) -> float | None:
+        """Return the seconds of a call."""
+        return seconds_of(self.timeout_s if isinstance(timeout, Unset) else timeout)
+
     def flush(self, timeout: Timeout = UNSET) -> None:
         """Return once all that was queued before is acknowledged.
 
@@ -256,7 +280,7 @@ class Producer:
             DeliveryFailed: messages were not delivered, and the program has not read that.
         """
         with translated():
-            self._floor.flush(self.timeout_s if isinstance(timeout, Unset) else timeout)
+            self._floor.flush(self.seconds(timeout))
             self._floor.raise_failures()
 
     def close(self, timeout: Timeout = UNSET) -> None:
@@ -267,10 +291,11 @@ class Producer:
         Raises:
             DeliveryFailed: as for `flush`.
         """
+        seconds = self.seconds(timeout)
+        refuse_senders("close")
         if self._is_closed:
             return
         self._is_closed = True
         self._on_close(self)
-        seconds = self.timeout_s if isinstance(timeout, Unset) else timeout
         with translated():
             self._floor.close(math.inf if seconds is None else seconds)

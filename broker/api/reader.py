@@ -15,7 +15,7 @@ from broker.api.values import (
     Start,
     Stop,
     cut_to,
-    pattern_of,
+    matcher_of,
     position_of,
     topic_of,
 )
@@ -48,12 +48,20 @@ def select(
     if partition is None:
         return there
     given = (partition,) if isinstance(partition, int | str | TopicPartition) else partition
-    wanted = [pattern_of(one) for one in given]
-    found = [one for one in there if any(pattern.matches(one) for pattern in wanted)]
+    found: set[TopicPartition] = set()
+    for one in given:
+        matching = set(filter(matcher_of(one), there))
+        if not matching:
+            raise _absent(names[0], one, there)
+        found |= matching
     if not found:
-        shown = ", ".join(one.name for one in there)
-        raise ArgumentError(f"'{names[0]}' has no partition {partition!r}; it has {shown}")
-    return found
+        raise _absent(names[0], partition, there)
+    return [one for one in there if one in found]
+
+
+def _absent(topic: str, partition: object, there: Sequence[TopicPartition]) -> ArgumentError:
+    shown = ", ".join(one.name for one in there)
+    return ArgumentError(f"'{topic}' has no partition {partition!r}; it has {shown}")
 
 
 def ranges_of(
@@ -70,7 +78,7 @@ def ranges_of(
         if not isinstance(given, Mapping):
             return position_of(given, now_ms)
         for key, one in given.items():
-            if pattern_of(key).matches(partition):
+            if matcher_of(key)(partition):
                 return position_of(one, now_ms)
         return position_of(default, now_ms)
 
@@ -222,19 +230,21 @@ class Reader(Iterator[Message]):
             ArgumentError: the reader has not exactly one such partition, or `place` is malformed.
             NotABoundary, OffsetOutOfRange: no message is at this offset.
         """
-        pattern = pattern_of(partition)
-        found = [one for one in self.positions if pattern.matches(one)]
+        found = list(filter(matcher_of(partition), self.positions))
         if len(found) != 1:
             shown = ", ".join(map(str, found or self.positions))
             raise ArgumentError(f"{partition!r} is not one partition of this reader: {shown}")
         (chosen,) = found
         with translated():
             ranges = ranges_of(self._cluster, self._connect, [chosen], place, None)
-            offset = ranges[chosen].start.offset
-            self._source.seek(chosen, offset)
-        self.positions[chosen] = offset
+            self._source.seek(chosen, *ranges[chosen].start)
+        self.positions[chosen] = ranges[chosen].start.offset
         if self._in_hand and self._in_hand[0].partition == chosen:
             self._in_hand.clear()
+
+    def _abandon(self) -> None:
+        """End the iteration; see `Client`."""
+        self._is_closed = True
 
     def close(self) -> None:
         """End the iteration and close its connections; from any thread."""

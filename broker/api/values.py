@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +20,9 @@ PartitionLike = int | str | TopicPartition
 Place = int | str | datetime
 """A place in a partition: an offset, a word of `--offset` such as `"@-10m"`, or a time."""
 
-Start = Place | Mapping[PartitionLike, Place]
+# the keys of a mapping are invariant: `Reader.positions` is one of the last kind
+_Places = Mapping[PartitionLike, Place] | Mapping[int, Place] | Mapping[str, Place]
+Start = Place | _Places | Mapping[TopicPartition, Place]
 Stop = Start | None
 
 
@@ -119,6 +121,30 @@ def payload_of(value: object) -> bytes:
     raise TypeError(f"give one message as bytes or str, not {type(value).__name__}{hint}")
 
 
+def payloads_of(values: Iterable[bytes | str]) -> list[bytes]:
+    """Return the bytes of messages; `TypeError` for a single one, which can be iterated as well."""
+    if isinstance(values, str | bytes | bytearray | memoryview):
+        raise TypeError(
+            f"give several messages, such as a list, not {type(values).__name__}; for one: send"
+        )
+    return [payload_of(one) for one in values]
+
+
+def number_of(name: str, value: object, least: float) -> None:
+    """Raise unless an argument is a number, and not below the least."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"give {name} as a number, not {type(value).__name__}")
+    if not value >= least:
+        raise ArgumentError(f"{name} is at least {least:g}, not {value:g}")
+
+
+def seconds_of(timeout: float | None) -> float | None:
+    """Return a timeout; raise if it is none."""
+    if timeout is not None:
+        number_of("timeout", timeout, 0)
+    return timeout
+
+
 def key_of(key: object) -> bytes | None:
     """Return the bytes of a key."""
     if key is None or isinstance(key, bytes):
@@ -135,15 +161,15 @@ def topic_of(topic: object) -> str:
     return topic
 
 
-def pattern_of(partition: PartitionLike) -> PartitionPattern:
-    """Return which partitions a value means."""
+def matcher_of(partition: PartitionLike) -> Callable[[TopicPartition], bool]:
+    """Return a function that tells whether a value means a partition."""
     value: object = partition
     if isinstance(value, TopicPartition):
-        return PartitionPattern(value.home, value.index, value.index)
+        return lambda one: one == value  # of this topic only
     if isinstance(value, str):
-        return parse_partition(value)
+        return parse_partition(value).matches
     if isinstance(value, int) and not isinstance(value, bool):
-        return PartitionPattern(None, value, value)
+        return PartitionPattern(None, value, value).matches
     raise TypeError(
         "give the partition as an index, as 'HOME-INDEX' or as a TopicPartition, not "
         f"{type(value).__name__}"

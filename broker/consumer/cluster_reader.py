@@ -180,9 +180,9 @@ class ClusterReader:
             source = self._source_of[partition]
             source.call(partial(source.fetcher.expect, partition, end))
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Continue in a partition at another offset."""
-        self._readers[partition].restart_at(offset)
+    def seek(self, partition: TopicPartition, offset: int, inner: int = 0) -> None:
+        """Continue in a partition at another offset, or inside the wrapper there."""
+        self._readers[partition].restart_at(offset, inner)
         for source in self._sources:
             if partition in source.fetcher.partitions:
                 source.call(partial(source.fetcher.seek, partition, offset))

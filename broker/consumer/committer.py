@@ -94,9 +94,9 @@ class AssignedPartition(PartitionReader):
         self._inner = position
         self.finished = position.offset
 
-    def restart_at(self, offset: int) -> None:
+    def restart_at(self, offset: int, inner: int = 0) -> None:
         """Continue at an offset; all messages before it are finished."""
-        super().restart_at(offset)
+        super().restart_at(offset, inner)
         self.finished = offset
         self._inner = MessagePosition(offset)
         self.is_blocked = False

@@ -134,9 +134,9 @@ class PartitionReader:
         self._bytes = memoryview(b"")
         self.expected_end = -1
 
-    def restart_at(self, offset: int) -> None:
+    def restart_at(self, offset: int, inner: int = 0) -> None:
         """Continue at another offset, where a message starts; drop the bytes that are left."""
-        self.offset, self.inner = offset, 0
+        self.offset, self.inner = offset, inner
         self.drop_data()
         self._high_watermark = -1
 

@@ -136,7 +136,7 @@ class AsyncProducer:
 
     def flush(self, timeout_s: float | None) -> None:
         """Send all queued messages without lingering, and wait until they are reported."""
-        _refuse_senders("flush")
+        refuse_senders("flush")
         if not self._all_threads(timeout_s, SenderThread.flush):
             raise errors.RequestTimeoutError(
                 f"queued messages are not delivered after {timeout_s:g}s"
@@ -173,7 +173,7 @@ class AsyncProducer:
         Messages not delivered within the timeout (None: `timeout_s` of the producer) are reported
         as failed; a second call does nothing.
         """
-        _refuse_senders("close")
+        refuse_senders("close")
         with self._lock:
             if self._is_closed:
                 return
@@ -206,7 +206,7 @@ class AsyncProducer:
                 report(self._on_delivery, [one])
 
 
-def _refuse_senders(what: str) -> None:
+def refuse_senders(what: str) -> None:
     """Raise in a sender thread, which would wait for itself."""
     if is_sender_thread():
         raise errors.BrokerError(f"{what} cannot be called in a report or callback of a producer")

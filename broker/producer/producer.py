@@ -467,11 +467,14 @@ class Producer:
         """Return the partition that the next message with this key goes to."""
         return self._partitions.choose(topic, key)
 
-    def partitions(self, topic: str) -> list[TopicPartition]:
+    def partitions(self, topic: str, *, again: bool = False) -> list[TopicPartition]:
         """Return the partitions messages of a topic can go to, by home and index.
 
-        For a topic that does not exist yet these are the ones it can be created with.
+        For a topic that does not exist yet these are the ones it can be created with. `again` reads
+        them even if they are known.
         """
+        if again:
+            self._partitions.refresh(topic)
         return self._partitions.partitions(topic)
 
     def make_topic(self, topic: str) -> list[TopicPartition]:

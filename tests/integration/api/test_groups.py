@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -66,6 +67,34 @@ def test_group_when_committed_before_then_none_comes_twice(
     assert read(client, topic, commit="before") == []
 
 
+def test_group_when_committed_before_then_an_iteration_left_goes_on_where_it_was(
+    client: pylogctl.Client, topic: str
+) -> None:
+    with client.group("billing", topic, start="earliest", idle=60, commit="before") as group:
+        assert next(group).text() == "a"
+        for message in group:
+            assert message.text() == "b"
+            break
+        assert [next(group).text() for _ in range(3)] == ["c", "d", "end"]
+    with client.group("again", topic, start="earliest", idle=60, commit="before") as group:
+        first = next(group)
+        group.seek(first.partition, "-1")  # what is in hand of the partition is not given any more
+        assert next(group).text() == "end"
+
+
+def test_group_when_it_reads_several_topics_then_a_partition_is_of_its_topic(
+    client: pylogctl.Client, topic: str
+) -> None:
+    home = client.send(topic, "late", key="k").partition
+    other = f"other-{topic}"
+    for number in range(2):  # on each broker, so that partitions of both topics have its home
+        client.send(other, "x", partition=f"{number}-0")
+    with client.group("billing", [topic, other], start="earliest", idle=60) as group:
+        wait_until(lambda: len(group.assigned) >= 3, "all partitions")
+        group.seek(home, 0)
+        assert next(group).topic in {topic, other}
+
+
 def test_group_when_commits_are_manual_then_only_commit_moves_it(
     client: pylogctl.Client, topic: str
 ) -> None:
@@ -98,6 +127,16 @@ def test_group_when_given_bad_input_then_says_what_is_wrong(
         client.group("g", topic, commit="never")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="start is 'earliest' or 'latest'"):
         client.group("g", topic, start="soon")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="commit_every is at least 0"):
+        client.group("g", topic, commit_every=-1)
+    with pytest.raises(ValueError, match="idle is at least 0"):
+        client.group("g", topic, idle=-1)
+    with pytest.raises(TypeError, match="the group as str, not int"):
+        client.group(5, topic)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="the topic as str, not int"):
+        client.group("g", [5])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="flags of a group's pattern must be in its text"):
+        client.group("g", re.compile("ORDERS", re.IGNORECASE))
     with pytest.raises(pylogctl.Error, match="a/b"):
         client.group("a/b", topic)
     with client.group("g", topic) as group:

@@ -21,6 +21,8 @@ def last_orders(address: str) -> list[str]:
         offset: int = receipt.offset
         with client.producer(codec="gzip") as producer:
             producer.send("orders", b"two").add_done_callback(lambda one: print(one.result()))
+        with client.read("orders", start={0: offset}) as reader:
+            client.read("orders", start=reader.positions)
         for message in client.group("billing", "orders"):
             value: bytes = message.value
         return [one.text() for one in client.read("orders", start=offset, stop="end")]

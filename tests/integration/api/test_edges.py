@@ -1,0 +1,188 @@
+"""The Python API at its edges: wrong arguments, ends in a hurry, forks, and calls in callbacks."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pylogctl
+from pylogctl.testing import Broker
+
+BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
+    (lambda c: c.send_many("t", "abc"), TypeError, "several messages, such as a list, not str"),
+    (lambda c: c.producer().send_many("t", b"abc"), TypeError, "not bytes"),  # type: ignore[arg-type]
+    (lambda c: c.send("t", "x", acks="all"), ValueError, "acks is one of Acks.NONE"),  # type: ignore[arg-type]
+    (lambda c: c.send("t", "x", timeout=-1), ValueError, "timeout is at least 0"),
+    (lambda c: c.send("t", "x", timeout="1"), TypeError, "timeout as a number, not str"),  # type: ignore[arg-type]
+    (lambda c: c.producer(codec=None), ValueError, "no codec 'None'"),  # type: ignore[arg-type]
+    (lambda c: c.producer(linger=-1), ValueError, "linger is at least 0"),
+    (lambda c: c.producer(batch_bytes=0), ValueError, "batch_bytes is at least 1"),
+    (lambda c: c.producer(buffer_bytes="9"), TypeError, "buffer_bytes as a number"),  # type: ignore[arg-type]
+    (lambda c: c.read("t", limit=-1), ValueError, "limit is at least 0"),
+    (lambda c: c.read("t", idle=-1), ValueError, "idle is at least 0"),
+    (lambda c: c.read("t", filter=3), TypeError, "as bytes, str or a PayloadFilter, not int"),  # type: ignore[arg-type]
+    (lambda c: c.read("t", partition=[0, 9]), ValueError, "has no partition 9"),
+    (
+        lambda c: c.read("t", partition=pylogctl.TopicPartition("u", 0, 0)),
+        ValueError,
+        "'t' has no partition TopicPartition(topic='u'",
+    ),
+    (
+        lambda c: c.send("t", "x", partition=pylogctl.TopicPartition("u", 0, 0)),
+        ValueError,
+        "is not one partition of topic 't'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), BAD, ids=[text for _, _, text in BAD])
+def test_client_when_given_bad_input_then_says_what_is_wrong(
+    call: Callable[[pylogctl.Client], object],
+    kind: type[Exception],
+    text: str,
+    pylog_broker: Broker,
+) -> None:
+    with pylog_broker.connect() as client:
+        client.send("t", "x")
+        with pytest.raises(kind, match=re.escape(text)):
+            call(client)
+
+
+@pytest.mark.parametrize("timeout", [-1, "1", True])
+def test_connect_when_the_timeout_is_none_then_says_so(
+    timeout: float, pylog_broker: Broker
+) -> None:
+    with pytest.raises((TypeError, ValueError), match="timeout"):
+        pylogctl.connect(pylog_broker.address, timeout=timeout)
+
+
+def test_send_many_when_one_value_is_wrong_then_none_is_sent(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    pylog.send(pylog_topic, "first")
+    with pytest.raises(TypeError):
+        pylog.send_many(pylog_topic, ["second", 3])  # type: ignore[list-item]
+    pylog.send(pylog_topic, "third")
+    assert [one.text() for one in pylog.read(pylog_topic)] == ["first", "third"]
+
+
+def test_reader_of_several_topics_when_sought_or_resumed_then_a_partition_is_of_its_topic(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    pattern = re.compile(f"{pylog_topic}-.")
+    for name, size in (("a", 1), ("b", 20)):
+        pylog.send_many(f"{pylog_topic}-{name}", [name * size, name])
+    with pylog.read(pattern) as reader:
+        got = [next(reader).text()]
+        reader.seek(pylogctl.TopicPartition(f"{pylog_topic}-a", 0, 0), 0)
+        got += [one.text() for one in reader]
+    assert sorted(got) == sorted(["a", "a", "a", "b" * 20, "b"])
+    assert list(pylog.read(pattern, start=reader.positions)) == []
+    only = pylogctl.TopicPartition(f"{pylog_topic}-b", 0, 0)
+    assert {one.topic for one in pylog.read(pattern, partition=only)} == {only.topic}
+
+
+def test_reader_when_sought_into_a_compressed_set_then_goes_on_at_that_message(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    with pylog.producer(codec="gzip") as producer:
+        producer.send_many(pylog_topic, ["a", "b", "c", "d"])
+    with pylog.read(pylog_topic) as reader:
+        assert next(reader).text() == "a"
+        reader.seek(0, "-1")
+        assert [one.text() for one in reader] == ["d"]
+
+
+def test_send_when_a_partition_is_new_then_it_is_found() -> None:
+    with Broker({"num.partitions": "3"}) as broker, broker.connect() as client:
+        client.send("orders", "x")  # it knows partition 0 only, which makes the others
+        assert client.send("orders", "y", partition=2).partition.index == 2
+
+
+def test_client_when_left_by_an_exception_then_it_ends_soon_and_lets_it_pass(
+    pylog_topic: str,
+) -> None:
+    broker = Broker()
+    with pytest.raises(KeyError, match="of the program"), broker.connect(timeout=20) as client:
+        producer = client.producer()
+        producer.send(pylog_topic, "x").result()
+        broker.close()
+        producer.send(pylog_topic, "y")
+        left_s = time.monotonic()
+        raise KeyError("of the program")
+    assert time.monotonic() - left_s < 10
+    assert client.closed
+
+
+def test_client_when_closed_with_a_timeout_then_its_producers_end_by_then() -> None:
+    broker = Broker()
+    client = broker.connect(timeout=20)
+    producers = [client.producer() for _ in range(3)]
+    for one in producers:
+        one.send("t", "x").result()
+    broker.close()
+    deliveries = [one.send("t", "y") for one in producers]
+    started_s = time.monotonic()
+    with pytest.raises(pylogctl.DeliveryFailed):
+        client.close(0.5)
+    assert time.monotonic() - started_s < 10
+    assert all(one.exception() is not None for one in deliveries)
+
+
+def test_close_when_called_by_a_callback_then_it_is_refused_and_can_be_called_later(
+    pylog_broker: Broker, pylog_topic: str
+) -> None:
+    client = pylog_broker.connect()
+    found: list[Exception] = []
+
+    def close_all(_delivery: pylogctl.Delivery) -> None:
+        for close in (producer.close, client.close):
+            try:
+                close()
+            except pylogctl.Error as error:
+                found.append(error)
+
+    producer = client.producer(on_delivery=close_all)
+    producer.send(pylog_topic, "x").result()
+    producer.flush()
+    assert ["cannot be called in a report" in str(one) for one in found] == [True, True]
+    assert client.send(pylog_topic, "y").offset > 0
+    producer.close()
+    client.close()
+    with pytest.raises(pylogctl.Closed):
+        producer.send(pylog_topic, "z")
+
+
+def test_send_many_when_empty_then_its_callback_is_called(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    done: list[pylogctl.Delivery] = []
+    with pylog.producer(on_delivery=done.append) as producer:
+        delivery = producer.send_many(pylog_topic, [])
+    assert (done, delivery.done()) == ([delivery], True)
+
+
+def test_client_when_forked_then_it_is_closed_in_the_child_and_sound_in_the_parent(
+    pylog: pylogctl.Client, pylog_topic: str, tmp_path: Path
+) -> None:
+    producer = pylog.producer(linger=60)
+    producer.send(pylog_topic, "x")
+    if not (child := os.fork()):
+        try:
+            for call in (pylog.topics, lambda: pylog.read("t"), lambda: producer.send("t", "x")):
+                with pytest.raises(pylogctl.Closed):
+                    call()
+            producer.close()
+            pylog.close()
+            (tmp_path / "found").touch()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert (tmp_path / "found").exists()
+    producer.flush()
+    assert [one.text() for one in pylog.read(pylog_topic)] == ["x"]
