@@ -86,6 +86,8 @@ def connect(
             hints=['pylogctl.connect("localhost:9092")'],
         )
     seconds_of(timeout)
+    if zookeeper is not None and not isinstance(zookeeper, str):
+        raise TypeError(f"give the address of ZooKeeper as str, not {zookeeper!r}")
     with translated(), ExitStack() as resources:
         make = _connector(timeout)
         registry = None
@@ -332,7 +334,7 @@ class Client:
             filter: brokers send only messages in which the regular expression is found.
             limit: the most messages.
             idle: seconds without a message after which the iteration ends.
-            read_from: `"leader"`, `"any"` in-sync replica, or `"rack:NAME"`.
+            read_from: `"leader"`, `"any"` in-sync replica, or the name of a rack.
 
         Raises:
             UnknownTopic, ArgumentError, NotABoundary, OffsetOutOfRange, Unreachable, Closed: see

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Literal
 
-from broker.api.errors import translated
+from broker.api.errors import Closed, translated
 from broker.api.reader import ranges_of
 from broker.api.values import PartitionLike, Place, matcher_of, number_of, topic_of
 from broker.client.cluster import Connect
@@ -179,7 +179,9 @@ class Group(Iterator[Message]):
         Raises:
             ArgumentError: positions are committed otherwise.
             Error: the store of the offsets failed.
+            Closed: the group was left; its positions can be of another member now.
         """
+        self._raise_if_closed()
         if self._commit != "manual":
             raise ArgumentError(f"this group commits by itself: commit='{self._commit}'")
         with translated():
@@ -193,7 +195,9 @@ class Group(Iterator[Message]):
         Raises:
             ArgumentError: not exactly one such partition is assigned, or `place` is malformed.
             NotABoundary, OffsetOutOfRange: no message is at this offset.
+            Closed: the group was left.
         """
+        self._raise_if_closed()
         chosen = self._assigned_one(partition)
         with translated():
             cluster = RegistryCluster(self._registry)
@@ -204,6 +208,7 @@ class Group(Iterator[Message]):
 
     def skip_corrupt(self, partition: PartitionLike) -> int:
         """Skip the corrupt message that blocks a partition; return where it continues."""
+        self._raise_if_closed()
         with translated():
             return self._stream.skip_corrupt(self._assigned_one(partition))
 
@@ -213,6 +218,10 @@ class Group(Iterator[Message]):
             shown = ", ".join(map(str, sorted(found or self.assigned))) or "none"
             raise ArgumentError(f"{partition!r} is not one assigned partition: {shown}")
         return found[0]
+
+    def _raise_if_closed(self) -> None:
+        if self._is_closed:
+            raise Closed("the group was left")
 
     def _abandon(self) -> None:
         """End the iteration; see `Client`."""

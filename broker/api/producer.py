@@ -38,7 +38,6 @@ logger = logging.getLogger("pylogctl")
 
 _REFRESH_S = 1.0
 _COMMIT_S = 30.0  # that a broker may take to commit a set
-_MAX_AGE_S = 5.0  # of what is known of a topic's partitions
 CLOSE_AFTER_ERROR_S = 1.0
 
 _lock = threading.Lock()  # guards the callbacks of all deliveries
@@ -161,7 +160,6 @@ class Producer:
             acks=acks,
             codec=codec,
             refresh_s=_REFRESH_S,
-            max_age_s=_MAX_AGE_S,
             queueing=QueueRules(batches, enqueue_timeout_s=timeout_s),
             delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
             timeout_s=_COMMIT_S if timeout_s is None else min(_COMMIT_S, timeout_s),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
-from broker.api.errors import translated
+from broker.api.errors import Closed, translated
 from broker.api.values import (
     Batch,
     PartitionLike,
@@ -47,7 +47,11 @@ def select(
     there = [one for name in names for one in find_partitions(cluster, name)]
     if partition is None:
         return there
-    given = (partition,) if isinstance(partition, int | str | TopicPartition) else partition
+    given: Iterable[PartitionLike]
+    if isinstance(partition, str | TopicPartition) or not isinstance(partition, Iterable):
+        given = (partition,)
+    else:
+        given = partition
     found: set[TopicPartition] = set()
     for one in given:
         matching = set(filter(matcher_of(one), there))
@@ -181,19 +185,21 @@ class Reader(Iterator[Message]):
             self._raise_fault(reader, fault)
 
     def batches(self) -> Iterator[Batch]:
-        """Give whole chunks; with a filter they can hold messages that do not match."""
-        for reader in self._chunks:
-            partition, start, skip, data = (
-                reader.partition,
-                reader.offset,
-                reader.inner,
-                reader.data,
-            )
-            found = scan(data)
-            self._take(reader, found.valid_bytes)
-            if found.valid_bytes:
-                yield Batch(partition, start, data[: found.valid_bytes], skip, reader.end)
-            self._raise_fault(reader, found.fault)
+        """Give whole chunks; with a filter they can hold messages that do not match.
+
+        The reader ends with this iteration, also if it is left.
+        """
+        try:
+            for reader in self._chunks:
+                start, skip, data = reader.offset, reader.inner, reader.data
+                found = scan(data)
+                self._take(reader, found.valid_bytes)
+                if found.valid_bytes:
+                    data = data[: found.valid_bytes]
+                    yield Batch(reader.partition, start, data, skip, reader.end)
+                self._raise_fault(reader, found.fault)
+        finally:
+            self.close()
 
     def _ready(self) -> Generator[PartitionReader, None, None]:
         """Give partitions that have data, and translate the errors on the way."""
@@ -229,7 +235,10 @@ class Reader(Iterator[Message]):
         Raises:
             ArgumentError: the reader has not exactly one such partition, or `place` is malformed.
             NotABoundary, OffsetOutOfRange: no message is at this offset.
+            Closed: the reader is closed, or has ended.
         """
+        if self._is_closed:
+            raise Closed("the reader is closed, or has ended")
         found = list(filter(matcher_of(partition), self.positions))
         if len(found) != 1:
             shown = ", ".join(map(str, found or self.positions))

@@ -28,18 +28,16 @@ class Broker:
     def __init__(
         self, settings: Mapping[str, str] | None = None, *, data_dir: Path | None = None
     ) -> None:
-        self._closing = ExitStack()
-        if data_dir is None:
-            made = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="pylogctl-"))
-            data_dir = Path(made)
-        self.data_dir = data_dir
-        defaults = {"brokerid": "0", "host": "127.0.0.1", "port": "0", "log.dir": str(data_dir)}
-        server = Server(BrokerConfig.from_properties({**defaults, **(settings or {})}))
-        with ExitStack() as failing:
-            failing.callback(self._closing.close)
+        with ExitStack() as closing:
+            if data_dir is None:
+                made = closing.enter_context(tempfile.TemporaryDirectory(prefix="pylogctl-"))
+                data_dir = Path(made)
+            self.data_dir = data_dir
+            defaults = {"brokerid": "0", "host": "127.0.0.1", "port": "0", "log.dir": str(data_dir)}
+            server = Server(BrokerConfig.from_properties({**defaults, **(settings or {})}))
             server.start()
-            failing.pop_all()
-        self._closing.callback(server.stop)
+            closing.callback(server.stop)
+            self._closing = closing.pop_all()
         self.port = server.port
         self.address = f"127.0.0.1:{server.port}"
         """Where it listens, for `pylogctl.connect` and for programs under test."""

@@ -12,6 +12,7 @@ import pytest
 
 import pylogctl
 from pylogctl.testing import Broker
+from tests.support.waiting import wait_until
 
 BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
     (lambda c: c.send_many("t", "abc"), TypeError, "several messages, such as a list, not str"),
@@ -26,6 +27,7 @@ BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
     (lambda c: c.read("t", limit=-1), ValueError, "limit is at least 0"),
     (lambda c: c.read("t", idle=-1), ValueError, "idle is at least 0"),
     (lambda c: c.read("t", filter=3), TypeError, "as bytes, str or a PayloadFilter, not int"),  # type: ignore[arg-type]
+    (lambda c: c.read("t", partition=1.5), TypeError, "not float"),  # type: ignore[arg-type]
     (lambda c: c.read("t", partition=[0, 9]), ValueError, "has no partition 9"),
     (
         lambda c: c.read("t", partition=pylogctl.TopicPartition("u", 0, 0)),
@@ -59,6 +61,46 @@ def test_connect_when_the_timeout_is_none_then_says_so(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match="timeout"):
         pylogctl.connect(pylog_broker.address, timeout=timeout)
+
+
+def test_connect_when_zookeeper_is_no_text_then_says_so() -> None:
+    with pytest.raises(TypeError, match="the address of ZooKeeper as str, not 4"):
+        pylogctl.connect(zookeeper=4)  # type: ignore[arg-type]
+
+
+def test_reader_when_closed_or_ended_then_seek_says_so(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    pylog.send(pylog_topic, "x")
+    closed, ended = pylog.read(pylog_topic), pylog.read(pylog_topic)
+    closed.close()
+    assert [one.text() for one in ended] == ["x"]
+    for reader in (closed, ended):
+        with pytest.raises(pylogctl.Closed):
+            reader.seek(0, 0)
+
+
+def test_batches_when_left_then_their_connection_is_closed(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    pylog.send(pylog_topic, "x")
+    open_files = Path("/proc/self/fd")
+    before = len(list(open_files.iterdir()))
+    for _ in range(5):
+        for batch in pylog.read_batches(pylog_topic, stop=None):
+            assert batch.values() == [b"x"]
+            break
+    wait_until(lambda: len(list(open_files.iterdir())) <= before, "closed connections")
+
+
+def test_broker_when_its_settings_are_wrong_then_its_directory_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(pylogctl.Error, match="no property 'bogus'") as caught:
+        Broker({"bogus": "x"})
+    assert caught.traceback  # holds what the failed call had
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_send_many_when_one_value_is_wrong_then_none_is_sent(

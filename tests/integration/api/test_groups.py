@@ -104,6 +104,10 @@ def test_group_when_commits_are_manual_then_only_commit_moves_it(
         assert (first.text(), first.partition in group.assigned) == ("a", True)
         group.commit()
         assert next(group).text() == "b"
+    with pytest.raises(pylogctl.Closed):
+        group.commit()
+    with pytest.raises(pylogctl.Closed):
+        group.seek(first.partition, 0)
     assert read(client, topic) == ["b", "c", "d"]
 
 
