@@ -13,8 +13,9 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from weakref import WeakSet
 
-from broker.api.errors import Closed, DeliveryFailed, NoZooKeeper, translated
+from broker.api.errors import Closed, DeliveryFailed, NoZooKeeper, TimedOut, translated
 from broker.api.producer import CLOSE_AFTER_ERROR_S, Delivery, Producer
 from broker.api.reader import Reader, ranges_of, select
 from broker.api.values import (
@@ -30,7 +31,7 @@ from broker.api.values import (
     payloads_of,
     seconds_of,
 )
-from broker.client.cluster import Cluster, LockedCluster
+from broker.client.cluster import Cluster, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ArgumentError, BrokerError, ProtocolError, RegistryUnreachableError
@@ -40,6 +41,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
     from broker.api.group import Commit, Group
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from broker.zk.registry import Registry
 
 DEFAULT_PORT = 9092
+_POLL_S = 0.02
 _CONNECT_S = 5.0
 _NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
 
@@ -95,7 +98,7 @@ def connect(
         if zookeeper is None:
             static = StaticCluster(_addresses(address), make)
             resources.callback(static.close)
-            cluster = LockedCluster(static)
+            cluster = locked(static)
         else:
             from broker.client.watched_cluster import WatchedCluster  # late: loads kazoo
             from broker.zk.registry import Registry
@@ -164,10 +167,12 @@ class Client:
         self._timeout_s = timeout
         self._registry = registry
         self._resources = resources
-        self._lock = threading.Lock()  # guards the fields below
+        self._lock = threading.RLock()  # guards the fields below
         self._producers: dict[Acks, Producer] = {}  # of `send`
-        self._open: set[_Closable] = set()
-        self._opening_registry = threading.Lock()  # not the other one: it can take long
+        self._found: set[TopicPartition] = set()  # by readers; for `send`
+        self._open: set[_Closable] = set()  # producers and groups
+        self._readers: WeakSet[Reader] = WeakSet()  # one that is dropped closes itself
+        self._opening_registry = threading.RLock()  # not the other one: it can take long
         _clients.add(self)
 
     def __enter__(self) -> Client:
@@ -213,7 +218,7 @@ class Client:
         """
         sender = self._sender(acks)
         receipt = sender.send(topic, value, key=key, partition=partition).result(timeout)
-        sender.await_known(topic)
+        self._await_found([receipt], sender.seconds(timeout))
         return receipt
 
     def send_many(
@@ -239,7 +244,7 @@ class Client:
             one.result(None if seconds is None else max(0.0, give_up_s - time.monotonic()))
             for one in deliveries
         ]
-        sender.await_known(topic)
+        self._await_found(receipts, sender.seconds(timeout))
         return receipts
 
     def producer(
@@ -311,6 +316,17 @@ class Client:
                 sender = self._producers[acks] = self._make_producer(acks=acks)
             return sender
 
+    def _await_found(self, receipts: Iterable[Receipt], timeout_s: float | None) -> None:
+        """Wait until a reader finds the partitions, which these messages may have made."""
+        give_up_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        for partition in {one.partition for one in receipts} - self._found:
+            with translated():
+                while partition not in self._cluster.partitions(partition.topic):
+                    if time.monotonic() > give_up_s:
+                        raise TimedOut(f"{partition} is written, but not registered yet")
+                    time.sleep(_POLL_S)
+            self._found.add(partition)
+
     def read(
         self,
         topic: str | re.Pattern[str],
@@ -357,9 +373,13 @@ class Client:
                 idle_s=idle,
                 read_from=read_from,
                 timeout_s=self._timeout_s,
-                on_close=self._forget,
             )
-        return self._keep(reader)
+        with self._lock:
+            if not self.closed:
+                self._readers.add(reader)
+                return reader
+        reader.close()  # meanwhile the client was closed
+        raise Closed("the client is closed")
 
     def read_batches(
         self,
@@ -481,7 +501,8 @@ class Client:
             if self.closed:
                 return
             self.closed = True
-            ending, senders = list(self._open), list(self._producers.values())
+            ending = [*self._open, *self._readers]
+            senders = list(self._producers.values())
         seconds = seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
         give_up_s = None if seconds is None else time.monotonic() + seconds
         with ExitStack() as closing:
@@ -507,8 +528,8 @@ class Client:
     def _abandon(self) -> None:
         """Close the client without a lock or an end of what it has opened: in a forked child."""
         self.closed = True
-        self._lock = threading.Lock()  # a thread that is not here may have held it
-        for one in [*self._open, *self._producers.values()]:
+        self._lock = threading.RLock()  # a thread that is not here may have held it
+        for one in [*self._open, *self._readers, *self._producers.values()]:
             one._abandon()
 
     def _raise_if_closed(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 from broker import errors
 
@@ -31,15 +30,7 @@ class Unreachable(errors.BrokerUnreachableError, ConnectionError):
 
 
 class TimedOut(errors.RequestTimeoutError, TimeoutError):
-    """A call did not end in time.
-
-    `outcome` is `"not_done"` if nothing left this process, else `"unknown"`: what was asked for may
-    be done.
-    """
-
-    def __init__(self, message: str, outcome: Literal["not_done", "unknown"] = "unknown") -> None:
-        super().__init__(message)
-        self.outcome = outcome
+    """A call did not end in time; what was asked for may be done, or still be done."""
 
 
 class UnknownTopic(errors.TopicNotFoundError, LookupError):

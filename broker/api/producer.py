@@ -257,11 +257,6 @@ class Producer:
         shown = ", ".join(one.name for one in found or there)
         raise ArgumentError(f"{partition!r} is not one partition of topic '{topic}': {shown}")
 
-    def await_known(self, topic: str) -> None:
-        """Wait until readers can find a topic that this producer's messages have made."""
-        with translated():
-            self._floor.await_known(topic)
-
     def _abandon(self) -> None:
         """Take no more messages, without a flush; see `Client`."""
         self._is_closed = True

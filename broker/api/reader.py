@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
+import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
 from broker.api.errors import Closed, translated
 from broker.api.values import (
@@ -19,11 +21,11 @@ from broker.api.values import (
     position_of,
     topic_of,
 )
-from broker.client.cluster import Cluster, Connect, find_partitions
+from broker.client.cluster import Cluster, Connect, absence_of
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader, naming_partition
-from broker.errors import ArgumentError, TopicNotFoundError
+from broker.errors import ArgumentError, BrokerUnreachableError, TopicNotFoundError
 from broker.positions import OffsetRange, Position, resolve
 from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
@@ -44,7 +46,7 @@ def select(
             raise TopicNotFoundError(f"no topic matches '{topics.pattern}'")
     else:
         names = [topic_of(topics)]
-    there = [one for name in names for one in find_partitions(cluster, name)]
+    there = [one for name in names for one in _readable(cluster, name, partition is None)]
     if partition is None:
         return there
     given: Iterable[PartitionLike]
@@ -61,6 +63,18 @@ def select(
     if not found:
         raise _absent(names[0], partition, there)
     return [one for one in there if one in found]
+
+
+def _readable(cluster: Cluster, topic: str, needs_all: bool) -> list[TopicPartition]:
+    """Return the partitions of a topic; raise if none can be read, or one of all cannot."""
+    found = cluster.partitions(topic)
+    if not found or (needs_all and cluster.absent_homes([topic]).get(topic)):
+        if absence := absence_of(cluster, topic):
+            others = "; give `partition` to read only others" if found else ""
+            raise BrokerUnreachableError(f"{absence}{others}")
+        if not found:
+            raise TopicNotFoundError(f"topic '{topic}' not found")
+    return found
 
 
 def _absent(topic: str, partition: object, there: Sequence[TopicPartition]) -> ArgumentError:
@@ -101,7 +115,7 @@ class Reader(Iterator[Message]):
     """The messages of some partitions, from a start to a stop; made by `Client.read`.
 
     Whole chunks of a partition come in turn; there is no order between partitions. It is for one
-    thread at a time, which Python itself watches over; `close`, from any thread, ends the
+    thread at a time (`RuntimeError` for a second one); `close`, from any thread, ends the
     iteration.
 
     Errors while iterating: `CorruptMessage` before a message whose CRC or structure is wrong;
@@ -120,7 +134,6 @@ class Reader(Iterator[Message]):
         idle_s: float | None,
         read_from: str,
         timeout_s: float | None,
-        on_close: Callable[[Reader], object],
     ) -> None:
         self.positions: dict[TopicPartition, int] = {
             partition: one.start.offset for partition, one in ranges.items()
@@ -134,10 +147,10 @@ class Reader(Iterator[Message]):
         self._connect = connect
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._limit = limit
-        self._idle_s = idle_s
-        self._on_close = on_close
-        self._is_closed = False
+        self._closed = threading.Event()
         self._in_hand: list[Message] = []
+        self._left = iter(self._in_hand)
+        self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
         self._source = ClusterReader(
             cluster,
             connect,
@@ -147,8 +160,8 @@ class Reader(Iterator[Message]):
             read_from=read_from,
             leader_wait_s=math.inf if timeout_s is None else timeout_s,
         )
-        self._chunks = self._ready()
-        self._messages = self._iterate()
+        # No generator that this object keeps may know it: a reader that is dropped ends at once.
+        self._chunks = _ready(self._source, idle_s, self._closed)
 
     def __enter__(self) -> Reader:
         return self
@@ -156,33 +169,44 @@ class Reader(Iterator[Message]):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_chunks"):
+            self.close()
+
     def __iter__(self) -> Iterator[Message]:
-        """Return the messages; see the class."""
-        return self._messages  # without a further call for each message
+        """Return the messages that are left; see the class."""
+        while True:
+            yield from self._left  # `seek` empties the list
+            if not self._load():
+                return
 
     def __next__(self) -> Message:
         """Return the next message; see the class."""
-        return next(self._messages)
+        while True:
+            for message in self._left:
+                return message
+            if not self._load():
+                raise StopIteration
 
-    def _iterate(self) -> Iterator[Message]:
-        left, is_wanted = self._limit, self._is_wanted
-        for reader in self._chunks:
-            partition = reader.partition
-            messages, valid_bytes, fault = decode_messages(
-                reader.data, reader.offset, partition.topic, partition
-            )
-            self._in_hand = messages
-            cut_to(messages, reader.inner, reader.end)
-            if is_wanted is not None:
-                messages[:] = [one for one in messages if is_wanted(one.value)]
-            if left is not None:
-                del messages[left:]
-                left -= len(messages)
-            self._take(reader, valid_bytes)
-            yield from messages  # `seek` empties the list
-            if left == 0:
-                return
-            self._raise_fault(reader, fault)
+    def _load(self) -> bool:
+        """Take the messages of the next chunk in hand; return False at the end."""
+        if self._limit == 0 or (reader := self._next_chunk()) is None:
+            self.close()
+            return False
+        partition, is_wanted = reader.partition, self._is_wanted
+        messages, valid_bytes, fault = decode_messages(
+            reader.data, reader.offset, partition.topic, partition
+        )
+        cut_to(messages, reader.inner, reader.end)
+        if is_wanted is not None:
+            messages[:] = [one for one in messages if is_wanted(one.value)]
+        if self._limit is not None:
+            del messages[self._limit :]
+            self._limit -= len(messages)
+        self._take(reader, valid_bytes, fault)
+        self._in_hand = messages
+        self._left = iter(messages)
+        return True
 
     def batches(self) -> Iterator[Batch]:
         """Give whole chunks; with a filter they can hold messages that do not match.
@@ -190,44 +214,42 @@ class Reader(Iterator[Message]):
         The reader ends with this iteration, also if it is left.
         """
         try:
-            for reader in self._chunks:
+            while (reader := self._next_chunk()) is not None:
                 start, skip, data = reader.offset, reader.inner, reader.data
                 found = scan(data)
-                self._take(reader, found.valid_bytes)
+                self._take(reader, found.valid_bytes, found.fault)
                 if found.valid_bytes:
                     data = data[: found.valid_bytes]
                     yield Batch(reader.partition, start, data, skip, reader.end)
-                self._raise_fault(reader, found.fault)
         finally:
             self.close()
 
-    def _ready(self) -> Generator[PartitionReader, None, None]:
-        """Give partitions that have data, and translate the errors on the way."""
-        quiet_since_s = time.monotonic()
+    def _next_chunk(self) -> PartitionReader | None:
+        """Return a partition that has data, None at the end."""
         try:
-            with translated(), self._source as source:
-                for ready in source.polls():
-                    now_s = time.monotonic()
-                    if ready:
-                        quiet_since_s = now_s
-                    is_idle = self._idle_s is not None and now_s - quiet_since_s >= self._idle_s
-                    for reader in ready:
-                        if self._is_closed:
-                            return
-                        yield reader
-                    if is_idle or self._is_closed:
-                        return
-        finally:
+            with translated():
+                self._raise_fault()
+                return None if self._closed.is_set() else next(self._chunks, None)
+        except ValueError as error:
+            if inspect.getgeneratorstate(self._chunks) == inspect.GEN_RUNNING:
+                raise RuntimeError("another thread uses this reader at this moment") from error
             self.close()
+            raise
+        except BaseException:
+            self.close()
+            raise
 
-    def _take(self, reader: PartitionReader, valid_bytes: int) -> None:
+    def _take(self, reader: PartitionReader, valid_bytes: int, fault: Fault) -> None:
         reader.take(valid_bytes)
         self.positions[reader.partition] = reader.offset
+        self._fault = reader, fault
 
-    def _raise_fault(self, reader: PartitionReader, fault: Fault) -> None:
-        if reader.offset == self.positions[reader.partition]:  # else it was sought away from it
-            with naming_partition(reader.partition):
-                reader.take_valid(0, fault)
+    def _raise_fault(self) -> None:
+        if self._fault is not None:
+            (reader, fault), self._fault = self._fault, None
+            if reader.offset == self.positions[reader.partition]:  # else it was sought away
+                with naming_partition(reader.partition):
+                    reader.take_valid(0, fault)
 
     def seek(self, partition: PartitionLike, place: Place) -> None:
         """Continue in one of the partitions elsewhere; what is in hand of it is not given any more.
@@ -237,7 +259,7 @@ class Reader(Iterator[Message]):
             NotABoundary, OffsetOutOfRange: no message is at this offset.
             Closed: the reader is closed, or has ended.
         """
-        if self._is_closed:
+        if self._closed.is_set():
             raise Closed("the reader is closed, or has ended")
         found = list(filter(matcher_of(partition), self.positions))
         if len(found) != 1:
@@ -253,17 +275,35 @@ class Reader(Iterator[Message]):
 
     def _abandon(self) -> None:
         """End the iteration; see `Client`."""
-        self._is_closed = True
+        self._closed.set()
 
     def close(self) -> None:
         """End the iteration and close its connections; from any thread."""
-        if self._is_closed:
+        if self._closed.is_set():
             return
-        self._is_closed = True
+        self._closed.set()
         self._in_hand.clear()
-        self._on_close(self)
         try:
             self._chunks.close()
         except ValueError:  # a thread is inside; it ends after its poll
             return
         self._source.__exit__(None, None, None)
+
+
+def _ready(
+    source: ClusterReader, idle_s: float | None, closed: threading.Event
+) -> Generator[PartitionReader, None, None]:
+    """Give partitions that have data, until all are read, it is idle for so long, or `closed`."""
+    quiet_since_s = time.monotonic()
+    with source:
+        for ready in source.polls():
+            now_s = time.monotonic()
+            if ready:
+                quiet_since_s = now_s
+            for reader in ready:
+                if closed.is_set():
+                    return
+                yield reader
+            is_idle = idle_s is not None and now_s - quiet_since_s >= idle_s
+            if is_idle or closed.is_set():
+                return

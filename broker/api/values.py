@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import ArgumentError
+from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.positions import Absolute, ByTime, Mark, Position, epoch_ms, parse_range
 from broker.protocol.codec import Message, decode_messages
-from broker.topic import MessagePosition, PartitionPattern, TopicPartition, parse_partition
+from broker.topic import MessagePosition, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow

@@ -500,14 +500,6 @@ class Producer:
         """Return whether a topic did not exist when its partitions were first read."""
         return self._partitions.is_new(topic)
 
-    def await_known(self, topic: str) -> None:
-        """Wait until consumers can find a topic, if this producer's messages have made it.
-
-        Raises:
-            RequestTimeoutError: they cannot within the timeout.
-        """
-        self._partitions.await_known([topic], self._timeout_s)
-
     def poll(self) -> None:
         """Read the acknowledgements that have come, without waiting.
 

@@ -6,12 +6,13 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import pylogctl
-from pylogctl.testing import Broker
+from pylogctl.testing import Broker, ephemeral_cluster
 from tests.support.waiting import wait_until
 
 BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
@@ -228,3 +229,59 @@ def test_client_when_forked_then_it_is_closed_in_the_child_and_sound_in_the_pare
     assert (tmp_path / "found").exists()
     producer.flush()
     assert [one.text() for one in pylog.read(pylog_topic)] == ["x"]
+
+
+def open_sockets() -> int:
+    """Return how many sockets this process has, the broker's included."""
+    links = []
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing itself
+            links.append(str(path.readlink()))
+    return sum(one.startswith("socket:") for one in links)
+
+
+def test_reader_when_dropped_half_way_then_its_connections_are_closed_at_once(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    pylog.send_many(pylog_topic, ["a", "b", "c"], partition=0)
+    before = open_sockets()
+    for _ in range(5):
+        next(pylog.read(pylog_topic))
+        for _message in pylog.read(pylog_topic):
+            break
+        for _batch in pylog.read_batches(pylog_topic):
+            break
+        pylog.read(pylog_topic)
+        pylog.read_batches(pylog_topic)
+    wait_until(lambda: open_sockets() <= before, "the end of all connections")
+
+
+def test_reader_when_a_loop_is_left_then_the_next_one_goes_on_behind(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    pylog.send_many(pylog_topic, ["a", "b", "c"], partition=0)
+    reader = pylog.read(pylog_topic)
+    for message in reader:
+        assert message.text() == "a"
+        break
+    assert next(reader).text() == "b"
+    assert [one.text() for one in reader] == ["c"]
+    assert list(reader) == []
+
+
+@pytest.mark.zookeeper
+def test_read_when_a_broker_of_the_topic_is_away_then_says_which() -> None:
+    with ephemeral_cluster(2) as cluster, cluster.connect() as client:
+        client.send("t", "here", partition="0-0")
+        client.send("t", "there", partition="1-0")
+        cluster.brokers[1].close()
+
+        def refusal() -> str:
+            try:
+                client.read("t").close()
+            except pylogctl.Unreachable as error:
+                return str(error)
+            return ""
+
+        wait_until(lambda: "broker 1, which is away; give `partition`" in refusal(), "the news")
+        assert [one.text() for one in client.read("t", partition="0-0")] == ["here"]
