@@ -82,12 +82,18 @@ def test_read_when_told_where_then_starts_and_stops_there(
     assert read(start={name: offsets[8]}, stop={0: offsets[9]}) == ["8"]
     assert read(start="-1") == ["9"]
     assert read(limit=2) == ["0", "1"]
-    assert read(filter="[37]") == ["3", "7"]
     assert read(start=datetime.now(UTC) - timedelta(hours=1), partition=name) == list("0123456789")
     assert read(partition=[0, receipts[0].partition], stop=0) == []
     assert read(start="end", stop=None, idle=0.05) == []
     pattern = re.compile(re.escape(pylog_topic))
     assert [one.text() for one in pylog.read(pattern, limit=1)] == ["0"]
+
+
+def test_read_when_it_filters_then_only_messages_that_match_come() -> None:
+    # a broker of its own: the process that filters lives as long as the broker
+    with Broker() as broker, broker.connect() as client:
+        client.send_many("t", [str(n) for n in range(10)], partition=0)
+        assert [one.text() for one in client.read("t", filter="[37]")] == ["3", "7"]
 
 
 def test_read_when_it_follows_then_close_from_another_thread_ends_it(

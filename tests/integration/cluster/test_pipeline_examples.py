@@ -1,4 +1,4 @@
-"""The examples of a mirror and an audit, and what README shows of them."""
+"""The examples of a mirror and an audit, and what docs/python.md shows of them."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ def count_of(there: RegistryCluster, topic: str) -> Callable[[], int]:
     return count
 
 
-def test_readme_when_it_shows_lines_of_an_example_then_they_are_in_it() -> None:
-    text = (REPOSITORY / "README.md").read_text()
+def test_page_when_it_shows_lines_of_an_example_then_they_are_in_it() -> None:
+    text = (REPOSITORY / "docs/python.md").read_text()
     for name in ("mirror.py", "audit.py"):
         source = (EXAMPLES / name).read_text()
-        shown = text.partition(f"(examples/{name})")[2].partition("\n\n    ")[2]
+        shown = text.partition(f"examples/{name})")[2].partition("\n\n    ")[2]
         block = re.split(r"\n(?=\S)", shown, maxsplit=1)[0]
         calls = set(re.findall(r"\b([A-Za-z_]+)\(", block)) - {"print", "send"}
         assert calls
