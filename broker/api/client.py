@@ -15,8 +15,14 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
-from broker.api.errors import Closed, DeliveryFailed, NoZooKeeper, TimedOut, translated
-from broker.api.producer import CLOSE_AFTER_ERROR_S, Delivery, Producer
+from broker.api.errors import Closed, DeliveryFailed, NoZooKeeper, translated
+from broker.api.producer import (
+    BATCH_BYTES,
+    BUFFER_BYTES,
+    CLOSE_AFTER_ERROR_S,
+    Delivery,
+    Producer,
+)
 from broker.api.reader import Reader, ranges_of, select
 from broker.api.values import (
     UNSET,
@@ -253,8 +259,8 @@ class Client:
         acks: Acks = Acks.COMMITTED,
         codec: Codec | Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
         linger: float = 0.0,
-        batch_bytes: int = 1 << 20,
-        buffer_bytes: int = 32 << 20,
+        batch_bytes: int = BATCH_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
         partitioner: Partitioner = hash_partitioner,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Producer:
@@ -272,40 +278,19 @@ class Client:
         """
         self._raise_if_closed()
         return self._keep(
-            self._make_producer(
-                acks=acks,
+            Producer(
+                self._cluster,
+                self._connect,
+                acks=_acks(acks),
                 codec=codec if isinstance(codec, Codec) else _codec(codec),
                 linger_s=linger,
                 batch_bytes=batch_bytes,
                 buffer_bytes=buffer_bytes,
                 partitioner=partitioner,
                 on_delivery=on_delivery,
+                timeout_s=self._timeout_s,
+                on_close=self._forget,
             )
-        )
-
-    def _make_producer(
-        self,
-        *,
-        acks: Acks,
-        codec: Codec = Codec.NONE,
-        linger_s: float = 0.0,
-        batch_bytes: int = 1 << 20,
-        buffer_bytes: int = 32 << 20,
-        partitioner: Partitioner = hash_partitioner,
-        on_delivery: Callable[[Delivery], object] | None = None,
-    ) -> Producer:
-        return Producer(
-            self._cluster,
-            self._connect,
-            acks=_acks(acks),
-            codec=codec,
-            linger_s=linger_s,
-            batch_bytes=batch_bytes,
-            buffer_bytes=buffer_bytes,
-            partitioner=partitioner,
-            on_delivery=on_delivery,
-            timeout_s=self._timeout_s,
-            on_close=self._forget,
         )
 
     def _sender(self, acks: Acks) -> Producer:
@@ -313,19 +298,27 @@ class Client:
             self._raise_if_closed()
             sender = self._producers.get(acks)
             if sender is None:
-                sender = self._producers[acks] = self._make_producer(acks=acks)
+                sender = self._producers[acks] = Producer(
+                    self._cluster,
+                    self._connect,
+                    acks=_acks(acks),
+                    timeout_s=self._timeout_s,
+                    on_close=self._forget,
+                )
             return sender
 
     def _await_found(self, receipts: Iterable[Receipt], timeout_s: float | None) -> None:
         """Wait until a reader finds the partitions, which these messages may have made."""
+        # They are acknowledged: their receipts are good, whatever this look meets.
         give_up_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        for partition in {one.partition for one in receipts} - self._found:
-            with translated():
+        new = {one.partition for one in receipts if one.offset >= 0} - self._found
+        for partition in new:
+            with suppress(BrokerError):
                 while partition not in self._cluster.partitions(partition.topic):
                     if time.monotonic() > give_up_s:
-                        raise TimedOut(f"{partition} is written, but not registered yet")
+                        return
                     time.sleep(_POLL_S)
-            self._found.add(partition)
+                self._found.add(partition)
 
     def read(
         self,

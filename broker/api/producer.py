@@ -36,6 +36,8 @@ from broker.topic import TopicPartition
 
 logger = logging.getLogger("pylogctl")
 
+BATCH_BYTES = 1 << 20
+BUFFER_BYTES = 32 << 20
 _REFRESH_S = 1.0
 _COMMIT_S = 30.0  # that a broker may take to commit a set
 CLOSE_AFTER_ERROR_S = 1.0
@@ -129,12 +131,12 @@ class Producer:
         connect: Connect,
         *,
         acks: Acks,
-        codec: Codec,
-        linger_s: float,
-        batch_bytes: int,
-        buffer_bytes: int,
+        codec: Codec = Codec.NONE,
+        linger_s: float = 0.0,
+        batch_bytes: int = BATCH_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
         partitioner: Partitioner = hash_partitioner,
-        on_delivery: Callable[[Delivery], object] | None,
+        on_delivery: Callable[[Delivery], object] | None = None,
         timeout_s: float | None,
         on_close: Callable[[Producer], object],
     ) -> None:
