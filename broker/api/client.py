@@ -83,7 +83,8 @@ def connect(
         address: `"host:9092"`, several with commas or as a list; 9092 is the default port. One
             broker that responds is enough, if it has a ZooKeeper.
         zookeeper: `"host:2181[,..][/chroot]"`, instead of brokers.
-        timeout: seconds that calls may take which have no timeout of their own; None for no limit.
+        timeout: seconds for each request to a broker, and for each wait for a lost one; also those
+            of calls that have no timeout of their own. None for no limit.
 
     Raises:
         Unreachable: no broker, or no ZooKeeper, responds.

@@ -91,6 +91,7 @@ class TopicFacts:
         self._failures: dict[int, errors.BrokerError] = {}  # those of them whose facts are missing
         self._unreadable: dict[TopicPartition, errors.BrokerError] = {}
         self._statuses: dict[int, dict[str, Any] | None] = {}
+        self._give_up_s: float | None = None  # asking those that do not lead, for all partitions
 
     def __enter__(self) -> TopicFacts:
         return self
@@ -138,11 +139,11 @@ class TopicFacts:
     def describe_replicated(self, known: PartitionMetadata) -> PartitionFacts:
         """Return the facts about a partition with replicas, most of them from its leader.
 
-        A leader between two of its terms, or not told yet that it leads, is asked again.
+        A leader between two of its terms, or not told yet that it leads, is asked again, for two
+        seconds over all partitions.
         """
         partition = known.partition
         leader, record = None, None
-        deadline_s = time.monotonic() + _NEXT_TERM_S
         while record is None:
             self._cluster.note_leader(partition, known.leader)
             try:
@@ -155,7 +156,9 @@ class TopicFacts:
                 self._unreadable[partition] = error
                 break
             except errors.NotLeaderError as error:
-                if time.monotonic() >= deadline_s:
+                now_s = time.monotonic()
+                self._give_up_s = self._give_up_s or now_s + _NEXT_TERM_S
+                if now_s >= self._give_up_s:
                     self._unreadable[partition] = error
                     break
                 time.sleep(_ASK_AGAIN_S)
