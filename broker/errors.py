@@ -16,9 +16,16 @@ from typing import ClassVar
 
 
 class BrokerError(Exception):
-    """Root of every error this library raises on purpose."""
+    """Root of every error this library raises on purpose.
+
+    `hints` name the expected form, the likely cause, or what to try next, a line each.
+    """
 
     is_retriable: ClassVar[bool] = False
+
+    def __init__(self, *args: object, hints: Iterable[str] = ()) -> None:
+        super().__init__(*args)
+        self.hints = tuple(hints)
 
 
 class ConfigError(BrokerError):
@@ -26,14 +33,7 @@ class ConfigError(BrokerError):
 
 
 class ArgumentError(BrokerError, ValueError):
-    """A value is malformed: a position, time, duration, size, rate or partition.
-
-    `hints` name the expected form, or what to try next, a line each.
-    """
-
-    def __init__(self, message: str, *, hints: Iterable[str] = ()) -> None:
-        super().__init__(message)
-        self.hints = tuple(hints)
+    """A value is malformed: a position, time, duration, size, rate or partition."""
 
 
 class NotABoundaryError(ArgumentError):
@@ -159,6 +159,37 @@ class OutputConflictError(BrokerError):
 
 class TopicNotFoundError(BrokerError):
     """A topic exists on no broker."""
+
+
+class GroupNotFoundError(BrokerError):
+    """There is no consumer group of a name."""
+
+
+class BrokerNotFoundError(BrokerError):
+    """There is no live broker of an id."""
+
+
+class GroupActiveError(BrokerError):
+    """A consumer group has members, which would write over a change of its offsets."""
+
+    def __init__(
+        self, message: str, members: Iterable[str] = (), *, hints: Iterable[str] = ()
+    ) -> None:
+        super().__init__(message, hints=hints)
+        self.members = tuple(members)
+
+
+class ConflictError(BrokerError):
+    """What is there does not fit the call, or has changed meanwhile; nothing was changed.
+
+    `reason` is a word for programs, such as `GROUP_EXISTS`.
+    """
+
+    def __init__(
+        self, message: str, reason: str = "CONFLICT", *, hints: Iterable[str] = ()
+    ) -> None:
+        super().__init__(message, hints=hints)
+        self.reason = reason
 
 
 class ServerError(BrokerError):

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from broker.api.client import connect as connect
     from broker.api.errors import BufferFull as BufferFull
     from broker.api.errors import Closed as Closed
+    from broker.api.errors import Conflict as Conflict
     from broker.api.errors import CorruptMessage as CorruptMessage
     from broker.api.errors import DeliveryFailed as DeliveryFailed
     from broker.api.errors import Error as Error
+    from broker.api.errors import GroupActive as GroupActive
     from broker.api.errors import InvalidName as InvalidName
     from broker.api.errors import NotABoundary as NotABoundary
     from broker.api.errors import NotEnoughReplicas as NotEnoughReplicas
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from broker.api.errors import TimedOut as TimedOut
     from broker.api.errors import TooLarge as TooLarge
     from broker.api.errors import TopicExists as TopicExists
+    from broker.api.errors import UnknownBroker as UnknownBroker
+    from broker.api.errors import UnknownGroup as UnknownGroup
     from broker.api.errors import UnknownTopic as UnknownTopic
     from broker.api.errors import Unreachable as Unreachable
     from broker.api.group import Group as Group
@@ -56,7 +60,8 @@ else:
             *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),
             *("NoZooKeeper", "NotABoundary", "NotEnoughReplicas", "NotSupported"),
             *("OffsetOutOfRange", "Refused", "TimedOut", "TooLarge", "TopicExists"),
-            *("UnknownTopic", "Unreachable"),
+            *("UnknownTopic", "Unreachable", "Conflict", "GroupActive", "UnknownGroup"),
+            "UnknownBroker",
         ),
         "broker.api.group": ("Group",),
         "broker.api.producer": ("Delivery", "Producer"),

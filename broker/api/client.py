@@ -15,7 +15,10 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
-from broker.api.errors import Closed, DeliveryFailed, NoZooKeeper, translated
+from broker.api.access import limit_of
+from broker.api.cluster_calls import ClusterCalls
+from broker.api.errors import Closed, DeliveryFailed, translated
+from broker.api.group_calls import GroupCalls
 from broker.api.producer import (
     BATCH_BYTES,
     BUFFER_BYTES,
@@ -24,6 +27,7 @@ from broker.api.producer import (
     Producer,
 )
 from broker.api.reader import Reader, ranges_of, select
+from broker.api.topic_calls import TopicCalls
 from broker.api.values import (
     UNSET,
     Batch,
@@ -40,7 +44,7 @@ from broker.api.values import (
 from broker.client.cluster import Cluster, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.static_cluster import StaticCluster
-from broker.errors import ArgumentError, BrokerError, ProtocolError, RegistryUnreachableError
+from broker.errors import ArgumentError, BrokerError, ProtocolError
 from broker.producer.async_producer import refuse_senders
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.protocol.compression import Codec
@@ -57,7 +61,6 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 9092
 _POLL_S = 0.02
 _CONNECT_S = 5.0
-_NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
 
 
 logger = logging.getLogger("pylogctl")
@@ -112,7 +115,7 @@ def connect(
 
             registry = Registry(zookeeper)
             watched = WatchedCluster(registry)
-            watched.start(_seconds(timeout))
+            watched.start(limit_of(timeout))
             resources.callback(watched.stop)
             cluster = watched
         cluster.brokers()
@@ -121,13 +124,9 @@ def connect(
         )
 
 
-def _seconds(timeout: float | None) -> float:
-    return _NO_TIMEOUT_S if timeout is None else timeout
-
-
 def _connector(timeout: float | None) -> Callable[[BrokerAddress], Connection]:
     def make(address: BrokerAddress) -> Connection:
-        timeout_s = _seconds(timeout)
+        timeout_s = limit_of(timeout)
         return Connection(
             address,
             timeout_s=timeout_s,
@@ -153,10 +152,10 @@ def _addresses(address: object) -> list[BrokerAddress]:
     return found
 
 
-class Client:
-    """A cluster: sends, reads, joins groups. For any number of threads; a context manager.
+class Client(TopicCalls, GroupCalls, ClusterCalls):
+    """A cluster: sends, reads, joins groups, and orders. For any number of threads.
 
-    Made by `connect`. What it has opened ends with it.
+    Made by `connect`; a context manager. What it has opened ends with it.
     """
 
     def __init__(
@@ -168,18 +167,11 @@ class Client:
         registry: Registry | None,
         resources: ExitStack,
     ) -> None:
-        self.closed = False
-        self._cluster = cluster
-        self._connect = make_connection
-        self._timeout_s = timeout
-        self._registry = registry
-        self._resources = resources
-        self._lock = threading.RLock()  # guards the fields below
+        super().__init__(cluster, make_connection, timeout, registry, resources)
         self._producers: dict[Acks, Producer] = {}  # of `send`
         self._found: set[TopicPartition] = set()  # by readers; for `send`
         self._open: set[_Closable] = set()  # producers and groups
         self._readers: WeakSet[Reader] = WeakSet()  # one that is dropped closes itself
-        self._opening_registry = threading.RLock()  # not the other one: it can take long
         _clients.add(self)
 
     def __enter__(self) -> Client:
@@ -438,46 +430,6 @@ class Client:
             )
         return self._keep(group)
 
-    def topics(self) -> list[str]:
-        """Return the names of all topics."""
-        self._raise_if_closed()
-        with translated():
-            return self._cluster.topics()
-
-    def _zookeeper(self) -> Registry:
-        """Return the registry, opened by the first call that needs it."""
-        with self._opening_registry:
-            if self._registry is None:
-                address = self._cluster_id()
-                if not address:
-                    raise NoZooKeeper("these brokers have no ZooKeeper, which groups need")
-                from broker.zk.registry import Registry  # late: loads kazoo
-
-                registry = Registry(address)
-                try:
-                    registry.start(_seconds(self._timeout_s), retries_refused=False)
-                except RegistryUnreachableError as error:
-                    raise NoZooKeeper(
-                        f"the brokers' ZooKeeper, {address}, cannot be reached from here: {error}; "
-                        "give its address: connect(zookeeper=...)"
-                    ) from error
-                with self._lock:
-                    if not self.closed:
-                        self._resources.callback(registry.stop)
-                        self._registry = registry
-                        return registry
-                registry.stop()
-                raise Closed("the client is closed")
-            return self._registry
-
-    def _cluster_id(self) -> str:
-        connection = self._connect(self._cluster.brokers()[0])
-        try:
-            hello = connection.hello()
-        finally:
-            connection.close()
-        return "" if hello is None else hello.cluster_id
-
     def close(self, timeout: Timeout = UNSET) -> None:
         """End what the client has opened: producers flush, groups commit and leave.
 
@@ -525,10 +477,6 @@ class Client:
         self._lock = threading.RLock()  # a thread that is not here may have held it
         for one in [*self._open, *self._readers, *self._producers.values()]:
             one._abandon()
-
-    def _raise_if_closed(self) -> None:
-        if self.closed:
-            raise Closed("the client is closed")
 
 
 def _end(one: _Closable, give_up_s: float | None) -> None:

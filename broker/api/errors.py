@@ -13,8 +13,10 @@ from broker import errors
 
 Error = errors.BrokerError
 BufferFull = errors.QueueFullError
+Conflict = errors.ConflictError
 CorruptMessage = errors.InvalidMessageError
 DeliveryFailed = errors.DeliveryFailedError
+GroupActive = errors.GroupActiveError
 InvalidName = errors.InvalidTopicError
 NotABoundary = errors.NotABoundaryError
 NotEnoughReplicas = errors.NotEnoughReplicasError
@@ -37,6 +39,14 @@ class UnknownTopic(errors.TopicNotFoundError, LookupError):
     """A topic exists on no broker."""
 
 
+class UnknownGroup(errors.GroupNotFoundError, LookupError):
+    """There is no consumer group of a name."""
+
+
+class UnknownBroker(errors.BrokerNotFoundError, LookupError):
+    """There is no live broker of an id."""
+
+
 class Closed(errors.ProducerClosedError):
     """A client, producer, reader or group was used after it was closed."""
 
@@ -52,6 +62,8 @@ _PUBLIC: tuple[tuple[type[errors.BrokerError], type[errors.BrokerError]], ...] =
     (errors.RequestTimedOutError, TimedOut),
     (errors.TopicNotFoundError, UnknownTopic),
     (errors.UnknownTopicError, UnknownTopic),
+    (errors.GroupNotFoundError, UnknownGroup),
+    (errors.BrokerNotFoundError, UnknownBroker),
     (errors.ProducerClosedError, Closed),
 )
 
@@ -60,7 +72,11 @@ def public(error: errors.BrokerError) -> errors.BrokerError:
     """Return the error that the API raises for one of the library."""
     for kind, public_kind in _PUBLIC:
         if isinstance(error, kind):
-            return error if isinstance(error, public_kind) else public_kind(str(error))
+            return (
+                error
+                if isinstance(error, public_kind)
+                else public_kind(str(error), hints=error.hints)
+            )
     return error
 
 

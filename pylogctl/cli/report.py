@@ -67,6 +67,14 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.TopicNotFoundError: _Rule(
         ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"
     ),
+    library.GroupNotFoundError: _Rule(
+        ExitStatus.NOT_FOUND, "GROUP_NOT_FOUND", "try: pylogctl group list"
+    ),
+    library.GroupActiveError: _Rule(ExitStatus.CONFLICT, "GROUP_ACTIVE"),
+    library.BrokerNotFoundError: _Rule(
+        ExitStatus.NOT_FOUND, "BROKER_NOT_FOUND", "try: pylogctl broker list"
+    ),
+    library.ConflictError: _Rule(ExitStatus.CONFLICT, "CONFLICT"),
     library.ServerError: _Rule(ExitStatus.REMOTE, "BROKER_ERROR"),
     library.OffsetOutOfRangeError: _Rule(
         ExitStatus.NOT_FOUND, "OFFSET_OUT_OF_RANGE", "try: -o start, or a longer retention"
@@ -117,9 +125,10 @@ def failure_of(error: BaseException) -> Failure | None:
         return Failure(error.status, error.code, error.message, error.hints[:3], error.details)
     if isinstance(error, library.BrokerError):
         rule = next(_LIBRARY[kind] for kind in type(error).__mro__ if kind in _LIBRARY)
-        failure = Failure(rule.status, rule.code, str(error), (rule.hint,) if rule.hint else ())
-        if isinstance(error, library.ArgumentError):
-            return failure._replace(hints=error.hints[:3])
+        hints = error.hints[:3] or ((rule.hint,) if rule.hint else ())
+        failure = Failure(rule.status, rule.code, str(error), hints)
+        if isinstance(error, library.ConflictError):
+            return failure._replace(code=error.reason)
         if isinstance(error, library.InvalidMessageError) and isinstance(
             error.partition, TopicPartition
         ):

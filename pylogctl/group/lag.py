@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from broker.admin.topic_facts import Ends, TopicFacts
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.clock import Clock
@@ -32,7 +33,6 @@ from pylogctl.group.snapshot import (
     read_group,
     require_group,
 )
-from pylogctl.topic.facts import Ends, TopicFacts
 
 _MIN_SAMPLES = 2
 

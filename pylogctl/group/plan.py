@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from broker.admin.topic_facts import Ends, TopicFacts
 from broker.client.registry_cluster import RegistryCluster
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionList
@@ -34,7 +35,6 @@ from pylogctl.cli.selection import select_partitions, select_topics
 from pylogctl.group.lag import GroupObserver
 from pylogctl.group.offsets_file import OffsetRecord, parse_entries
 from pylogctl.group.snapshot import GroupSnapshot, StoredOffset, require_group
-from pylogctl.topic.facts import Ends, TopicFacts
 
 _HINT = (
     "valid: start, end, 4096, ~4096, -100, -64KiB, @-10m, 0=4096,1=end, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
+from broker.admin.topic_facts import PartitionFacts, ReplicaFacts, TopicSummary
 from broker.client.list_offsets import Watermarks
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.columns import (
@@ -20,7 +21,6 @@ from pylogctl.cli.columns import (
     Text,
 )
 from pylogctl.format.envelope import MessageFacts
-from pylogctl.topic.facts import PartitionFacts, ReplicaFacts, TopicSummary
 
 _Topic = Annotated[str, "name of the topic"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
+from broker.admin.topic_facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
 from broker.client.cluster import Cluster
 from broker.consumer.boundaries import BoundaryFinder
 from broker.partition_patterns import PartitionList
@@ -24,7 +25,6 @@ from pylogctl.cli.render import chosen_columns, render
 from pylogctl.cli.selection import select_partitions, select_topics
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
 from pylogctl.topic import document
-from pylogctl.topic.facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
 from pylogctl.topic.sampling import Sampler
 
 

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from broker.admin.topic_facts import PartitionFacts, TopicFacts
 from broker.client.cluster import Cluster
 from broker.protocol.cluster_requests import PartitionReassignment
 from broker.protocol.responses import PartitionMetadata
@@ -15,7 +16,6 @@ from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.render import render
 from pylogctl.topic.document import REASSIGN_STATUS, ReassignStatusRow, name_of
-from pylogctl.topic.facts import PartitionFacts, TopicFacts
 from pylogctl.topic.reassign import format_throttle, list_reassignments
 from pylogctl.topic.replication import replicas_of
 

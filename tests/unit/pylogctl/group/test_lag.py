@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.admin.topic_facts import Ends
 from broker.topic import TopicPartition
 from pylogctl.group.lag import (
     MEANINGS,
@@ -22,7 +23,6 @@ from pylogctl.group.lag import (
     worst,
 )
 from pylogctl.group.snapshot import StoredOffset
-from pylogctl.topic.facts import Ends
 
 NUMBERS = st.integers(0, 1 << 40)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.admin.topic_facts import Ends
 from broker.errors import ArgumentError
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
@@ -24,7 +25,6 @@ from pylogctl.group.plan import (
     parse_spec,
 )
 from pylogctl.group.snapshot import GroupSnapshot, StoredOffset
-from pylogctl.topic.facts import Ends
 
 PARTITION = TopicPartition("t", 0, 0)
 COMMIT_MS = 1_000_000

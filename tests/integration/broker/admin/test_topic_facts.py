@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from broker import Broker, Connection, TopicPartition
+from broker.admin.topic_facts import Ends, TopicFacts
 from broker.client.cluster import Cluster
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
-from pylogctl.topic.facts import Ends, TopicFacts
 
 HERE, GONE = TopicPartition("t", 0, 0), TopicPartition("t", 9, 0)
 

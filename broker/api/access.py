@@ -1,0 +1,94 @@
+"""What all calls of a client use: the cluster, connections, ZooKeeper, the time limit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from broker.api.errors import Closed, NoZooKeeper, translated
+from broker.api.values import Timeout, Unset, seconds_of
+from broker.client.cluster import Cluster, Connect
+from broker.errors import RegistryUnreachableError
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+
+_NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
+
+
+def limit_of(timeout: float | None) -> float:
+    """Return a timeout in seconds where there has to be one."""
+    return _NO_TIMEOUT_S if timeout is None else timeout
+
+
+class Access:
+    """A cluster as the calls of a client reach it; each group of calls is a class on top."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        timeout_s: float | None,
+        registry: Registry | None,
+        resources: ExitStack,
+    ) -> None:
+        self.closed = False
+        self._cluster = cluster
+        self._connect = connect
+        self._timeout_s = timeout_s
+        self._registry = registry
+        self._resources = resources
+        self._lock = threading.RLock()  # guards the fields of the client
+        self._opening_registry = threading.RLock()  # not the other one: it can take long
+
+    def _raise_if_closed(self) -> None:
+        if self.closed:
+            raise Closed("the client is closed")
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Run a call: the client must be open, and errors are those of the API."""
+        self._raise_if_closed()
+        with translated():
+            yield
+
+    def _limit_s(self, timeout: Timeout) -> float:
+        """Return the seconds that a call may take; by default those of the client."""
+        return limit_of(seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout))
+
+    def _zookeeper(self) -> Registry:
+        """Return the registry, opened by the first call that needs it; `NoZooKeeper` if none is."""
+        with self._opening_registry:
+            if self._registry is None:
+                address = self._cluster_id()
+                if not address:
+                    raise NoZooKeeper("these brokers have no ZooKeeper, which this call needs")
+                from broker.zk.registry import Registry  # late: loads kazoo
+
+                registry = Registry(address)
+                try:
+                    registry.start(limit_of(self._timeout_s), retries_refused=False)
+                except RegistryUnreachableError as error:
+                    raise NoZooKeeper(
+                        f"the brokers' ZooKeeper, {address}, cannot be reached from here: {error}; "
+                        "give its address: connect(zookeeper=...)"
+                    ) from error
+                with self._lock:
+                    if not self.closed:
+                        self._resources.callback(registry.stop)
+                        self._registry = registry
+                        return registry
+                registry.stop()
+                raise Closed("the client is closed")
+            return self._registry
+
+    def _cluster_id(self) -> str:
+        """Return the brokers' address of ZooKeeper, empty if they have none."""
+        connection = self._connect(self._cluster.brokers()[0])
+        try:
+            hello = connection.hello()
+        finally:
+            connection.close()
+        return "" if hello is None else hello.cluster_id
