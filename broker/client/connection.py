@@ -11,20 +11,19 @@ from typing import NoReturn, TypeVar
 
 from broker import errors
 from broker.protocol import responses
-from broker.protocol.extension_requests import (
-    ExtensionRequest,
-    HelloRequest,
-    encode_extension_parts,
+from broker.protocol.client_connection import (
+    MAX_HELLO_BYTES,
+    MAX_RESPONSE_BYTES,
+    ClientConnection,
+    Greeting,
+    reason_of,
 )
+from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
-from broker.protocol.requests import BaseRequest, FetchRequest, RequestHeader, encode_request
+from broker.protocol.requests import BaseRequest, encode_request
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
-MAX_RESPONSE_BYTES = 1 << 29
-"""Less than any four printable characters read as a size, so that a banner is no frame."""
-# more than any response to a hello; the first bytes of other servers read as a larger size
-_MAX_HELLO_BYTES = 1 << 16
 # after it the sending half is closed, so that servers of other protocols respond
 _SILENCE_S = 5.0
 # room for a hundred acknowledgements, which arrive together when many requests are in flight
@@ -70,8 +69,8 @@ class Connection:
         retries_refused: bool = True,
     ) -> None:
         self.address = address
-        where = f"{address.host}:{address.port}"
-        self.name = where if address.id < 0 else f"broker {address.id} at {where}"
+        self._protocol = ClientConnection(address, client_id)
+        self.name = self._protocol.name
         self.retries_refused = retries_refused
         self.timeout_s = timeout_s
         self.connect_timeout_s = connect_timeout_s
@@ -81,9 +80,6 @@ class Connection:
         self._socket: socket.socket | None = None
         self._poll = select.poll()
         self._ahead = _NOTHING  # bytes received that `receive` has not returned yet
-        self._correlation_id = 0
-        self._hello: responses.HelloResponse | None = None
-        self._has_said_hello = False
 
     @property
     def is_open(self) -> bool:
@@ -121,7 +117,7 @@ class Connection:
                     or elapsed_s + wait_s > self.connect_timeout_s
                 ):
                     raise errors.BrokerUnreachableError(
-                        f"cannot reach {self.name}: {_reason(error)} "
+                        f"cannot reach {self.name}: {reason_of(error)} "
                         f"({attempts} attempt{'s' * (attempts > 1)} in {elapsed_s:.1f}s)"
                     ) from error
             time.sleep(wait_s)
@@ -164,40 +160,42 @@ class Connection:
         The request is sent once for each `Connection` object. A 0.7 broker closes the connection
         on a request it does not know; the connection is then opened again.
         """
-        if not self._has_said_hello:
-            # A broker that shuts down closes the connection too. Mistaken for a 0.7 broker, it
-            # would get publishes without acknowledgement: hence the second attempt.
-            self._hello = self._say_hello() or self._say_hello()
-            if self._hello is None:
-                self.ask(FetchRequest("hello", 0, 0, 0))  # a 0.7 broker responds with an error
-            self._has_said_hello = True
-        return self._hello
+        protocol, lost_count = self._protocol, 0
+        while not protocol.is_known:
+            self.connect()
+            greeting = protocol.greeting(lost_count)
+            try:
+                protocol.take_greeting(greeting, self._exchange(greeting))
+            except errors.BrokerUnreachableError:
+                self.close()
+                if not greeting.is_hello:
+                    raise
+                lost_count += 1
+            except errors.ProtocolError:
+                self.close()
+                raise
+        return protocol.hello
 
     def understands(self, kind: type[ExtensionRequest]) -> bool:
         """Return whether the broker supports a request in the version used here; see `hello`."""
-        hello = self.hello()
-        if hello is None or kind.TYPE not in hello.versions:
-            return False
-        least, greatest = hello.versions[kind.TYPE]
-        return least <= kind.VERSION <= greatest
+        return self.hello() is not None and self._protocol.understands(kind)
 
-    def _say_hello(self) -> responses.HelloResponse | None:
-        # None if the broker closed the connection
-        self.connect()
+    def _exchange(self, greeting: Greeting) -> Buffer:
+        self.send(*greeting.parts)
+        if not greeting.is_hello:
+            return self.receive()
         silence_s = min(_SILENCE_S, self.timeout_s / 2)
-        has_ended = False
+        has_ended = self._end_if_silent(silence_s)
         try:
-            correlation_id = self.send_extension(HelloRequest())
-            has_ended = self._end_if_silent(silence_s)
-            frame = self.receive(_MAX_HELLO_BYTES)
-            found = responses.HELLO.decode(self.open_extension(frame, correlation_id))
+            frame = self.receive(MAX_HELLO_BYTES)
         except errors.BrokerUnreachableError as error:
             if has_ended:  # any broker closes the connection then, so it need not be a 0.7 one
-                raise self._timed_out(silence_s, "while waiting for a response") from error
-            return None
+                when = "while waiting for a response"
+                raise self._protocol.timed_out(silence_s, when) from error
+            raise
         if has_ended:
             self.close()
-        return found
+        return frame
 
     def _end_if_silent(self, silence_s: float) -> bool:
         """Close the sending half if no response comes; return whether it was closed."""
@@ -237,15 +235,13 @@ class Connection:
 
     def send_extension(self, request: ExtensionRequest) -> int:
         """Send an extension request; return the correlation id of its response."""
-        correlation_id = self.next_correlation_id()
-        header = RequestHeader(request.VERSION, correlation_id, self.client_id)
-        self.send(*encode_extension_parts(request, header))
+        correlation_id, parts = self._protocol.encode(request)
+        self.send(*parts)
         return correlation_id
 
     def next_correlation_id(self) -> int:
         """Return the correlation id for the next extension request."""
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        return self._correlation_id
+        return self._protocol.next_correlation_id()
 
     def receive_extension(self, correlation_id: int) -> Reader:
         """Return the body of the next response, which must have this correlation id."""
@@ -260,25 +256,20 @@ class Connection:
             ProtocolError: it is the response to another request; the connection is closed.
         """
         try:
-            found, body = self._decode(frame)
-            responses.check_correlation_id(correlation_id, found)
-        except errors.ProtocolError:
-            self.close()  # requests and responses are out of step
-            raise
-        return body
-
-    def _decode(self, frame: Buffer) -> tuple[int, Reader]:
-        try:
-            return responses.decode_extension_response(frame)
-        except errors.BrokerStoppedError as error:
+            return self._protocol.open(frame, correlation_id)
+        except (errors.ProtocolError, errors.BrokerStoppedError):
             self.close()
-            raise errors.BrokerStoppedError(f"{self.name} was stopped") from error
+            raise
 
     def await_end(self) -> NoReturn:
         """Drop responses until the broker, which is shutting down, closes the connection."""
         while True:
-            with suppress(errors.ServerError):
-                self._decode(self.receive())
+            try:
+                with suppress(errors.ServerError):
+                    self._protocol.decode(self.receive())
+            except errors.BrokerStoppedError:
+                self.close()
+                raise
 
     def send_request(self, request: BaseRequest) -> None:
         """Send one of 0.7's requests."""
@@ -328,13 +319,11 @@ class Connection:
     def receive(self, max_bytes: int = MAX_RESPONSE_BYTES) -> memoryview:
         """Return the next frame without its size field; one larger than `max_bytes` is no frame."""
         head = self._receive_exactly(INT32.size)
-        (size,) = INT32.unpack(head)
-        if not 2 <= size <= max_bytes:
+        try:
+            size = self._protocol.frame_bytes(head, max_bytes)
+        except errors.ProtocolError:
             self.close()
-            shown = repr(bytes(head))[2:-1]
-            raise errors.ProtocolError(
-                f"{self.name} answered but does not speak the log protocol (first bytes: '{shown}')"
-            )
+            raise
         return self._receive_exactly(size)
 
     def _receive_exactly(self, size: int) -> memoryview:
@@ -362,11 +351,8 @@ class Connection:
     ) -> errors.BrokerUnreachableError | errors.RequestTimeoutError:
         self.close()
         if isinstance(error, TimeoutError):
-            return self._timed_out(self.timeout_s, when)
-        return errors.BrokerUnreachableError(f"lost {self.name} {when}: {_reason(error)}")
-
-    def _timed_out(self, after_s: float, when: str) -> errors.RequestTimeoutError:
-        return errors.RequestTimeoutError(f"{self.name} did nothing for {after_s:g}s {when}")
+            return self._protocol.timed_out(self.timeout_s, when)
+        return self._protocol.lost(error, when)
 
 
 def _send_all(sock: socket.socket, parts: Sequence[Buffer]) -> None:
@@ -379,12 +365,6 @@ def _send_all(sock: socket.socket, parts: Sequence[Buffer]) -> None:
         if sent < len(part):
             sock.sendall(memoryview(part)[sent:])
         sent = max(0, sent - len(part))
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    return (error.strerror or str(error)).lower()
 
 
 def parse_broker_list(text: str) -> list[responses.BrokerAddress]:

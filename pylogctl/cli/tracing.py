@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from broker.client.connection import MAX_RESPONSE_BYTES
+from broker.protocol.client_connection import MAX_RESPONSE_BYTES
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestType
 from pylogctl.cli.announcing import AnnouncedConnection

@@ -1,0 +1,355 @@
+"""A connection to one broker in an event loop: many requests in flight, responses in order.
+
+A request that was written is never taken back: if its future is cancelled, its slot stays in the
+table of pending requests, and its response is dropped. So a cancelled task leaves the connection
+sound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+from broker import errors
+from broker.client.connection import DEFAULT_CONNECT_TIMEOUT_S, DEFAULT_TIMEOUT_S
+from broker.protocol import responses
+from broker.protocol.client_connection import (
+    MAX_HELLO_BYTES,
+    MAX_RESPONSE_BYTES,
+    ClientConnection,
+    Greeting,
+    reason_of,
+)
+from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.requests import BaseRequest, encode_request
+from broker.protocol.responses import BrokerAddress
+
+# after it the sending half is closed, so that servers of other protocols respond
+_SILENCE_S = 5.0
+_BUFFER_BYTES = 64 << 10
+_LEAST_ROOM_BYTES = 4 << 10
+_CLOSE_S = 1.0  # for bytes that are still to be sent
+_WITHOUT_ID = -1  # of a response that has no correlation id
+_WAITING = "while waiting for a response"
+
+
+class AsyncConnection(asyncio.BufferedProtocol):
+    """A connection to a broker, opened once; for the tasks of one loop.
+
+    After it is lost every request fails with `BrokerUnreachableError`: make another one. If a
+    response is due and no byte comes for `timeout_s`, the connection is lost with
+    `RequestTimeoutError`. If bytes are no response, it is lost with `ProtocolError`.
+    """
+
+    def __init__(
+        self,
+        address: BrokerAddress,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
+        client_id: str = "pylogctl",
+    ) -> None:
+        self.address = address
+        self.timeout_s = timeout_s
+        self.client_id = client_id
+        self.on_lost: Callable[[errors.BrokerError], object] | None = None
+        """Called once when an open connection is lost, after its requests have failed."""
+        self._connect_timeout_s = connect_timeout_s
+        self._protocol = ClientConnection(address, client_id)
+        self.name = self._protocol.name
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._failure: errors.BrokerError | None = None  # why it was lost
+        # of requests without a response: the correlation id, and what its response completes
+        self._pending: deque[tuple[int, asyncio.Future[Any]]] = deque()
+        self._max_bytes = MAX_RESPONSE_BYTES
+        # received bytes are appended, never overwritten, as responses are views of them
+        self._view = memoryview(bytearray(_BUFFER_BYTES))
+        self._start = self._filled = 0  # of the bytes of the next frame
+        self._room_waiters: deque[asyncio.Future[None]] = deque()
+        self._is_paused = False
+        self._heard_s = 0.0  # when bytes came last, or the first pending request was sent
+        self._watch: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Transport | None = None
+        self._ended: asyncio.Future[None] | None = None  # of the present transport
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether requests can be sent."""
+        return self._transport is not None
+
+    @property
+    def hello(self) -> responses.HelloResponse | None:
+        """Return the broker's response to a hello; None if it knows only 0.7's requests."""
+        return self._protocol.hello
+
+    def understands(self, kind: type[ExtensionRequest]) -> bool:
+        """Return whether the broker supports a request in the version used here."""
+        return self._protocol.understands(kind)
+
+    async def open(self) -> None:
+        """Connect, and learn what the broker is; if that fails, nothing is left open.
+
+        Raises:
+            BrokerUnreachableError, RequestTimeoutError, ProtocolError: see the class.
+        """
+        protocol, lost_count = self._protocol, 0
+        try:
+            while not self.is_open:
+                await self._connect()
+                if protocol.is_known:
+                    break
+                greeting = protocol.greeting(lost_count)
+                try:
+                    protocol.take_greeting(greeting, await self._exchange(greeting))
+                except errors.BrokerUnreachableError:
+                    if not greeting.is_hello:
+                        raise
+                    lost_count += 1
+                    await self._end()  # the broker did it
+        except BaseException:
+            self._abort(self._error())
+            raise
+        self._max_bytes = MAX_RESPONSE_BYTES
+
+    async def _connect(self) -> None:
+        where = self.address.host, self.address.port
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                await self._loop.create_connection(lambda: self, *where)
+        except OSError as error:  # `TimeoutError` is one
+            raise errors.BrokerUnreachableError(
+                f"cannot reach {self.name}: {reason_of(error)}"
+            ) from error
+
+    async def _exchange(self, greeting: Greeting) -> memoryview:
+        self._max_bytes = MAX_HELLO_BYTES if greeting.is_hello else MAX_RESPONSE_BYTES
+        response: asyncio.Future[memoryview] = self._expect(_WITHOUT_ID)
+        self.send(*greeting.parts)
+        silence_s = min(_SILENCE_S, self.timeout_s / 2)
+        await asyncio.wait([response], timeout=silence_s if greeting.is_hello else None)
+        if response.done():
+            return response.result()
+        transport = self._transport
+        if transport is not None:
+            transport.write_eof()
+        try:
+            frame = await response
+        except errors.BrokerUnreachableError as error:
+            # any broker closes the connection then, so it need not be a 0.7 one
+            raise self._protocol.timed_out(silence_s, _WAITING) from error
+        await self._end()
+        return frame
+
+    async def _end(self) -> None:
+        """End this connection, before another one or none is made."""
+        self.close()
+        await self.closed()
+
+    def request(self, request: ExtensionRequest) -> asyncio.Future[Reader]:
+        """Send a request; the future gets the body of its response.
+
+        Cancelling the future drops the response. An error of the future is `ServerError` if the
+        request was refused as a whole, else one of the class.
+        """
+        correlation_id, parts = self._protocol.encode(request)
+        response = self.expect(correlation_id)
+        self.send(*parts)
+        return response
+
+    async def call(self, request: ExtensionRequest) -> Reader:
+        """Send a request, and return the body of its response; errors are those of `request`."""
+        return await self.request(request)
+
+    def ask(self, request: BaseRequest) -> asyncio.Future[memoryview]:
+        """Send one of 0.7's requests that have a response; the future gets that."""
+        response = self._expect(_WITHOUT_ID)
+        self.send(encode_request(request))
+        return response
+
+    def next_correlation_id(self) -> int:
+        """Return the correlation id for the next extension request, sent by `send`."""
+        return self._protocol.next_correlation_id()
+
+    def expect(self, correlation_id: int) -> asyncio.Future[Reader]:
+        """Return what gets the response to the request that `send` sends next; see `request`."""
+        return self._expect(correlation_id)
+
+    def _expect(self, correlation_id: int) -> asyncio.Future[Any]:
+        if self._transport is None:
+            raise self._error()
+        if not self._pending:
+            self._heard_s = self._loop.time()
+            if self._watch is None:
+                self._watch = self._loop.call_later(self.timeout_s, self._check_silence)
+        response: asyncio.Future[Any] = self._loop.create_future()
+        self._pending.append((correlation_id, response))
+        return response
+
+    def send(self, *parts: Buffer) -> None:
+        """Send a frame, given in parts; it is buffered if the broker does not read it now."""
+        if self._transport is None:
+            raise self._error()
+        self._transport.writelines(parts)
+
+    @property
+    def is_writable(self) -> bool:
+        """Return whether little of what was sent is still buffered here; see `drained`."""
+        return not self._is_paused
+
+    async def drained(self) -> None:
+        """Wait until the connection is writable; an error if it is lost."""
+        while self._is_paused and self._transport is not None:
+            waiter = self._loop.create_future()
+            self._room_waiters.append(waiter)
+            await waiter
+        if self._transport is None:
+            raise self._error()
+
+    def close(self) -> None:
+        """Close the connection once what is buffered is sent; pending requests fail now."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            self._closing = transport
+            transport.close()
+            self._fail(self._error())
+
+    async def closed(self) -> None:
+        """Wait until the connection, which was closed, has ended; at most a second."""
+        if self._ended is not None and self._closing is not None:
+            _, late = await asyncio.wait([self._ended], timeout=_CLOSE_S)
+            if late:
+                self._closing.abort()
+
+    # what the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._ended = self._loop.create_future()
+        self._failure, self._is_paused = None, False
+        self._start = self._filled = 0
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if sock.getsockname() == sock.getpeername():
+            # TCP can connect a free ephemeral port to itself
+            self._lose(self._protocol.lost(ConnectionRefusedError("connection refused"), "at once"))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes go."""
+        return self._view[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take bytes that came, and complete the requests whose responses are there."""
+        view, start = self._view, self._start
+        self._filled = end = self._filled + nbytes
+        self._heard_s = self._loop.time()
+        wanted_bytes = 0
+        try:
+            while end - start >= INT32.size:
+                body = start + INT32.size
+                size = self._protocol.frame_bytes(view[start:body], self._max_bytes)
+                if body + size > end:
+                    wanted_bytes = INT32.size + size
+                    break
+                start = body + size
+                self._take(view[body:start])
+        except (errors.ProtocolError, errors.BrokerStoppedError) as error:
+            self._lose(error)
+            return
+        self._start = start
+        if max(start + wanted_bytes, end + _LEAST_ROOM_BYTES) > len(view):
+            rest = view[start:end]
+            self._view = memoryview(bytearray(max(wanted_bytes, _BUFFER_BYTES)))
+            self._view[: len(rest)] = rest
+            self._start, self._filled = 0, len(rest)
+
+    def _take(self, frame: memoryview) -> None:
+        """Complete the oldest pending request."""
+        if not self._pending:
+            self._protocol.decode(frame)  # the last response of a broker that stops, if any
+            raise errors.ProtocolError(f"{self.name} sent a response that no request is for")
+        correlation_id, response = self._pending[0]
+        found: Any = frame
+        error: errors.BrokerError | None = None
+        if correlation_id != _WITHOUT_ID:
+            try:
+                found = self._protocol.open(frame, correlation_id)
+            except errors.ServerError as refused:
+                error = refused
+        self._pending.popleft()
+        if response.done():  # cancelled
+            return
+        if error is None:
+            response.set_result(found)
+        else:
+            response.set_exception(error)
+
+    def pause_writing(self) -> None:
+        """Make `drained` wait: the broker does not read what is sent."""
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        """Let those continue that wait in `drained`."""
+        self._is_paused = False
+        self._wake_writers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail what is pending, unless the connection was closed here."""
+        assert self._ended is not None
+        self._ended.set_result(None)
+        if self._transport is not None:
+            cause = exc if isinstance(exc, OSError) else None
+            self._lose(
+                self._protocol.lost(
+                    cause or ConnectionResetError("it closed the connection"), _WAITING
+                )
+            )
+
+    def _check_silence(self) -> None:
+        self._watch = None
+        if self._pending:
+            wait_s = self._heard_s + self.timeout_s - self._loop.time()
+            if wait_s > 0:
+                self._watch = self._loop.call_later(wait_s, self._check_silence)
+            else:
+                self._lose(self._protocol.timed_out(self.timeout_s, _WAITING))
+
+    def _lose(self, error: errors.BrokerError) -> None:
+        self._abort(error)
+        if self.on_lost is not None:
+            self.on_lost(error)
+
+    def _abort(self, error: errors.BrokerError) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+            self._fail(error)
+
+    def _fail(self, error: errors.BrokerError) -> None:
+        self._failure = error
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        pending, self._pending = self._pending, deque()
+        for _, response in pending:
+            if not response.done():
+                response.set_exception(self._error())
+        self._wake_writers()
+
+    def _wake_writers(self) -> None:
+        while self._room_waiters:
+            waiter = self._room_waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _error(self) -> errors.BrokerError:
+        """Return why requests fail, each time anew: an exception that is raised again grows."""
+        failure = self._failure
+        if failure is None:
+            return errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
+        return type(failure)(str(failure))

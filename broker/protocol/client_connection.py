@@ -1,0 +1,133 @@
+"""The client's side of a connection as a state machine: bytes and frames in, requests out.
+
+`client/connection.py` drives it with a blocking socket, `aio/connection.py` with an event loop.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker import errors
+from broker.protocol import responses
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
+    HelloRequest,
+    encode_extension_parts,
+)
+from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.requests import FetchRequest, RequestHeader, encode_request
+
+MAX_RESPONSE_BYTES = 1 << 29
+"""Less than any four printable characters read as a size, so that a banner is no frame."""
+MAX_HELLO_BYTES = 1 << 16
+"""More than any response to a hello; the first bytes of other servers read as a larger size."""
+
+
+_HELLOS = 2
+
+
+class Greeting(NamedTuple):
+    """A frame to send before others: a hello, or a request of 0.7."""
+
+    parts: list[Buffer]
+    correlation_id: int | None  # of a hello
+
+    @property
+    def is_hello(self) -> bool:
+        """Return whether it is a hello."""
+        return self.correlation_id is not None
+
+
+class ClientConnection:
+    """What a client knows of a broker, and numbers its requests; `name` is for messages."""
+
+    def __init__(self, address: responses.BrokerAddress, client_id: str) -> None:
+        where = f"{address.host}:{address.port}"
+        self.name = where if address.id < 0 else f"broker {address.id} at {where}"
+        self.client_id = client_id
+        self.is_known = False  # a greeting was answered
+        self.hello: responses.HelloResponse | None = None  # None from a broker of 0.7
+        self._correlation_id = 0
+
+    def greeting(self, lost_count: int) -> Greeting:
+        """Return what to send before anything else, after so many hellos were lost.
+
+        A 0.7 broker closes the connection on a request it does not know; the connection is then
+        opened again, for the next greeting.
+        """
+        # A broker that shuts down closes the connection too. Mistaken for a 0.7 broker, it
+        # would get publishes without acknowledgement: hence the second hello.
+        if lost_count < _HELLOS:
+            correlation_id, parts = self.encode(HelloRequest())
+            return Greeting(parts, correlation_id)
+        # a 0.7 broker responds with an error
+        return Greeting([encode_request(FetchRequest("hello", 0, 0, 0))], None)
+
+    def take_greeting(self, greeting: Greeting, frame: Buffer) -> None:
+        """Take the response to a greeting; then the broker is known. Errors are those of `open`."""
+        if greeting.correlation_id is not None:
+            body = self.open(frame, greeting.correlation_id)
+            self.hello = responses.HELLO.decode(body)
+        self.is_known = True
+
+    def understands(self, kind: type[ExtensionRequest]) -> bool:
+        """Return whether the broker, which is known, has a request in the version used here."""
+        if self.hello is None or kind.TYPE not in self.hello.versions:
+            return False
+        least, greatest = self.hello.versions[kind.TYPE]
+        return least <= kind.VERSION <= greatest
+
+    def next_correlation_id(self) -> int:
+        """Return the correlation id for the next extension request."""
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        return self._correlation_id
+
+    def encode(self, request: ExtensionRequest) -> tuple[int, list[Buffer]]:
+        """Return the correlation id of a request, and its frame in parts."""
+        correlation_id = self.next_correlation_id()
+        header = RequestHeader(request.VERSION, correlation_id, self.client_id)
+        return correlation_id, encode_extension_parts(request, header)
+
+    def frame_bytes(self, head: Buffer, max_bytes: int = MAX_RESPONSE_BYTES) -> int:
+        """Return the size of a frame from its size field; one larger than `max_bytes` is none."""
+        size: int = INT32.unpack(head)[0]
+        if not 2 <= size <= max_bytes:
+            shown = repr(bytes(head))[2:-1]
+            raise errors.ProtocolError(
+                f"{self.name} answered but does not speak the log protocol (first bytes: '{shown}')"
+            )
+        return size
+
+    def open(self, frame: Buffer, correlation_id: int) -> Reader:
+        """Return the body of a response, which must have this correlation id.
+
+        Raises:
+            ServerError: the request was refused as a whole.
+            BrokerStoppedError: the broker ended the connection instead of a response.
+            ProtocolError: requests and responses are out of step.
+        """
+        found, body = self.decode(frame)
+        responses.check_correlation_id(correlation_id, found)
+        return body
+
+    def decode(self, frame: Buffer) -> tuple[int, Reader]:
+        """Return the correlation id and body of a response; errors are those of `open`."""
+        try:
+            return responses.decode_extension_response(frame)
+        except errors.BrokerStoppedError as error:
+            raise errors.BrokerStoppedError(f"{self.name} was stopped") from error
+
+    def lost(self, error: OSError, when: str) -> errors.BrokerUnreachableError:
+        """Return the error for a connection that ended at some time, `while` or `before` what."""
+        return errors.BrokerUnreachableError(f"lost {self.name} {when}: {reason_of(error)}")
+
+    def timed_out(self, after_s: float, when: str) -> errors.RequestTimeoutError:
+        """Return the error for a broker that did nothing for so long."""
+        return errors.RequestTimeoutError(f"{self.name} did nothing for {after_s:g}s {when}")
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a connection was lost, or not made, in a few words."""
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (error.strerror or str(error)).lower()
