@@ -11,21 +11,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 
 class BrokerError(Exception):
     """Root of every error this library raises on purpose.
 
-    `hints` name the expected form, the likely cause, or what to try next, a line each.
+    `hints` name the expected form, the likely cause, or what to try next, a line each. `details`
+    are what the text is about, by name, for programs.
     """
 
     is_retriable: ClassVar[bool] = False
 
-    def __init__(self, *args: object, hints: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        *args: object,
+        hints: Iterable[str] = (),
+        details: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(*args)
         self.hints = tuple(hints)
+        self.details = dict(details or {})
 
 
 class ConfigError(BrokerError):

@@ -75,7 +75,7 @@ def public(error: errors.BrokerError) -> errors.BrokerError:
             return (
                 error
                 if isinstance(error, public_kind)
-                else public_kind(str(error), hints=error.hints)
+                else public_kind(str(error), hints=error.hints, details=error.details)
             )
     return error
 

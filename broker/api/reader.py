@@ -22,6 +22,7 @@ from broker.api.values import (
     topic_of,
 )
 from broker.client.cluster import Cluster, Connect, absence_of
+from broker.client.selection import topic_not_found
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader, naming_partition
@@ -73,7 +74,7 @@ def _readable(cluster: Cluster, topic: str, needs_all: bool) -> list[TopicPartit
             others = "; give `partition` to read only others" if found else ""
             raise BrokerUnreachableError(f"{absence}{others}")
         if not found:
-            raise TopicNotFoundError(f"topic '{topic}' not found")
+            raise topic_not_found(topic, cluster.topics())
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from broker.client.selection import select_partitions
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import InvalidMessageError
 from broker.tools.audit import (
@@ -30,7 +31,6 @@ from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import make_span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import select_partitions
 
 _LOG_TIER = "log"
 

@@ -126,7 +126,7 @@ def failure_of(error: BaseException) -> Failure | None:
     if isinstance(error, library.BrokerError):
         rule = next(_LIBRARY[kind] for kind in type(error).__mro__ if kind in _LIBRARY)
         hints = error.hints[:3] or ((rule.hint,) if rule.hint else ())
-        failure = Failure(rule.status, rule.code, str(error), hints)
+        failure = Failure(rule.status, rule.code, str(error), hints, error.details)
         if isinstance(error, library.ConflictError):
             return failure._replace(code=error.reason)
         if isinstance(error, library.InvalidMessageError) and isinstance(

@@ -60,7 +60,7 @@ def set_settings(
     if not may_be_absent:
         try:
             validate_exists(registry, target)
-        except CliError as error:
+        except (CliError, errors.TopicNotFoundError) as error:
             when = "when the topic is created" if target.topic else "a broker that is down"
             error.hints = (*error.hints, f"--absent sets it for {when}")
             raise

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.client.connection import parse_broker_list
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.selection import topic_not_found
 from broker.config import BrokerConfig
 from broker.errors import ConfigError, InvalidTopicError, ProtocolError
 from broker.protocol.responses import BrokerAddress
@@ -17,7 +18,6 @@ from pylogctl.broker.control import StatusResponse, request_status
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.selection import topic_not_found
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.selection import select_partitions, select_topics
 from broker.consumer.cluster_reader import ClusterReader
 from broker.positions import Mark
 from broker.topic import TopicPartition
@@ -16,12 +17,7 @@ from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.offset_resolution import resolve_ranges
 from pylogctl.cli.process import StopRequest, graceful_stop, keep_freed_memory
 from pylogctl.cli.progress import announced_wait
-from pylogctl.cli.selection import (
-    compile_patterns,
-    select_partitions,
-    select_topics,
-    wait_for_topics,
-)
+from pylogctl.cli.selection import compile_patterns, wait_for_topics
 from pylogctl.consume.output import Consumption, summary
 from pylogctl.consume.plan import Request
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from broker.client.cluster import with_assigned
+from broker.client.selection import select_partitions
 from broker.consumer.cluster_reader import ClusterReader
 from broker.producer.producer import DEFAULT_DELIVERY_TIMEOUT_S, Producer
 from broker.tools.mirror_producer import MirrorProducer
@@ -30,7 +31,6 @@ from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import select_partitions
 from pylogctl.copy.copying import Copied, Copy, Limits
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from broker.admin.topic_facts import Ends, TopicFacts
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.selection import select_partitions, select_topics
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionList
 from broker.positions import (
@@ -31,7 +32,6 @@ from broker.topic import TopicPartition
 from broker.units import parse_duration_ms
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.selection import select_partitions, select_topics
 from pylogctl.group.lag import GroupObserver
 from pylogctl.group.offsets_file import OffsetRecord, parse_entries
 from pylogctl.group.snapshot import GroupSnapshot, StoredOffset, require_group

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple, cast
 
+from broker.client.selection import topic_not_found
 from broker.errors import ArgumentError
 from broker.units import counted, format_size, format_time, parse_size
 from pylogctl.cli.context import Environment, OutputFormat
@@ -18,7 +19,6 @@ from pylogctl.cli.failures import Done, raise_failures
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.progress import announced_wait, progress
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import topic_not_found
 from pylogctl.group import document, snapshot
 from pylogctl.group.lag import GroupLag, GroupObserver, Status, open_observer, total
 from pylogctl.group.offsets_file import zk07_line

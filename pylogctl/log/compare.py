@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from broker import errors
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
+from broker.client.selection import topic_not_found
 from broker.log.checkpoint_files import read_high_watermarks
 from broker.log.data_directory import DataDirectory, read_broker_id
 from broker.log.segment import reason_of
@@ -31,7 +32,6 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import Done, raise_failures
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import topic_not_found
 from pylogctl.log.document import COMPARE, SEGMENT_NAMES, CompareRow
 
 _CHUNK_BYTES = 4 << 20

@@ -15,6 +15,7 @@ import typer
 
 from broker.client.cluster import Cluster, Connect, locked
 from broker.client.list_offsets import OffsetLister
+from broker.client.selection import select_partitions, select_topics
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.partition_patterns import PartitionList
 from broker.producer.producer import codec_of
@@ -28,7 +29,6 @@ from pylogctl.cli.offset_resolution import resolve_ranges
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import freeze_garbage, graceful_stop
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import select_partitions, select_topics
 from pylogctl.perf import document
 from pylogctl.perf.consume import ConsumePlan, End, OpenReadings, consume_load
 from pylogctl.perf.e2e import E2ePlan, e2e_load, make_topic

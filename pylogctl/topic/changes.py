@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.client.selection import topic_not_found
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
@@ -25,7 +26,6 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import topic_not_found
 from pylogctl.topic.document import CREATE, DELETE, CreateRow, DeleteRow
 
 if TYPE_CHECKING:
@@ -257,8 +257,8 @@ def delete_topics(
     def plan_one(topic: str) -> list[Deletion]:
         try:
             plan = _plan_deletion(cluster, connect, session, topic, with_data=with_data)
-        except CliError as error:
-            if if_exists and error.status is ExitStatus.NOT_FOUND:
+        except errors.TopicNotFoundError:
+            if if_exists:
                 return []
             raise
         groups = {} if session is None else _groups_with_offsets(session, topic)

@@ -8,6 +8,7 @@ from random import Random
 
 from broker.admin.topic_facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
 from broker.client.cluster import Cluster
+from broker.client.selection import select_partitions, select_topics
 from broker.consumer.boundaries import BoundaryFinder
 from broker.partition_patterns import PartitionList
 from broker.positions import ByTime, Mark, OffsetRange, resolve
@@ -22,7 +23,6 @@ from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import chosen_columns, render
-from pylogctl.cli.selection import select_partitions, select_topics
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
 from pylogctl.topic import document
 from pylogctl.topic.sampling import Sampler
