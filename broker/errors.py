@@ -199,6 +199,32 @@ class ConflictError(BrokerError):
         self.reason = reason
 
 
+class NotReplicatedError(ConflictError):
+    """A topic has no replicas, and the call is about replicas."""
+
+    def __init__(self, message: str, *, hints: Iterable[str] = ()) -> None:
+        super().__init__(message, "NOT_REPLICATED", hints=hints)
+
+
+class PartialError(BrokerError):
+    """A call about several targets has failed for some of them; the others are done.
+
+    `done` has the results of these, `failed` an error for each other target by its name.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        done: Iterable[object] = (),
+        failed: Mapping[str, BrokerError] | None = None,
+        *,
+        hints: Iterable[str] = (),
+    ) -> None:
+        super().__init__(message, hints=hints)
+        self.done = tuple(done)
+        self.failed = dict(failed or {})
+
+
 class ServerError(BrokerError):
     """A failure with a wire code: raised by a broker's handlers, and again by its clients."""
 

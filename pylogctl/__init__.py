@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from broker.api.errors import NotSupported as NotSupported
     from broker.api.errors import NoZooKeeper as NoZooKeeper
     from broker.api.errors import OffsetOutOfRange as OffsetOutOfRange
+    from broker.api.errors import Partial as Partial
     from broker.api.errors import Refused as Refused
     from broker.api.errors import TimedOut as TimedOut
     from broker.api.errors import TooLarge as TooLarge
@@ -59,7 +60,7 @@ else:
         "broker.api.errors": (
             *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),
             *("NoZooKeeper", "NotABoundary", "NotEnoughReplicas", "NotSupported"),
-            *("OffsetOutOfRange", "Refused", "TimedOut", "TooLarge", "TopicExists"),
+            *("OffsetOutOfRange", "Partial", "Refused", "TimedOut", "TooLarge", "TopicExists"),
             *("UnknownTopic", "Unreachable", "Conflict", "GroupActive", "UnknownGroup"),
             "UnknownBroker",
         ),

@@ -22,6 +22,7 @@ NotABoundary = errors.NotABoundaryError
 NotEnoughReplicas = errors.NotEnoughReplicasError
 NotSupported = errors.UnsupportedVersionError
 OffsetOutOfRange = errors.OffsetOutOfRangeError
+Partial = errors.PartialError
 Refused = errors.ServerError
 TooLarge = errors.MessageSizeTooLargeError
 TopicExists = errors.TopicExistsError
@@ -70,6 +71,8 @@ _PUBLIC: tuple[tuple[type[errors.BrokerError], type[errors.BrokerError]], ...] =
 
 def public(error: errors.BrokerError) -> errors.BrokerError:
     """Return the error that the API raises for one of the library."""
+    if isinstance(error, errors.PartialError):
+        error.failed = {name: public(one) for name, one in error.failed.items()}
     for kind, public_kind in _PUBLIC:
         if isinstance(error, kind):
             return (

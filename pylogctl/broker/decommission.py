@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Collection, Set
 
 from broker import errors
+from broker.admin import reassignment
+from broker.admin.reassignment_plan import Plan
 from broker.client.cluster import Cluster
 from broker.client.controller_client import cluster_metadata
 from broker.cluster_state import NO_LEADER
 from broker.protocol.cluster_requests import THROTTLE_STAYS
 from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
-from broker.tools.reassignment import Plan
 from broker.topic import TopicPartition
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.connections import Absence, connector, open_cluster
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.progress import announced_wait, progress
@@ -107,7 +108,13 @@ def _plan(
         return {}
     topics = sorted({one.topic for one in known})
     try:
-        plan = reassign.make_plan(env, cluster, topics, without=[broker_id])
+        plan = reassignment.make_plan(
+            cluster,
+            connector(env),
+            topics,
+            without=[broker_id],
+            timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
+        )
     except errors.InvalidReplicationFactorError as error:
         raise CliError(
             ExitStatus.CONFLICT,
@@ -140,7 +147,13 @@ def _name_plain(env: Environment, broker_id: int, plain: Counter[str]) -> None:
 
 
 def _begin(env: Environment, cluster: Cluster, plan: Plan, throttle: int) -> None:
-    outcomes = reassign.request(env, cluster, plan, throttle=throttle)
+    outcomes = reassignment.request_reassignment(
+        cluster,
+        connector(env),
+        plan,
+        throttle=throttle,
+        timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
+    )
     refused = [one for one in outcomes if one.error != errors.NO_ERROR]
     if refused:
         raise CliError(ExitStatus.CONFLICT, f"{refused[0].partition}: {refused[0].text}")
@@ -163,7 +176,9 @@ def _wait(
         while True:
             now_s = time.monotonic()
             try:
-                changes = reassign.list_reassignments(env, cluster).changes
+                changes = reassignment.list_reassignments(
+                    cluster, connector(env), timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
+                ).changes
                 under_way = {one.partition for one in changes}
                 left = _left(env, cluster, broker_id, moving)
                 answered_s = now_s

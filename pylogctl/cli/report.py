@@ -75,6 +75,8 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
         ExitStatus.NOT_FOUND, "BROKER_NOT_FOUND", "try: pylogctl broker list"
     ),
     library.ConflictError: _Rule(ExitStatus.CONFLICT, "CONFLICT"),
+    library.NotReplicatedError: _Rule(ExitStatus.UNSUPPORTED, "NOT_REPLICATED"),
+    library.PartialError: _Rule(ExitStatus.PARTIAL, "PARTIAL"),
     library.ServerError: _Rule(ExitStatus.REMOTE, "BROKER_ERROR"),
     library.OffsetOutOfRangeError: _Rule(
         ExitStatus.NOT_FOUND, "OFFSET_OUT_OF_RANGE", "try: -o start, or a longer retention"

@@ -214,7 +214,14 @@ def alter(
     reassign status` shows. A topic without replicas gets some from its home brokers, all of which
     must be live. Settings of topics: pylogctl config set --topic.
     """
-    from pylogctl.cli.connections import Absence, open_cluster, zookeeper_session
+    from broker.admin import reassignment
+    from pylogctl.cli.connections import (
+        REQUEST_TIMEOUT_S,
+        Absence,
+        connector,
+        open_cluster,
+        zookeeper_session,
+    )
     from pylogctl.topic import reassign
     from pylogctl.topic.changes import set_partition_count
     from pylogctl.topic.replication import add_partitions, has_replicas, replicate_topic
@@ -237,7 +244,13 @@ def alter(
         elif partitions is not None:
             add_partitions(env, cluster, topic, partitions)
         else:
-            plan = reassign.make_plan(env, cluster, [topic], replication_factor=replication_factor)
+            plan = reassignment.make_plan(
+                cluster,
+                connector(env),
+                [topic],
+                replication_factor=replication_factor,
+                timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
+            )
             reassign.execute(env, cluster, plan)
 
 
@@ -271,7 +284,7 @@ def elect(
     """
     from broker.protocol.cluster_requests import ElectionKind
     from pylogctl.cli.connections import Absence, open_cluster
-    from pylogctl.topic.replication import elect_leaders
+    from pylogctl.topic.elect import elect_leaders
 
     if unclean and len(topics or ()) != 1:
         raise UsageError("--unclean needs one topic")
@@ -321,11 +334,12 @@ def reassign_replicas(
     their former replicas back. --throttle limits how fast each broker copies to replicas that are
     being added, until these are in sync; throttle changes that limit for all that is under way.
     """
+    from broker.admin.reassignment import make_plan
+    from broker.admin.replicas import replicas_of
     from broker.protocol.cluster_requests import THROTTLE_STAYS
-    from pylogctl.cli.connections import Absence, open_cluster
+    from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
     from pylogctl.topic import reassign
     from pylogctl.topic.reassign_status import show_status
-    from pylogctl.topic.replication import replicas_of
 
     if plan is not None and action is not ReassignAction.EXECUTE:
         raise UsageError("--plan is for `topic reassign execute`")
@@ -345,17 +359,19 @@ def reassign_replicas(
             case ReassignAction.EXECUTE if plan is not None:
                 reassign.execute(env, cluster, reassign.read_plan(env, plan), throttle=limit)
             case _:
-                made = reassign.make_plan(
-                    env,
+                connect = connector(env)
+                made = make_plan(
                     cluster,
+                    connect,
                     topics or [],
                     broker_ids=_broker_ids(to),
                     replication_factor=replication_factor,
+                    timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
                 )
                 if action is ReassignAction.EXECUTE:
                     reassign.execute(env, cluster, made, throttle=limit)
                 else:
-                    reassign.show_plan(env, made, replicas_of(env, cluster, topics or []))
+                    reassign.show_plan(env, made, replicas_of(cluster, connect, topics or []))
 
 
 def _broker_ids(text: str | None) -> list[int]:

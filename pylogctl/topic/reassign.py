@@ -1,8 +1,7 @@
-"""Moving partitions to other brokers: plans, their execution, progress and end.
+"""Moving partitions to other brokers: plans shown and read, their execution, and its throttle.
 
-A plan can be edited before it is executed; the controller validates all of it before it begins.
-`throttle` is in bytes per second that each broker may copy, 0 for no limit. If no controller
-responds, or it refuses, that is a BrokerError.
+A plan can be edited before it is executed. `throttle` is in bytes per second that each broker may
+copy, 0 for no limit.
 """
 
 from __future__ import annotations
@@ -11,65 +10,21 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from broker.admin import reassignment
+from broker.admin.reassignment_plan import Plan
 from broker.client.cluster import Cluster
-from broker.client.controller_client import ask_controller, cluster_metadata
-from broker.controller.assignment import validate_target
-from broker.errors import NO_ERROR, InvalidRequestError
+from broker.errors import NO_ERROR
 from broker.properties import INT64_MAX
-from broker.protocol.cluster_requests import (
-    OUTCOMES,
-    REASSIGNMENTS,
-    THROTTLE_STAYS,
-    ListedReassignments,
-    ListReassignmentsRequest,
-    PartitionOutcome,
-    ReassignRequest,
-    ReplicaTarget,
-)
+from broker.protocol.cluster_requests import THROTTLE_STAYS, PartitionOutcome
 from broker.protocol.responses import PartitionMetadata
-from broker.tools.reassignment import Plan, plan_replicas
 from broker.topic import TopicPartition
 from broker.units import format_size, parse_rate
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
 from pylogctl.topic.document import REASSIGN_PLAN, ReassignPlanRow, name_of
-from pylogctl.topic.replication import render_outcomes, replicas_of
-
-
-def make_plan(
-    env: Environment,
-    cluster: Cluster,
-    topics: Sequence[str],
-    *,
-    broker_ids: Sequence[int] = (),
-    without: Sequence[int] = (),
-    replication_factor: int | None = None,
-) -> Plan:
-    """Return the replicas that partitions would get, where these change.
-
-    Brokers in `broker_ids` may have replicas (all live ones if empty), those in `without` none. A
-    `replication_factor` of None keeps that of each partition.
-    """
-    known = {one: found.replicas for one, found in replicas_of(env, cluster, topics).items()}
-    for partition, change in list_reassignments(env, cluster).changes:
-        if partition in known:  # until the change ends, it has the original replicas, too
-            known[partition] = change.target
-    metadata = cluster_metadata(cluster.brokers(), connector(env), ())
-    live = {one.id for one in metadata.brokers}
-    for broker_id in broker_ids:
-        if broker_id not in live:
-            raise CliError(
-                ExitStatus.CONFLICT,
-                f"broker {broker_id} is not live: it cannot get replicas",
-                hints=[f"live brokers: {', '.join(map(str, sorted(live)))}"],
-                code="BROKER_NOT_LIVE",
-            )
-    allowed = (set(broker_ids) or live) - set(without)
-    racks = {one: metadata.racks.get(one, "") for one in sorted(allowed)}
-    plan = plan_replicas(known, racks, replication_factor=replication_factor)
-    return {partition: target for partition, target in plan.items() if target != known[partition]}
+from pylogctl.topic.elect import render_outcomes
 
 
 def show_plan(
@@ -113,58 +68,23 @@ def execute(
 ) -> None:
     """Have the controller begin to move partitions, and render the outcome for each."""
     if env.settings.dry_run:
-        _validate(env, cluster, plan)
+        reassignment.validate_plan(cluster, connector(env), plan)
         env.note(f"{len(plan)} partitions would get other replicas; nothing changed")
         return
-    render_outcomes(env, request(env, cluster, plan, throttle=throttle), "begun")
-
-
-def request(
-    env: Environment, cluster: Cluster, plan: Plan, *, throttle: int = THROTTLE_STAYS
-) -> list[PartitionOutcome]:
-    """Have the controller begin to move partitions; return the outcome for each."""
-    targets = tuple(ReplicaTarget(one, plan[one]) for one in sorted(plan))
-    body = ask_controller(
-        cluster.brokers(),
+    outcomes = reassignment.request_reassignment(
+        cluster,
         connector(env),
-        ReassignRequest(targets, throttle),
+        plan,
+        throttle=throttle,
         timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
     )
-    return OUTCOMES.decode(body)
-
-
-def _validate(env: Environment, cluster: Cluster, plan: Plan) -> None:
-    """Validate a plan as the controller would, for a dry run."""
-    metadata = cluster_metadata(cluster.brokers(), connector(env), ())
-    live = {one.id for one in metadata.brokers}
-    known = replicas_of(env, cluster, sorted({one.topic for one in plan}))
-    for partition, target in sorted(plan.items()):
-        found = known.get(partition)
-        if found is None:
-            raise CliError(
-                ExitStatus.NOT_FOUND, f"{partition} not found", code="PARTITION_NOT_FOUND"
-            )
-        if target:  # else it is a cancellation
-            try:
-                validate_target(partition, target, live, len(found.replicas), found.min_isr)
-            except InvalidRequestError as error:
-                raise CliError(ExitStatus.CONFLICT, str(error)) from error
-
-
-def list_reassignments(env: Environment, cluster: Cluster) -> ListedReassignments:
-    """Return the reassignments that are under way, and their throttle."""
-    body = ask_controller(
-        cluster.brokers(),
-        connector(env),
-        ListReassignmentsRequest(),
-        timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
-    )
-    return REASSIGNMENTS.decode(body)
+    render_outcomes(env, outcomes, "begun")
 
 
 def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:
     """Change the throttle of the reassignments that are under way, and render these."""
-    changes = list_reassignments(env, cluster).changes
+    connect, timeout_s = connector(env), env.timeout_s(REQUEST_TIMEOUT_S)
+    changes = reassignment.list_reassignments(cluster, connect, timeout_s=timeout_s).changes
     limit = format_throttle(throttle)
     if not changes:
         env.note("no change of replicas is under way")
@@ -172,7 +92,9 @@ def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:
         env.note(f"the throttle would be {limit}; nothing changed")
         return
     else:
-        request(env, cluster, {}, throttle=throttle)
+        reassignment.request_reassignment(
+            cluster, connect, {}, throttle=throttle, timeout_s=timeout_s
+        )
         env.note(f"the throttle is {limit}")
     outcomes = [PartitionOutcome(one.partition, NO_ERROR, "") for one in sorted(changes)]
     render_outcomes(env, outcomes, "throttled" if throttle else "not throttled")
@@ -197,11 +119,10 @@ def format_throttle(bytes_per_s: int) -> str:
 
 def cancel(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
     """Cancel the reassignments of some topics, or all that are under way."""
-    plan: Plan = {
-        one.partition: ()
-        for one in list_reassignments(env, cluster).changes
-        if not topics or one.partition.topic in topics
-    }
+    changes = reassignment.list_reassignments(
+        cluster, connector(env), timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
+    ).changes
+    plan = reassignment.plan_cancellation(changes, topics)
     if not plan:
         env.note("no change of replicas is under way")
         return

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.admin.replicas import replicas_of
 from broker.client.cluster import Cluster
-from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.client.controller_client import ask_controller
 from broker.cluster_state import NO_LEADER, ReplicatedPartition
-from broker.errors import NO_ERROR, ConfigError, TopicExistsError
+from broker.errors import ConfigError, NotReplicatedError, TopicExistsError
 from broker.protocol import cluster_requests
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import PARTITIONS
-from broker.protocol.responses import PartitionMetadata
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import validate_topic_name
 from broker.topic_settings import normalize
-from pylogctl.cli.confirmation import confirm, confirm_name
+from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
-from pylogctl.topic.document import CREATE_REPLICATED, ELECT, CreateReplicatedRow, ElectRow, name_of
+from pylogctl.topic.document import CREATE_REPLICATED, CreateReplicatedRow, name_of
 
 
 def create_replicated_topic(
@@ -110,17 +110,15 @@ def replicate_topic(
 def has_replicas(env: Environment, cluster: Cluster, topic: str) -> bool:
     """Return whether a topic, which must exist, has replicas."""
     try:
-        replicas_of(env, cluster, [topic])
-    except CliError as error:
-        if error.code != "NOT_REPLICATED":
-            raise
+        replicas_of(cluster, connector(env), [topic])
+    except NotReplicatedError:
         return False
     return True
 
 
 def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_count: int) -> None:
     """Have the controller add partitions up to `partition_count`, and render the new ones."""
-    present = len(replicas_of(env, cluster, [topic]))
+    present = len(replicas_of(cluster, connector(env), [topic]))
     if present >= partition_count:
         raise CliError(
             ExitStatus.CONFLICT,
@@ -132,86 +130,6 @@ def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_cou
     request = cluster_requests.AddPartitionsRequest(topic, partition_count - present)
     body = _ask(env, cluster, request)
     render(env, CREATE_REPLICATED, map(_row, PARTITIONS.decode(body)))
-
-
-def replicas_of(
-    env: Environment, cluster: Cluster, topics: Sequence[str]
-) -> dict[TopicPartition, PartitionMetadata]:
-    """Return the partitions of topics with replicas, of all such topics if none is named."""
-    metadata = cluster_metadata(cluster.brokers(), connector(env), tuple(topics) or None)
-    found = {
-        one.partition: one
-        for topic in metadata.topics
-        for one in topic.partitions
-        if one.is_replicated
-    }
-    for topic in metadata.topics:
-        if topics and not any(one.partition.topic == topic.topic for one in found.values()):
-            known = bool(topic.partitions)
-            raise CliError(
-                ExitStatus.UNSUPPORTED if known else ExitStatus.NOT_FOUND,
-                f"topic '{topic.topic}' "
-                + ("was created without replicas" if known else "not found"),
-                hints=[
-                    f"give it replicas: pylogctl topic alter {topic.topic} --replication-factor N"
-                    if known
-                    else "topics with replicas: pylogctl topic create --replication-factor N"
-                ],
-                code="NOT_REPLICATED" if known else "TOPIC_NOT_FOUND",
-            )
-    return found
-
-
-def elect_leaders(
-    env: Environment,
-    cluster: Cluster,
-    topics: Sequence[str],
-    kind: cluster_requests.ElectionKind,
-    *,
-    confirmed: str | None,
-) -> None:
-    """Have the controller elect leaders, and render the outcome for each partition."""
-    known = replicas_of(env, cluster, topics)
-    # An unclean election can lose messages: only without a leader, and confirmed by name.
-    if kind is cluster_requests.ElectionKind.UNCLEAN:
-        (topic,) = topics
-        wanted = [one for one, found in known.items() if found.leader == NO_LEADER]
-        if not wanted:
-            raise CliError(
-                ExitStatus.CONFLICT,
-                f"every partition of topic '{topic}' has a leader: nothing needs to be given up",
-                hints=[f"try: pylogctl topic describe {topic}"],
-                code="NOT_OFFLINE",
-            )
-        env.warn(f"messages of {', '.join(map(str, wanted))} that were acknowledged may be lost")
-        if not env.settings.dry_run:
-            confirm_name(env, "topic elect --unclean", topic, confirmed)
-    else:
-        wanted = [one for one, found in known.items() if found.leader != found.replicas[0]]
-    if not wanted or env.settings.dry_run:
-        render(env, ELECT, [ElectRow(name_of(one), "elect") for one in wanted])
-        return
-    body = _ask(env, cluster, cluster_requests.ElectLeadersRequest(kind, tuple(sorted(wanted))))
-    render_outcomes(env, cluster_requests.OUTCOMES.decode(body), "elected")
-
-
-def render_outcomes(
-    env: Environment, outcomes: Sequence[cluster_requests.PartitionOutcome], done: str
-) -> None:
-    """Render the outcome of a request for each partition; fail if some were refused."""
-    refused = [one for one in outcomes if one.error != NO_ERROR]
-    rows = [
-        ElectRow(
-            name_of(one.partition), done if one.error == NO_ERROR else "refused", one.text or None
-        )
-        for one in outcomes
-    ]
-    render(env, ELECT, rows)
-    if refused:
-        raise CliError(
-            ExitStatus.PARTIAL if len(refused) < len(outcomes) else ExitStatus.CONFLICT,
-            f"{len(refused)} of {len(outcomes)} partitions were refused: {refused[0].text}",
-        )
 
 
 def _ask(env: Environment, cluster: Cluster, request: ExtensionRequest) -> Reader:

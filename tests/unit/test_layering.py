@@ -57,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "producer": BASE | {"protocol", "zk", "client"},
     "consumer": BASE | {"threads", "protocol", "zk", "client"},
     "tools": BASE | {"protocol", "zk", "client", "producer", "consumer"},
-    "admin": BASE | {"protocol", "zk", "client", "producer", "consumer", "tools"},
+    "admin": BASE | {"protocol", "zk", "client", "producer", "consumer", "tools", "controller"},
     "api": BASE | {"protocol", "zk", "client", "producer", "consumer", "admin"},
     "aio": BASE | {"protocol", "zk", "client", "producer", "consumer", "admin", "api"},
     "spark": BASE | {"protocol", "log", "zk", "client", "producer", "consumer", "tools"},

@@ -1,0 +1,185 @@
+"""Replicas of partitions: where they are, and elections of their leaders.
+
+Requests go to the controller. If none responds, or it refuses, that is a BrokerError.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from broker import errors
+from broker.client.cluster import Cluster, Connect
+from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.cluster_state import NO_LEADER
+from broker.protocol.cluster_requests import (
+    OUTCOMES,
+    ElectionKind,
+    ElectLeadersRequest,
+    PartitionOutcome,
+)
+from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.primitives import Reader
+from broker.protocol.responses import PartitionMetadata
+from broker.topic import TopicPartition
+
+ASK_AGAIN_S = 0.2
+
+Replicas = Mapping[TopicPartition, PartitionMetadata]
+
+
+class Outcome(NamedTuple):
+    """A partition that got another leader: broker ids; None for one that had no leader."""
+
+    partition: TopicPartition
+    before: int | None
+    leader: int
+
+
+def replicas_of(
+    cluster: Cluster, connect: Connect, topics: Sequence[str]
+) -> dict[TopicPartition, PartitionMetadata]:
+    """Return the partitions of topics with replicas, of all such topics if none is named.
+
+    `TopicNotFoundError` or `NotReplicatedError` if a topic that is named is none of these.
+    """
+    metadata = cluster_metadata(cluster.brokers(), connect, tuple(topics) or None)
+    found = {
+        one.partition: one
+        for topic in metadata.topics
+        for one in topic.partitions
+        if one.is_replicated
+    }
+    for topic in metadata.topics:
+        if not topics or any(one.partition.topic == topic.topic for one in found.values()):
+            continue
+        if topic.partitions:
+            raise errors.NotReplicatedError(
+                f"topic '{topic.topic}' was created without replicas",
+                hints=[
+                    f"give it replicas: pylogctl topic alter {topic.topic} --replication-factor N"
+                ],
+            )
+        raise errors.TopicNotFoundError(
+            f"topic '{topic.topic}' not found",
+            hints=["topics with replicas: pylogctl topic create --replication-factor N"],
+        )
+    return found
+
+
+def plan_election(known: Replicas, kind: ElectionKind) -> list[TopicPartition]:
+    """Return the partitions that would get another leader; of one topic if the kind is unclean.
+
+    `ConflictError` if that is unclean, and every partition has a leader.
+    """
+    wanted = sorted(one for one, found in known.items() if not _is_led(found, kind))
+    if kind is ElectionKind.UNCLEAN and not wanted:
+        topic = next(iter(known)).topic
+        raise errors.ConflictError(
+            f"every partition of topic '{topic}' has a leader: nothing needs to be given up",
+            "NOT_OFFLINE",
+            hints=[f"try: pylogctl topic describe {topic}"],
+        )
+    return wanted
+
+
+def _is_led(found: PartitionMetadata, kind: ElectionKind) -> bool:
+    """Whether a partition has the leader that an election is to give it."""
+    if kind is ElectionKind.UNCLEAN:
+        return found.leader != NO_LEADER
+    return found.leader == found.replicas[0]
+
+
+def ask_unless_lost(
+    cluster: Cluster, connect: Connect, request: ExtensionRequest, give_up_s: float
+) -> Reader | None:
+    """Return the body of the controller's response; None if that is lost, and time is left.
+
+    It may have carried the request out: look before it is sent again. `give_up_s` is on the
+    monotonic clock.
+    """
+    timeout_s = max(0.0, give_up_s - time.monotonic())
+    try:
+        return ask_controller(cluster.brokers(), connect, request, timeout_s=timeout_s)
+    except errors.BrokerUnreachableError:
+        if time.monotonic() > give_up_s:
+            raise
+    time.sleep(ASK_AGAIN_S)
+    return None
+
+
+def request_election(
+    cluster: Cluster,
+    connect: Connect,
+    partitions: Collection[TopicPartition],
+    kind: ElectionKind,
+    *,
+    timeout_s: float,
+) -> list[PartitionOutcome]:
+    """Have the controller elect leaders; return the outcome for each partition."""
+    give_up_s = time.monotonic() + timeout_s
+    topics = sorted({one.topic for one in partitions})
+    left = sorted(partitions)
+    outcomes: list[PartitionOutcome] = []
+    while left:
+        request = ElectLeadersRequest(kind, tuple(left))
+        body = ask_unless_lost(cluster, connect, request, give_up_s)
+        if body is not None:
+            outcomes = OUTCOMES.decode(body)
+            break
+        # an unclean election that was carried out would be refused
+        known = replicas_of(cluster, connect, topics)
+        left = [one for one in left if one not in known or not _is_led(known[one], kind)]
+    asked = {one.partition: one for one in outcomes}
+    return [
+        asked.get(one, PartitionOutcome(one, errors.NO_ERROR, "")) for one in sorted(partitions)
+    ]
+
+
+def elect(
+    cluster: Cluster,
+    connect: Connect,
+    topics: Sequence[str],
+    kind: ElectionKind,
+    *,
+    timeout_s: float,
+) -> list[Outcome]:
+    """Elect leaders, and return once brokers name them; one topic if the kind is unclean."""
+    give_up_s = time.monotonic() + timeout_s
+    known = replicas_of(cluster, connect, topics)
+    wanted = plan_election(known, kind)
+    outcomes = request_election(cluster, connect, wanted, kind, timeout_s=timeout_s)
+    elected = [one.partition for one in outcomes if one.error == errors.NO_ERROR]
+    while True:
+        now = replicas_of(cluster, connect, topics) if elected else {}
+        waiting = [one for one in elected if one in now and not _is_led(now[one], kind)]
+        if not waiting:
+            break
+        if time.monotonic() > give_up_s:
+            raise errors.RequestTimeoutError(
+                f"a leader of {waiting[0]} is elected, and brokers do not name it yet"
+            )
+        time.sleep(ASK_AGAIN_S)
+    done = [
+        Outcome(one, None if known[one].leader == NO_LEADER else known[one].leader, now[one].leader)
+        for one in elected
+        if one in now
+    ]
+    raise_refused(outcomes, done)
+    return done
+
+
+def raise_refused(outcomes: Collection[PartitionOutcome], done: Iterable[object] = ()) -> None:
+    """Raise if the controller refused partitions: PartialError, or ConflictError if all of them.
+
+    `done` is what the call has to return for the others.
+    """
+    refused = [one for one in outcomes if one.error != errors.NO_ERROR]
+    if not refused:
+        return
+    text = f"{len(refused)} of {len(outcomes)} partitions were refused: {refused[0].text}"
+    if len(refused) == len(outcomes):
+        raise errors.ConflictError(text)
+    failed = {str(one.partition): errors.error_for_code(one.error, one.text) for one in refused}
+    raise errors.PartialError(text, done, failed)
