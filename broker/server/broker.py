@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from broker.clock import Clock, SystemClock
 from broker.cluster_state import ReplicatedPartition
@@ -45,6 +45,8 @@ logger = logging.getLogger(__name__)
 
 class Broker:
     """One broker: its logs, its registration, and the threads that serve clients.
+
+    A context manager: it starts when the block is entered, and stops at its end.
 
     Args:
         config: its settings.
@@ -102,6 +104,13 @@ class Broker:
             runs_zookeeper=runs_zookeeper,
             started_ms=clock.time_ms(),
         )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
 
     @property
     def port(self) -> int:
@@ -264,6 +273,24 @@ class Broker:
         self._phase = "stopped"
         logger.info("broker %d is down", self.config.broker_id)
 
+    def kill(self, when_cut_off: Callable[[], object]) -> None:
+        """End as after a crash: nobody is told, nothing more is responded to. For tests.
+
+        `when_cut_off` is called once no client can get a response any more: the data directory is
+        then as a crash would leave it. What is written after that, such as the marker of a clean
+        end, is not part of the crash; nor is the end of the session with ZooKeeper, which comes at
+        once instead of after its timeout.
+        """
+        if self._phase in ("stopping", "stopped"):
+            return
+        self._phase = "stopping"
+        self._server.cut_off()
+        when_cut_off()
+        if self._membership.registry is not None:
+            self._membership.registry.prepare_stop(0.0)
+        self._stop_everything()
+        self._phase = "stopped"
+
     def _refuse_appends(self) -> None:
         """Refuse appends and wait for those under way, so that the next flush has all of them."""
         self._shutdown.refuses_appends = True
@@ -290,6 +317,10 @@ class Broker:
         last = encode_last_response("the broker is shutting down") if self._is_flushed else None
         lingering += self._server.stop(last)
         self._pattern_filter.stop()
+
+    def apply_retention(self) -> None:
+        """Delete what is too old or too much now, instead of at the next cleanup."""
+        self._logs.retention.apply()
 
     def address(self) -> BrokerAddress:
         """Return the address that clients connect to."""

@@ -8,6 +8,7 @@ import resource
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -121,6 +122,15 @@ class SocketServer:
     def connections(self) -> list[ServerConnection]:
         """Return the open connections; callable from any thread."""
         return [connection for one in self.processors for connection in one.connections]
+
+    def cut_off(self) -> None:
+        """Close the listener, and break all connections, without responses."""
+        if self._acceptor is not None:
+            self._acceptor.stop()
+        self.finish_turns()  # connections that were accepted are open after it
+        for connection in self.connections:
+            with suppress(OSError):  # the client is gone
+                connection.sock.shutdown(socket.SHUT_RDWR)
 
     def stop(self, last_response: bytes | None) -> list[LingeringClient]:
         """Close the listener and all connections; the caller ends the returned clients."""

@@ -93,21 +93,3 @@ def test_program_when_checked_strictly_then_only_its_own_mistakes_are_found(
     )
     assert problem in found.stdout
     assert (found.returncode == 0) == (not problem), found.stdout
-
-
-def test_fixtures_when_pytest_runs_then_a_test_has_a_broker_and_a_topic(tmp_path: Path) -> None:
-    (tmp_path / "test_orders.py").write_text(
-        "def test_it(pylog, pylog_topic, pylog_address):\n"
-        "    pylog.send(pylog_topic, 'x')\n"
-        "    assert [m.text() for m in pylog.read(pylog_topic)] == ['x']\n"
-        "    assert pylog_address.startswith('127.0.0.1:')\n"
-    )
-    found = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 0, found.stdout
-    assert "1 passed" in found.stdout
