@@ -19,6 +19,10 @@ __released__ = "2026-11-21"
 
 TYPE_CHECKING = False  # as `typing` has it, which takes time to import
 if TYPE_CHECKING:
+    from broker.admin.brokers import BrokerStatus as BrokerStatus
+    from broker.admin.brokers import StopReport as StopReport
+    from broker.admin.cluster import BrokerInfo as BrokerInfo
+    from broker.admin.cluster import Health as Health
     from broker.api.client import Client as Client
     from broker.api.client import connect as connect
     from broker.api.errors import BufferFull as BufferFull
@@ -56,6 +60,8 @@ if TYPE_CHECKING:
     from broker.topic import TopicPartition as TopicPartition
 else:
     _MODULES = {
+        "broker.admin.brokers": ("BrokerStatus", "StopReport"),
+        "broker.admin.cluster": ("BrokerInfo", "Health"),
         "broker.api.client": ("Client", "connect"),
         "broker.api.errors": (
             *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from broker.api.errors import Closed, NoZooKeeper, translated
 from broker.api.values import Timeout, Unset, seconds_of
 from broker.client.cluster import Cluster, Connect
-from broker.errors import RegistryUnreachableError
+from broker.client.connection import Connection
+from broker.errors import BrokerError, RegistryUnreachableError
+from broker.protocol.responses import BrokerAddress
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -58,6 +60,18 @@ class Access:
         """Return the seconds that a call may take; by default those of the client."""
         return limit_of(seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout))
 
+    def _connect_in(self, timeout: Timeout) -> Connect:
+        """Return what makes connections on which each response may take as long as a call."""
+        limit_s = self._limit_s(timeout)
+
+        def connect(address: BrokerAddress) -> Connection:
+            connection = self._connect(address)
+            connection.timeout_s = limit_s
+            connection.connect_timeout_s = min(limit_s, connection.connect_timeout_s)
+            return connection
+
+        return connect
+
     def _zookeeper(self) -> Registry:
         """Return the registry, opened by the first call that needs it; `NoZooKeeper` if none is."""
         with self._opening_registry:
@@ -85,10 +99,17 @@ class Access:
             return self._registry
 
     def _cluster_id(self) -> str:
-        """Return the brokers' address of ZooKeeper, empty if they have none."""
-        connection = self._connect(self._cluster.brokers()[0])
-        try:
-            hello = connection.hello()
-        finally:
-            connection.close()
-        return "" if hello is None else hello.cluster_id
+        """Return the brokers' address of ZooKeeper, empty if they have none or do not tell."""
+        failure: BrokerError | None = None
+        for address in self._cluster.brokers():
+            connection = self._connect(address)
+            try:
+                if (hello := connection.hello()) is not None:
+                    return hello.cluster_id
+            except BrokerError as error:
+                failure = error  # another one may respond
+            finally:
+                connection.close()
+        if failure is not None:
+            raise failure
+        return ""

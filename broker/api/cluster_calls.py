@@ -1,9 +1,117 @@
-"""The calls of a client on brokers, replicas and settings."""
+"""The calls of a client on brokers and the cluster."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.api.access import Access
+from broker.api.values import UNSET, Timeout, broker_id_of
+
+if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
+    from broker.admin.brokers import BrokerStatus, StopReport
+    from broker.admin.cluster import BrokerInfo, Health
 
 
 class ClusterCalls(Access):
-    """The calls of a client on brokers, replicas and settings."""
+    """The calls of a client on brokers and the cluster."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The ZooKeeper of the brokers, as they name it; empty if they have none.
+
+        Of brokers of Kafka 0.7 it is the address given to `connect`, empty if that was theirs.
+
+        Raises:
+            Unreachable: no broker responds.
+        """
+        with self._call():
+            found = self._cluster_id()
+            return self._registry.connect if not found and self._registry else found
+
+    def brokers(self, *, timeout: Timeout = UNSET) -> list[BrokerInfo]:
+        """Return the live brokers, and those that replicas are assigned to, by id.
+
+        Any one broker tells of all that share its ZooKeeper; without one, those given to `connect`
+        tell of themselves.
+
+        Args:
+            timeout: seconds for each response; by default the client's.
+
+        Raises:
+            Unreachable, TimedOut: no broker responds.
+        """
+        from broker.admin.cluster import list_brokers
+
+        with self._call():
+            return list_brokers(self._cluster, self._connect_in(timeout))
+
+    def broker(self, id: int, *, timeout: Timeout = UNSET) -> BrokerStatus:
+        """Return the state of a live broker: its disks, connections, session and metrics.
+
+        Raises:
+            UnknownBroker: no live broker has this id.
+            Unreachable, TimedOut: it does not respond.
+        """
+        from broker.admin.brokers import find_broker, request_status, status_of
+
+        broker_id_of(id)
+        with self._call():
+            address = find_broker(self._cluster, id)
+            return status_of(request_status(self._connect_in(timeout), address))
+
+    def health(self, *, timeout: Timeout = UNSET) -> Health:
+        """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
+
+        Raises:
+            NotSupported: all brokers are of Kafka 0.7, which tell nothing of this.
+            Unreachable, TimedOut: no broker responds; one that is gone is a check that fails.
+        """
+        from broker.admin.cluster import check_health
+
+        with self._call():
+            return check_health(self._cluster, self._connect_in(timeout))
+
+    def stop_broker(
+        self,
+        id: int,
+        *,
+        force: bool = False,
+        with_zookeeper: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> StopReport:
+        """Shut a broker down without losing anything, and return once the others know.
+
+        It deregisters, waits for clients to disconnect, refuses new data, flushes its logs and
+        marks them as clean.
+
+        Args:
+            force: do not wait for producers of Kafka 0.7; logs are still flushed.
+            with_zookeeper: stop also a broker that runs the ZooKeeper which others use.
+            timeout: seconds until it has stopped; by default the client's.
+
+        Raises:
+            UnknownBroker: no live broker has this id.
+            Conflict: it runs the ZooKeeper of other brokers, or of members of groups.
+            NoZooKeeper: it runs a ZooKeeper, and who uses that cannot be seen from here.
+            NotSupported: it is of Kafka 0.7: send its process SIGTERM.
+            TimedOut: it has not stopped in time, and may still be stopping; nothing was killed.
+        """
+        from broker.admin import brokers
+
+        broker_id_of(id)
+        with self._call():
+            timeout_s = self._limit_s(timeout)
+            address = brokers.find_broker(self._cluster, id)
+            status = brokers.request_status(self._connect_in(timeout), address).document or {}
+            runs_zookeeper = status.get("runs_zookeeper", False)
+            if runs_zookeeper and not with_zookeeper:
+                session = self._zookeeper().session
+                brokers.validate_unused(session, address, status["zookeeper"])
+            return brokers.stop_broker(
+                self._cluster,
+                self._connect,
+                address,
+                force=force,
+                takes_zookeeper=runs_zookeeper,
+                timeout_s=timeout_s,
+            )

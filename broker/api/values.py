@@ -162,6 +162,13 @@ def topic_of(topic: object) -> str:
     return topic
 
 
+def broker_id_of(broker_id: object) -> int:
+    """Return a broker's id; `TypeError` for anything but an int."""
+    if not isinstance(broker_id, int) or isinstance(broker_id, bool):
+        raise TypeError(f"give the broker as its id, an int, not {type(broker_id).__name__}")
+    return broker_id
+
+
 def matcher_of(partition: PartitionLike) -> Callable[[TopicPartition], bool]:
     """Return a function that tells whether a value means a partition."""
     value: object = partition

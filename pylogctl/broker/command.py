@@ -137,7 +137,8 @@ def status(
 
     Exit status 10 means that the broker is down, 6 that some of several are.
     """
-    from pylogctl.broker.control import find_broker, request_status
+    from broker.admin.brokers import request_status
+    from pylogctl.broker.control import find_broker
     from pylogctl.cli.report import failure_of
 
     absence = Absence.PARTIAL if broker is None else Absence.WARN
@@ -219,15 +220,16 @@ def list_(env: Environment) -> None:
 
 
 def _registered(env: Environment) -> Iterator[BrokerRow]:
-    from pylogctl.broker.control import registered_brokers
+    from broker.admin.brokers import registered_brokers
 
     with zookeeper_session(env) as session:
         validate_chroot(session)
-        yield from registered_brokers(session)
+        for one in registered_brokers(session):
+            yield BrokerRow(*one)
 
 
 def _given_brokers(env: Environment) -> Iterator[BrokerRow]:
-    from pylogctl.broker.control import request_status
+    from broker.admin.brokers import request_status
 
     with open_cluster(env) as cluster:
         addresses = cluster.brokers()

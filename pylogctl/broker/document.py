@@ -103,7 +103,7 @@ STOP = Document("broker.stop/1", ShutdownStep, empty="")
 def status_row(
     address: BrokerAddress, document: Mapping[str, Any] | None, error: BrokerError | None = None
 ) -> StatusRow:
-    """Return the row of a broker's status, or of its absence; see `control.StatusResponse`."""
+    """Return the row of a broker's status, or of its absence; see `StatusResponse`."""
     where = (address.id, address.host, address.port)
     if document is None:
         return StatusRow(*where, "down" if error else "running (0.7)")

@@ -12,7 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from broker.errors import RegistryUnreachableError, RequestTimeoutError
+from broker.admin import brokers
+from broker.errors import (
+    RegistryUnreachableError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from broker.protocol.responses import BrokerAddress
 from broker.units import format_duration
 from broker.zk.embedded import EmbeddedZooKeeper
@@ -36,8 +41,8 @@ def stop_broker(
     """Ask a broker (None: the only one) to stop, wait until it has, and write the steps it took."""
     with open_cluster(env) as cluster:
         address = control.find_broker(cluster, broker_id, env.settings.brokers)
-    name = f"broker {address.id} at {address.host}:{address.port}"
-    document = control.request_status(connector(env), address).document or {}
+    name = brokers.name_of(address)
+    document = brokers.request_status(connector(env), address).document or {}
     zookeeper = document["zookeeper"] if document.get("runs_zookeeper") else None
     what = name
     if zookeeper is not None:
@@ -104,8 +109,8 @@ def _check_users(
     at = replace(env, settings=replace(env.settings, zookeeper=zookeeper))
     try:
         with zookeeper_session(at) as session:
-            ids = [broker.id for broker in control.registered_brokers(session)]
-            members = control.registered_members(session)
+            ids = [broker.id for broker in brokers.registered_brokers(session)]
+            members = brokers.registered_members(session)
     except RegistryUnreachableError as error:
         env.warn(f"cannot tell who uses the ZooKeeper of {name}: {error}")
         return
@@ -115,12 +120,10 @@ def _check_users(
         users = [f"brokers {', '.join(map(str, ids))}"]
     else:
         users = [f"broker {one}" for one in others]
-    users += [
-        f"{count} member{'s' * (count != 1)} of group '{group}'" for group, count in members.items()
-    ]
+    users += brokers.member_texts(members)
     if not users:
         return
-    message = f"{name} runs the ZooKeeper of the cluster, {zookeeper}, used by {', '.join(users)}"
+    message = brokers.in_use_text(name, zookeeper, users)
     if is_allowed:
         env.warn(message)
         return
@@ -144,11 +147,15 @@ def _shut_down(
     give_up_s = env.clock.monotonic_s() + env.timeout_s(STOP_TIMEOUT_S)
     connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
     try:
-        steps = control.shut_down(connection, force=force)
+        taken = brokers.shut_down(connection, force=force)
     except RequestTimeoutError:
         return None
+    except UnsupportedVersionError as error:
+        hints = ["send its process SIGTERM, or name its pid file: --pid-file FILE"]
+        raise CliError(ExitStatus.UNSUPPORTED, str(error), hints=hints) from error
     finally:
         connection.close()
+    steps = [ShutdownStep(*one) for one in taken]
     if pid is None:
         return steps
     closed_s = env.clock.monotonic_s()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,18 +13,7 @@ from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
-if TYPE_CHECKING:
-    from broker.protocol.responses import ClusterMetadataResponse
-
 app = new_app("Look at the brokers, leaders and replicas of a whole cluster.")
-
-
-def _metadata(env: Environment) -> ClusterMetadataResponse:
-    from broker.client.controller_client import cluster_metadata
-    from pylogctl.cli.connections import Absence, connector, open_cluster
-
-    with open_cluster(env, absence=Absence.WARN) as cluster:
-        return cluster_metadata(cluster.brokers(), connector(env), None)
 
 
 @app.command("describe", cls=Command)
@@ -41,10 +29,13 @@ def describe(env: Environment) -> None:
     A broker that is not registered is shown as long as a replica is assigned to it. Any one
     broker tells of the whole cluster.
     """
-    from pylogctl.cluster.document import DESCRIBE
-    from pylogctl.cluster.facts import broker_facts
+    from broker.admin.cluster import broker_infos, describe_cluster
+    from pylogctl.cli.connections import Absence, connector, open_cluster
+    from pylogctl.cluster.document import DESCRIBE, broker_row
 
-    render(env, DESCRIBE, broker_facts(_metadata(env)))
+    with open_cluster(env, absence=Absence.WARN) as cluster:
+        metadata = describe_cluster(cluster, connector(env))
+    render(env, DESCRIBE, map(broker_row, broker_infos(metadata)))
 
 
 @app.command("health", cls=Command)
@@ -63,25 +54,17 @@ def health(env: Environment) -> None:
     The exit status is 12 if a check fails, for monitoring. A warning is no failure: partitions
     that one more broker can make unavailable, and leaders that are not the preferred ones.
     """
-    from pylogctl.broker.control import request_status
-    from pylogctl.cli.connections import connector
+    from broker.admin.cluster import check_health
+    from pylogctl.cli.connections import Absence, connector, open_cluster
     from pylogctl.cluster.document import HEALTH, check_row
-    from pylogctl.cluster.facts import FAIL, health_checks, storage_check
-    from pylogctl.cluster.recover import lost_check
 
-    metadata, connect = _metadata(env), connector(env)
-    statuses = {}
-    for address in sorted(metadata.brokers):
-        _, document, error = request_status(connect, address)
-        if (status := document or error) is not None:  # a 0.7 broker has neither
-            statuses[address.id] = status
-    checks = [*health_checks(metadata), storage_check(statuses), lost_check(env, metadata.brokers)]
-    render(env, HEALTH, map(check_row, checks))
-    failed = [one.name for one in checks if one.result == FAIL]
-    if failed:
+    with open_cluster(env, absence=Absence.WARN) as cluster:
+        found = check_health(cluster, connector(env))
+    render(env, HEALTH, map(check_row, found.checks))
+    if not found.ok:
         raise CliError(
             ExitStatus.THRESHOLD,
-            f"not healthy: {', '.join(failed)}",
+            f"not healthy: {', '.join(one.name for one in found.failed)}",
             hints=["try: pylogctl topic describe TOPIC, pylogctl broker list"],
         )
 

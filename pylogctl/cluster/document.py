@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from broker.admin.cluster import BrokerInfo, Check
 from broker.state_changes import LoggedChange
 from broker.units import format_time
-from pylogctl.cli.columns import HIDDEN, Document, Integer, Millis, Row, Text
-from pylogctl.cluster.facts import BrokerFacts, Check
+from pylogctl.cli.columns import HIDDEN, Document, Flag, Integer, Millis, Row, Text
+
+
+class BrokerFacts(Row):
+    """A broker, and how many partitions it leads and holds; no address if it is not registered."""
+
+    broker: Annotated[Integer, "number in the cluster"]
+    live: Annotated[Flag, "whether it is registered"]
+    address: Annotated[Text, "address for clients; empty if it is not registered"]
+    rack: Annotated[str, "where it stands; empty if not set"]
+    controller: Annotated[Flag, "whether it is the controller"]
+    leads: Annotated[Integer, "partitions that it leads"]
+    preferred: Annotated[Integer, "partitions that it should lead"]
+    replicas: Annotated[Integer, "partitions of which it has a replica"]
+    in_sync: Annotated[Integer, "those in which it is in sync"]
 
 
 class CheckRow(Row):
@@ -44,6 +58,21 @@ class StateChangeRow(Row):
 DESCRIBE = Document("cluster.describe/1", BrokerFacts, empty="no brokers")
 HEALTH = Document("cluster.health/1", CheckRow, empty="no checks")
 CHANGES = Document("cluster.changes/1", StateChangeRow, empty="no changes")
+
+
+def broker_row(one: BrokerInfo) -> BrokerFacts:
+    """Return a row of `DESCRIBE`."""
+    return BrokerFacts(
+        one.id,
+        one.is_live,
+        one.address,
+        one.rack,
+        one.is_controller,
+        one.leads,
+        one.preferred,
+        one.replicas,
+        one.in_sync,
+    )
 
 
 def check_row(check: Check) -> CheckRow:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
+from broker.admin.cluster import find_unknown
 from broker.client.cluster import Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.cluster_state import PartitionState
-from broker.errors import BrokerError
 from broker.protocol.cluster_requests import (
     DeleteReplicatedTopicRequest,
-    ListUnknownReplicasRequest,
     RestorePartitionsRequest,
 )
-from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import BrokerAddress, TopicMetadata
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
@@ -25,7 +23,6 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import render
-from pylogctl.cluster.facts import FAIL, OK, Check
 
 _BATCH = 500
 """Partitions restored by one request: a request to ZooKeeper has at most 1 MB."""
@@ -117,31 +114,6 @@ def _doubts(
 
 def _ids(ids: Iterable[int]) -> str:
     return ", ".join(map(str, ids))
-
-
-def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[UnknownReplica]]:
-    """Return the replicas of a broker that ZooKeeper does not know, with the broker's id."""
-    connection = connect(broker)
-    try:
-        if not connection.understands(ListUnknownReplicasRequest):
-            return broker.id, []
-        return broker.id, UNKNOWN_REPLICAS.decode(connection.call(ListUnknownReplicasRequest()))
-    finally:
-        connection.close()
-
-
-def lost_check(env: Environment, brokers: Sequence[BrokerAddress]) -> Check:
-    """Check that brokers have no logs of topics that ZooKeeper does not know."""
-    connect = connector(env)
-    topics: set[str] = set()
-    failures = []
-    for broker in brokers:
-        try:
-            topics |= {one.record.partition.topic for one in find_unknown(connect, broker)[1]}
-        except BrokerError as error:
-            failures.append(str(error))
-    problems = (*sorted(topics), *failures)
-    return Check("lost by ZooKeeper", FAIL if problems else OK, problems)
 
 
 def recover(

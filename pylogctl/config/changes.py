@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker import errors
+from broker.admin.brokers import request_status
 from broker.config import BrokerConfig
 from broker.protocol.responses import BrokerAddress
 from broker.topic_settings import MIN_ISR, PARTITION_COUNT, setting_of
 from broker.zk import paths
 from broker.zk.replicated_values import decode_assignment
 from broker.zk.settings import SettingsChange, SettingsRegistry
-from pylogctl.broker.control import request_status
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError

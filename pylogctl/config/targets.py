@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from broker.admin.brokers import StatusResponse, request_status
 from broker.client.connection import parse_broker_list
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.selection import topic_not_found
@@ -14,7 +15,6 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic_settings import normalize
 from broker.zk import paths
 from broker.zk.settings import SettingsNode, node_of_broker, node_of_topic
-from pylogctl.broker.control import StatusResponse, request_status
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import typer
 
+from broker.admin.brokers import request_status
 from broker.client.cluster import Cluster, Connect, locked
 from broker.client.list_offsets import OffsetLister
 from broker.client.selection import select_partitions, select_topics
@@ -20,7 +21,6 @@ from broker.config import ConsumerConfig, ProducerConfig
 from broker.partition_patterns import PartitionList
 from broker.producer.producer import codec_of
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
-from pylogctl.broker.control import request_status
 from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Absence, Side, open_cluster, with_addresses
 from pylogctl.cli.context import Environment

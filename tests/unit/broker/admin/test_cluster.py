@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.admin.cluster import FAIL, OK, broker_infos, health_checks
 from broker.protocol.responses import (
     BrokerAddress,
     ClusterMetadataResponse,
@@ -9,7 +10,6 @@ from broker.protocol.responses import (
     TopicMetadata,
 )
 from broker.topic import TopicPartition
-from pylogctl.cluster.facts import FAIL, OK, broker_facts, health_checks
 
 REPLICATED = PartitionMetadata(TopicPartition("t", 0, 0), 0, 0, (0, 1), (0,), 3, 1)
 
@@ -23,10 +23,10 @@ def metadata(*partitions: PartitionMetadata, live: tuple[int, ...]) -> ClusterMe
 def test_describe_when_a_broker_with_a_replica_is_gone_then_it_is_shown_without_an_address() -> (
     None
 ):
-    here, gone = broker_facts(metadata(REPLICATED, live=(0,)))
+    here, gone = broker_infos(metadata(REPLICATED, live=(0,)))
 
-    assert (here.broker, here.live, here.address, here.leads) == (0, True, "host:9000", 1)
-    assert (gone.broker, gone.live, gone.address) == (1, False, None)
+    assert (here.id, here.is_live, here.address, here.leads) == (0, True, "host:9000", 1)
+    assert (gone.id, gone.is_live, gone.address) == (1, False, None)
     assert (gone.leads, gone.replicas, gone.in_sync) == (0, 1, 0)
 
 

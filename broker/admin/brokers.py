@@ -1,0 +1,327 @@
+"""Single brokers: found by id, their status, and an orderly stop.
+
+`session` is a started `broker.zk.session.Session`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from broker import errors
+from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
+from broker.protocol.extension_requests import ShutdownRequest, StatusRequest
+from broker.protocol.layouts import DATA
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+from broker.units import format_duration
+from broker.zk import paths
+from broker.zk.values import decode_broker
+
+if TYPE_CHECKING:
+    from broker.zk.session import Session
+
+_POLL_S = 0.05
+
+
+class StatusResponse(NamedTuple):
+    """The status document of a broker; None if it knows only 0.7's requests, or with an error."""
+
+    address: BrokerAddress
+    document: dict[str, Any] | None
+    error: errors.BrokerError | None = None
+
+
+class DataDirectory(NamedTuple):
+    """A data directory of a broker."""
+
+    path: str  # on the machine of the broker
+    partitions: int  # how many it has
+    free_bytes: int | None  # None if the disk does not tell
+    error: str | None  # why it cannot be used any more
+
+
+class LogFailure(NamedTuple):
+    """A partition that a disk of its broker fails."""
+
+    partition: TopicPartition
+    state: str  # full, unreadable, damaged, failed or offline
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """The state of a broker that responds; None for what a broker of Kafka 0.7 does not tell."""
+
+    id: int
+    address: str  # for clients, `host:port`
+    phase: str  # starting, running or stopping; "running (0.7)"
+    started: datetime | None = None
+    uptime_s: float | None = None
+    topics: int | None = None
+    partitions: int | None = None
+    size_bytes: int | None = None  # of its logs
+    connections: int | None = None
+    produce_requests_per_s: float | None = None
+    fetch_requests_per_s: float | None = None
+    last_flush: datetime | None = None  # None also if nothing was flushed
+    is_clean_start: bool | None = None  # whether it was stopped cleanly before
+    session: str | None = None  # state of the session with ZooKeeper; None also without one
+    is_registered: bool | None = None  # whether it and its topics are; None also without ZooKeeper
+    zookeeper: str | None = None  # as the broker sees it; None also without one
+    runs_zookeeper: bool | None = None  # whether that ends with the broker
+    directories: tuple[DataDirectory, ...] | None = None
+    failures: tuple[LogFailure, ...] | None = None
+    retention_waits: str | None = (
+        None  # why old segments are kept for now; None also if they are not
+    )
+    settings_problems: Mapping[str, str] | None = None  # by path of the node that is not used
+    metrics: Mapping[str, Mapping[str, Any]] | None = None  # by object, then attribute
+    software: str | None = None  # program and version
+    codec: str | None = None  # engine of its message codec
+    pid: int | None = None
+
+
+class StopStep(NamedTuple):
+    """A step of a broker's shutdown."""
+
+    name: str
+    duration_s: float
+    is_done: bool  # whether it succeeded
+    note: str | None  # reason of a failure, or a remark
+
+
+@dataclass(frozen=True, slots=True)
+class StopReport:
+    """How a broker was stopped."""
+
+    broker: int
+    steps: tuple[StopStep, ...]
+    duration_s: float
+
+    @property
+    def failed(self) -> tuple[StopStep, ...]:
+        """Return the steps that failed; the next start recovers the logs if they need it."""
+        return tuple(one for one in self.steps if not one.is_done)
+
+
+class RegisteredBroker(NamedTuple):
+    """A broker as it is registered in ZooKeeper."""
+
+    id: int
+    host: str
+    port: int
+    creator: str  # token of its data directory
+    since_ms: int  # since 1970
+    session: str  # hexadecimal
+    topic_count: int
+
+
+def find_broker(cluster: Cluster, broker_id: int) -> BrokerAddress:
+    """Return the address of a live broker; `BrokerNotFoundError` if there is none of that id."""
+    brokers = cluster.brokers()
+    for address in brokers:
+        if address.id == broker_id:
+            return address
+    known = ", ".join(str(address.id) for address in brokers) or "none"
+    raise errors.BrokerNotFoundError(
+        f"broker '{broker_id}' not found",
+        hints=[f"known brokers: {known}", "try: pylogctl broker list"],
+    )
+
+
+def request_status(connect: Connect, address: BrokerAddress) -> StatusResponse:
+    """Request the state and counters of a broker; a failure is part of the result."""
+    connection = connect(address)
+    try:
+        if connection.hello() is None:
+            return StatusResponse(address, None)
+        document = json.loads(DATA.decode(connection.call(StatusRequest())))
+        return StatusResponse(address, document)
+    except errors.BrokerError as error:
+        return StatusResponse(address, None, error)
+    finally:
+        connection.close()
+
+
+def status_of(response: StatusResponse) -> BrokerStatus:
+    """Return what a response tells; raise its error if it has one."""
+    address, document, error = response
+    if error is not None:
+        raise error
+    where = f"{address.host}:{address.port}"
+    if document is None:
+        return BrokerStatus(address.id, where, "running (0.7)")
+    session = document["session"] or {}
+    sockets = document["metrics"]["SocketServerStats"]
+    return BrokerStatus(
+        address.id,
+        where,
+        document["phase"],
+        started=_time(document["started_ms"]),
+        uptime_s=document["uptime_ms"] / 1000,
+        topics=document["topics"],
+        partitions=document["partitions"],
+        size_bytes=document["bytes"],
+        connections=document["connections"],
+        produce_requests_per_s=sockets["ProduceRequestsPerSecond"],
+        fetch_requests_per_s=sockets["FetchRequestsPerSecond"],
+        last_flush=_time(document["last_flush_ms"]),
+        is_clean_start=document["clean_start"],
+        session=session.get("state"),
+        is_registered=session.get("is_registered"),
+        zookeeper=document["zookeeper"],
+        runs_zookeeper=document["runs_zookeeper"],
+        directories=tuple(
+            DataDirectory(one["path"], one["partitions"], one["free_bytes"], one["error"])
+            for one in document["directories"]
+        ),
+        failures=tuple(
+            LogFailure(_partition(one), one["state"], one["error"]) for one in document["failures"]
+        ),
+        retention_waits=document["retention_waits"],
+        settings_problems=document["settings_problems"],
+        metrics=document["metrics"],
+        software=document["software"],
+        codec=document["codec"],
+        pid=document["pid"],
+    )
+
+
+def _time(time_ms: int | None) -> datetime | None:
+    return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def _partition(record: Mapping[str, str]) -> TopicPartition:
+    home, _, index = record["partition"].partition("-")
+    return TopicPartition(record["topic"], int(home), int(index))
+
+
+def shut_down(connection: Connection, *, force: bool) -> list[StopStep]:
+    """Shut a broker down, wait until it closes the connection, and return the steps it took.
+
+    The connection's timeout limits the wait. Without `force` the broker waits for clients that send
+    without acknowledgements.
+    """
+    if connection.hello() is None:
+        raise errors.UnsupportedVersionError(
+            f"{connection.name} speaks Kafka 0.7 only and cannot be asked to stop",
+            hints=["send its process SIGTERM"],
+        )
+    steps = json.loads(DATA.decode(connection.call(ShutdownRequest(force))))
+    try:
+        connection.receive()
+    except errors.RequestTimeoutError:
+        raise
+    except errors.BrokerUnreachableError:
+        pass  # the broker has closed the connection, as expected
+    return [
+        StopStep(one["step"], one["seconds"], one.get("done", True), one.get("note"))
+        for one in steps
+    ]
+
+
+def stop_broker(
+    cluster: Cluster,
+    connect: Connect,
+    address: BrokerAddress,
+    *,
+    force: bool = False,
+    takes_zookeeper: bool = False,  # which it runs
+    timeout_s: float,
+) -> StopReport:
+    """Shut a broker down, and return once the others do not name it any more."""
+    started_s = time.monotonic()
+    connection = connect(address)
+    connection.timeout_s = timeout_s
+    try:
+        steps = shut_down(connection, force=force)
+    except errors.RequestTimeoutError as error:
+        raise errors.RequestTimeoutError(
+            f"{connection.name} did not stop within {format_duration(timeout_s)}",
+            hints=["nothing was killed; it may still be stopping"],
+        ) from error
+    finally:
+        connection.close()
+    while not takes_zookeeper and _is_live(cluster, address.id):
+        if time.monotonic() - started_s > timeout_s:
+            raise errors.RequestTimeoutError(f"{connection.name} has stopped; others name it still")
+        time.sleep(_POLL_S)
+    return StopReport(address.id, tuple(steps), time.monotonic() - started_s)
+
+
+def _is_live(cluster: Cluster, broker_id: int) -> bool:
+    try:
+        return any(one.id == broker_id for one in cluster.brokers())
+    except errors.UNANSWERED:  # it was the last one
+        return False
+
+
+def validate_unused(session: Session, address: BrokerAddress, zookeeper: str) -> None:
+    """Raise `ConflictError` if others use the ZooKeeper that a broker runs."""
+    others = [one.id for one in registered_brokers(session) if one.id != address.id]
+    users = [*(f"broker {one}" for one in others), *member_texts(registered_members(session))]
+    if users:
+        raise errors.ConflictError(
+            in_use_text(name_of(address), zookeeper, users),
+            "ZOOKEEPER_IN_USE",
+            hints=["stop those first; they can do little without it"],
+        )
+
+
+def name_of(address: BrokerAddress) -> str:
+    """Return a broker's id and address, for messages."""
+    return f"broker {address.id} at {address.host}:{address.port}"
+
+
+def in_use_text(name: str, zookeeper: str, users: Iterable[str]) -> str:
+    """Return for a message who uses the ZooKeeper that a broker runs."""
+    return f"{name} runs the ZooKeeper of the cluster, {zookeeper}, used by {', '.join(users)}"
+
+
+def member_texts(counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield for a message how many members consumer groups have."""
+    for group, count in counts.items():
+        yield f"{count} member{'s' * (count != 1)} of group '{group}'"
+
+
+def registered_brokers(session: Session) -> Iterator[RegisteredBroker]:
+    """Yield the registered brokers by id."""
+    topic_counts = _topic_counts(session)
+    for name in sorted(session.children_if_any(paths.BROKER_IDS), key=int):
+        try:
+            value, stat = session.get(paths.broker(int(name)))
+        except errors.RegistryNodeNotFoundError:
+            continue  # deregistered meanwhile
+        info = decode_broker(int(name), value)
+        yield RegisteredBroker(
+            info.id,
+            info.host,
+            info.port,
+            info.creator,
+            stat.ctime_ms,
+            f"0x{stat.ephemeral_owner & (1 << 64) - 1:x}",
+            topic_counts.get(name, 0),
+        )
+
+
+def registered_members(session: Session) -> dict[str, int]:
+    """Return how many members each consumer group has, without groups that have none."""
+    counts = {}
+    for group in session.children_if_any(paths.CONSUMERS):
+        if count := len(session.children_if_any(paths.consumer_ids(group))):
+            counts[group] = count
+    return counts
+
+
+def _topic_counts(session: Session) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for topic in session.children_if_any(paths.TOPICS):
+        for name in session.children(paths.topic(topic)):
+            counts[name] = counts.get(name, 0) + 1
+    return counts

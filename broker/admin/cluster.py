@@ -1,0 +1,240 @@
+"""The cluster as a whole: its brokers, how partitions are spread over them, and health checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from broker.admin.brokers import request_status
+from broker.client.cluster import Cluster, Connect
+from broker.client.controller_client import cluster_metadata
+from broker.cluster_state import NO_CONTROLLER, NO_LEADER
+from broker.errors import NO_ERROR, BrokerError, UnsupportedVersionError
+from broker.protocol.cluster_requests import ListUnknownReplicasRequest
+from broker.protocol.replica_requests import UNKNOWN_REPLICAS
+from broker.protocol.responses import (
+    BrokerAddress,
+    ClusterMetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from broker.replica_records import UnknownReplica
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+_IMBALANCE = 0.1
+"""Share of partitions that may be led by another than the preferred replica (Kafka 0.8.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """A broker, and how many partitions it leads and holds.
+
+    The counts are None if no broker tells them, as those of Kafka 0.7.
+    """
+
+    id: int
+    address: str | None  # for clients, `host:port`; None if it is not live
+    rack: str  # where it stands; empty if not set
+    is_live: bool  # one that is not is known as replicas are assigned to it
+    is_controller: bool
+    leads: int | None
+    preferred: int | None  # partitions that it should lead
+    replicas: int | None  # partitions of which it has a replica, or the only log
+    in_sync: int | None  # those in which it is in sync
+
+
+class Check(NamedTuple):
+    """A check of the cluster."""
+
+    name: str
+    result: str  # ok, warn or fail
+    found: tuple[str, ...]  # what is not as it should be
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The checks of a cluster."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no check fails; a warning is no failure."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """Return the checks that fail."""
+        return tuple(one for one in self.checks if one.result == FAIL)
+
+
+def describe_cluster(cluster: Cluster, connect: Connect) -> ClusterMetadataResponse:
+    """Return the brokers and topics that the brokers know.
+
+    `UnsupportedVersionError` if none knows of more than itself, as in Kafka 0.7.
+    """
+    brokers = cluster.brokers()
+    found = cluster_metadata(brokers, connect, None)
+    if found.cluster_id:
+        return found
+    racks: dict[int, str] = {}
+    partitions: dict[str, list[PartitionMetadata]] = {}
+    for broker in brokers:  # without ZooKeeper each knows only itself
+        try:
+            one = cluster_metadata([broker], connect, None)
+        except UnsupportedVersionError:
+            continue
+        racks |= one.racks
+        for topic in one.topics:
+            partitions.setdefault(topic.topic, []).extend(topic.partitions)
+    topics = [TopicMetadata(name, NO_ERROR, tuple(some)) for name, some in partitions.items()]
+    return replace(found, brokers=tuple(brokers), racks=racks, topics=tuple(topics))
+
+
+def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
+    """Return the live brokers, and those that replicas are assigned to, by id."""
+    try:
+        return broker_infos(describe_cluster(cluster, connect))
+    except UnsupportedVersionError:
+        return [
+            BrokerInfo(one.id, f"{one.host}:{one.port}", "", True, False, *(None,) * 4)
+            for one in cluster.brokers()
+        ]
+
+
+def check_health(cluster: Cluster, connect: Connect) -> Health:
+    """Check that brokers are there, disks work, partitions are led, and replicas are in sync."""
+    metadata = describe_cluster(cluster, connect)
+    statuses = {}
+    for address in sorted(metadata.brokers):
+        _, document, error = request_status(connect, address)
+        if (status := document or error) is not None:  # a 0.7 broker has neither
+            statuses[address.id] = status
+    checks = [
+        *health_checks(metadata),
+        storage_check(statuses),
+        lost_check(connect, metadata.brokers),
+    ]
+    return Health(tuple(checks))
+
+
+def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
+    """Return all partitions of all topics."""
+    return [partition for topic in metadata.topics for partition in topic.partitions]
+
+
+def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
+    """Return the live brokers, and those that replicas are assigned to, by id."""
+    leads: Counter[int] = Counter()
+    preferred: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
+    in_sync: Counter[int] = Counter()
+    for one in partitions_of(metadata):
+        leads[one.leader] += 1
+        preferred[one.replicas[0]] += 1
+        replicas.update(one.replicas)
+        in_sync.update(one.isr)
+    addresses = {broker.id: f"{broker.host}:{broker.port}" for broker in metadata.brokers}
+    return [
+        BrokerInfo(
+            id,
+            addresses.get(id),
+            metadata.racks.get(id, ""),
+            id in addresses,
+            id == metadata.controller_id,
+            leads[id],
+            preferred[id],
+            replicas[id],
+            in_sync[id],
+        )
+        for id in sorted(addresses.keys() | replicas.keys())
+    ]
+
+
+def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
+    """Return the checks of controller, brokers, leaders and in-sync replicas."""
+    partitions = partitions_of(metadata)
+    replicated = [one for one in partitions if one.is_replicated]
+    gone = tuple(f"broker {one.id}" for one in broker_infos(metadata) if not one.is_live)
+    has_controller = metadata.controller_id != NO_CONTROLLER or not replicated
+    away = _names(
+        partitions,
+        lambda one: one.leader not in (NO_LEADER, one.replicas[0]),
+    )
+    share = len(away) / len(partitions) if partitions else 0.0
+    return [
+        Check(
+            "controller",
+            OK if has_controller else FAIL,
+            () if has_controller else ("no broker is the controller",),
+        ),
+        _check("brokers not there", FAIL, gone),
+        _check("offline", FAIL, _names(partitions, lambda one: one.leader == NO_LEADER)),
+        _check(
+            "below min in-sync replicas",
+            FAIL,
+            _names(replicated, lambda one: len(one.isr) < one.min_isr),
+        ),
+        _check(
+            "under-replicated",
+            FAIL,
+            _names(replicated, lambda one: len(one.isr) < len(one.replicas)),
+        ),
+        _check(  # one more failure makes these unavailable
+            "at min in-sync replicas",
+            WARN,
+            _names(replicated, lambda one: len(one.isr) == one.min_isr < len(one.replicas)),
+        ),
+        Check("not led by the preferred replica", WARN if share > _IMBALANCE else OK, away),
+    ]
+
+
+def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Check:
+    """Check the disks of brokers by their status; an error stands for a status that is missing."""
+    found = []
+    for broker_id, status in statuses.items():
+        if isinstance(status, BrokerError):
+            found.append(f"broker {broker_id} does not tell: {status}")
+            continue
+        lost = [one["error"] for one in status["directories"] if one["error"]]
+        found += [f"broker {broker_id} offline: {error}" for error in lost]
+        for one in status["failures"]:
+            if not any(error in one["error"] for error in lost):
+                found.append(f"broker {broker_id} {one['state']}: {one['error']}")
+    return _check("storage", FAIL, tuple(found))
+
+
+def lost_check(connect: Connect, brokers: Sequence[BrokerAddress]) -> Check:
+    """Check that brokers have no logs of topics that ZooKeeper does not know."""
+    topics: set[str] = set()
+    failures = []
+    for broker in brokers:
+        try:
+            topics |= {one.record.partition.topic for one in find_unknown(connect, broker)[1]}
+        except BrokerError as error:
+            failures.append(str(error))
+    problems = (*sorted(topics), *failures)
+    return Check("lost by ZooKeeper", FAIL if problems else OK, problems)
+
+
+def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[UnknownReplica]]:
+    """Return the replicas of a broker that ZooKeeper does not know, with the broker's id."""
+    connection = connect(broker)
+    try:
+        if not connection.understands(ListUnknownReplicasRequest):
+            return broker.id, []
+        return broker.id, UNKNOWN_REPLICAS.decode(connection.call(ListUnknownReplicasRequest()))
+    finally:
+        connection.close()
+
+
+def _check(name: str, result: str, found: tuple[str, ...]) -> Check:
+    return Check(name, result if found else OK, found)
+
+
+def _names(
+    partitions: Iterable[PartitionMetadata], is_meant: Callable[[PartitionMetadata], bool]
+) -> tuple[str, ...]:
+    return tuple(str(one.partition) for one in partitions if is_meant(one))
