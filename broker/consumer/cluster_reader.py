@@ -20,11 +20,8 @@ from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
 from broker.client.read_replicas import LEADER, ReadReplicas
 from broker.consumer.chunk import Chunk
-from broker.consumer.fetcher import (
-    DEFAULT_FETCH_BYTES,
-    DEFAULT_MAX_WAIT_MS,
-    Fetcher,
-)
+from broker.consumer.fetch_session import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS
+from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.extension_requests import DigestLogRequest
 from broker.protocol.payload_filter import PayloadFilter

@@ -1,0 +1,293 @@
+"""Which ranges of one broker's partitions to request next, and the chunks in its responses.
+
+A state machine without I/O: `Fetcher` drives it in a thread, `aio/cluster_reader.py` in an event
+loop. Brokers serve any byte range of a partition, so the next range can be requested while this one
+is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from broker.consumer.chunk import Chunk
+from broker.consumer.partition_reader import PartitionReader
+from broker.errors import NO_ERROR, ProtocolError
+from broker.protocol import responses
+from broker.protocol.extension_requests import (
+    AnyReplicaReadRequest,
+    ExtensionRequest,
+    FilteredReadRequest,
+    PartitionPosition,
+    ReadRequest,
+)
+from broker.protocol.message_set import filter_entries
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.primitives import Buffer, Reader
+from broker.protocol.requests import FetchRequest, MultiFetchRequest
+from broker.topic import MessagePosition, TopicPartition
+
+DEFAULT_FETCH_BYTES = 1 << 20
+DEFAULT_MAX_WAIT_MS = 500
+MAX_RESPONSE_BYTES = 64 << 20
+_NO_LIMIT = 1 << 62
+_EMPTY_FETCH_WAIT_S = 0.1
+_PAUSED_MAX_WAIT_MS = 20
+
+
+class _LocalFilter:
+    """Filters the chunks of a broker that cannot filter."""
+
+    def __init__(self, is_wanted: Callable[[Buffer], object]) -> None:
+        self._is_wanted = is_wanted
+        self._readers: dict[TopicPartition, PartitionReader] = {}
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Drop the partial message of a partition, as its next chunk does not continue it."""
+        self._readers.pop(partition, None)
+
+    def apply(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Give the matching entries that a chunk, which follows the previous one, completes."""
+        reader = self._readers.get(chunk.partition)
+        if reader is None:
+            reader = PartitionReader(chunk.partition, MessagePosition(chunk.offset))
+            self._readers[chunk.partition] = reader
+        start = chunk._replace(offset=reader.offset)
+        if chunk.error != NO_ERROR or not reader.add(chunk):
+            yield start._replace(data=b"")
+            return
+        data = reader.data
+        found = filter_entries(data, self._is_wanted, _NO_LIMIT)
+        runs = [
+            responses.Run(start.offset + first, data[first:last]) for first, last in found.spans
+        ]
+        end = found.end
+        if reader.ends_beyond_log(end):
+            # a corrupt length must reach the reader
+            runs.append(responses.Run(start.offset + end, data[end:]))
+            end = len(data)
+        yield from start.filtered(runs, start.offset + end)
+        reader.take(end)
+
+
+class FetchSession:
+    """The partitions of one broker: one request in flight, the next one after its response.
+
+    Send `request` or, to a broker of 0.7, `request_07`; give the response to `take` or `take_07`;
+    send the next request; then pass the chunks through `filtered`. Arguments are those of
+    `Fetcher`.
+    """
+
+    def __init__(
+        self,
+        positions: Mapping[TopicPartition, int],
+        *,
+        fetch_bytes: int = DEFAULT_FETCH_BYTES,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
+        min_bytes: int = 1,
+        payload_filter: PayloadFilter | None = None,
+        takes_followers: bool = False,
+    ) -> None:
+        self._positions = dict(positions)
+        self._fetch_bytes = fetch_bytes
+        self._max_response_bytes = max_response_bytes
+        self._max_wait_ms = max_wait_ms
+        self._min_bytes = min_bytes
+        self._filter = payload_filter
+        self._takes_followers = takes_followers
+        self._local_filter = (
+            None if payload_filter is None else _LocalFilter(payload_filter.compile())
+        )
+        self._broker_filters = False  # the request in flight
+        self._paused: set[TopicPartition] = set()
+        self._expected_ends: dict[TopicPartition, int] = {}  # of large messages being fetched
+        self._requested: dict[TopicPartition, int] | None = None  # by the request in flight
+        self._requested_bytes: dict[TopicPartition, int] = {}  # the most it may return
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions being fetched."""
+        return list(self._positions)
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Return whether a response is due."""
+        return self._requested is not None
+
+    @property
+    def is_wanting(self) -> bool:
+        """Return whether there is something to request."""
+        return any(one not in self._paused for one in self._positions)
+
+    @property
+    def empty_wait_s(self) -> float:
+        """Return how long to wait after a 0.7 broker, which responds at once, had no data."""
+        return min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Fetch a partition from an offset on, whether or not it was being fetched."""
+        self._positions[partition] = offset
+        self._expected_ends.pop(partition, None)
+        self._drop_partial(partition)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Stop fetching a partition."""
+        self._positions.pop(partition, None)
+        self._expected_ends.pop(partition, None)
+        self._paused.discard(partition)
+        self._drop_partial(partition)
+
+    def expect(self, partition: TopicPartition, end: int) -> None:
+        """Request a partition up to the end of a large message that has begun, in one request."""
+        if partition in self._positions:
+            self._expected_ends[partition] = end  # `_room` limits it to `max_response_bytes`
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Stop requesting a partition until `resume`; a chunk already requested is still given."""
+        self._paused.add(partition)
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Request a paused partition again."""
+        self._paused.discard(partition)
+
+    def request(self, understands: Callable[[type[ExtensionRequest]], bool]) -> ExtensionRequest:
+        """Return the next request; `understands` tells what the broker supports."""
+        wanted, rooms = self._next()
+        positions = tuple(
+            PartitionPosition(partition, offset, rooms[partition])
+            for partition, offset in wanted.items()
+        )
+        max_wait_ms = self._max_wait_ms
+        if len(positions) < len(self._positions):
+            # the request of a resumed partition must not wait for data of the others
+            max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
+        takes_any = self._takes_followers and understands(AnyReplicaReadRequest)
+        kind = AnyReplicaReadRequest if takes_any else ReadRequest
+        read = kind(max_wait_ms, self._min_bytes, self._max_response_bytes, positions)
+        if self._filter is None or self._takes_followers or not understands(FilteredReadRequest):
+            self._broker_filters = False
+            return read
+        self._broker_filters = True
+        return FilteredReadRequest(read, self._filter)
+
+    def request_07(self) -> MultiFetchRequest:
+        """Return the next request to a broker of 0.7."""
+        self._broker_filters = False
+        wanted, rooms = self._next()
+        return MultiFetchRequest(
+            tuple(
+                FetchRequest(partition.topic, partition.index, offset, rooms[partition])
+                for partition, offset in wanted.items()
+            )
+        )
+
+    def drop_request(self) -> None:
+        """Forget the request in flight, after the connection was lost."""
+        self._requested = None
+
+    def take(self, body: Reader) -> list[Chunk]:
+        """Take the response, and advance; return its chunks, without those from before a seek."""
+        requested = self._taken()
+        if self._broker_filters:
+            parts = responses.decode_filtered_read_response(body)
+            chunks = [chunk for part in parts for chunk in _filtered_chunks(part, requested)]
+        else:
+            chunks = [
+                Chunk(
+                    partition,
+                    _requested_offset(partition, requested),
+                    data,
+                    error,
+                    high_watermark,
+                    log_start_offset,
+                )
+                for partition, error, high_watermark, log_start_offset, data in (
+                    responses.decode_read_response(body)
+                )
+            ]
+        return self._advance(chunks)
+
+    def take_07(self, frame: Buffer) -> list[Chunk]:
+        """Take the response of a broker of 0.7, as `take` does; it has no empty chunks."""
+        requested = self._taken()
+        parts = responses.decode_multifetch_response(frame)
+        chunks = []
+        for (partition, offset), (code, data) in zip(requested.items(), parts, strict=True):
+            is_short = 0 < len(data) < self._requested_bytes[partition]
+            high_watermark = offset + len(data) if is_short else -1
+            chunks.append(Chunk(partition, offset, data, code, high_watermark))
+        return self._advance(chunks)
+
+    def filtered(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Filter the chunks of a broker that cannot."""
+        if self._local_filter is None or self._broker_filters:
+            return chunks
+        return [one for chunk in chunks for one in self._local_filter.apply(chunk)]
+
+    def _drop_partial(self, partition: TopicPartition) -> None:
+        if self._local_filter is not None:
+            self._local_filter.forget(partition)
+
+    def _next(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """Return the offset, and the most bytes, to request of each partition."""
+        wanted = {one: at for one, at in self._positions.items() if one not in self._paused}
+        self._requested = wanted
+        self._requested_bytes = {one: self._room(one, at) for one, at in wanted.items()}
+        return wanted, self._requested_bytes
+
+    def _room(self, partition: TopicPartition, offset: int) -> int:
+        expected_bytes = self._expected_ends.get(partition, 0) - offset
+        return max(self._fetch_bytes, min(expected_bytes, self._max_response_bytes))
+
+    def _taken(self) -> dict[TopicPartition, int]:
+        requested, self._requested = self._requested or {}, None
+        return requested
+
+    def _advance(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Advance the offsets, and drop chunks from before a seek."""
+        current = []
+        for chunk in chunks:
+            partition, next_offset = chunk.partition, chunk.next_offset
+            if self._positions.get(partition) != chunk.offset:
+                continue
+            if chunk.error != NO_ERROR:
+                del self._positions[partition]
+                current.append(chunk)
+            elif next_offset > chunk.offset:
+                # move it to the end of the order: if the response was full before it reached the
+                # last partitions, they come first in the next one
+                del self._positions[partition]
+                self._positions[partition] = next_offset
+                current.append(chunk)
+            elif chunk.high_watermark >= 0:
+                current.append(chunk)
+        return current
+
+
+def _filtered_chunks(
+    part: responses.FilteredPart, requested: Mapping[TopicPartition, int]
+) -> list[Chunk]:
+    """Return the entries a broker's filter kept; an empty chunk if it made no progress."""
+    offset = end = _requested_offset(part.partition, requested)
+    for start, entries in part.runs:
+        if start < end or not len(entries):
+            raise ProtocolError(f"a response for {part.partition} goes back to {start}")
+        end = start + len(entries)
+    if part.next_offset < end:
+        raise ProtocolError(f"a response for {part.partition} goes back to {part.next_offset}")
+    empty = Chunk(
+        part.partition,
+        offset,
+        high_watermark=part.high_watermark,
+        log_start_offset=part.log_start_offset,
+    )
+    chunks = list(empty.filtered(part.runs, part.next_offset))
+    if part.error != NO_ERROR:
+        chunks.append(empty._replace(offset=part.next_offset, error=part.error, text=part.text))
+    return chunks or [empty]
+
+
+def _requested_offset(partition: TopicPartition, requested: Mapping[TopicPartition, int]) -> int:
+    if partition not in requested:
+        raise ProtocolError(f"a response came for {partition}, which was not requested")
+    return requested[partition]
