@@ -180,9 +180,14 @@ class GroupActiveError(BrokerError):
     """A consumer group has members, which would write over a change of its offsets."""
 
     def __init__(
-        self, message: str, members: Iterable[str] = (), *, hints: Iterable[str] = ()
+        self,
+        message: str,
+        members: Iterable[str] = (),
+        *,
+        hints: Iterable[str] = (),
+        details: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(message, hints=hints)
+        super().__init__(message, hints=hints, details=details)
         self.members = tuple(members)
 
 
@@ -193,9 +198,14 @@ class ConflictError(BrokerError):
     """
 
     def __init__(
-        self, message: str, reason: str = "CONFLICT", *, hints: Iterable[str] = ()
+        self,
+        message: str,
+        reason: str = "CONFLICT",
+        *,
+        hints: Iterable[str] = (),
+        details: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(message, hints=hints)
+        super().__init__(message, hints=hints, details=details)
         self.reason = reason
 
 

@@ -62,20 +62,3 @@ def wait_for_topics(
                     ExitStatus.TIMEOUT, f"topic '{topic}' did not appear within {timeout_s:g}s"
                 )
             time.sleep(_TOPIC_POLL_S)
-
-
-def validate_group_name(group: str) -> None:
-    """Validate that a consumer group's name can be part of a ZooKeeper path."""
-    from broker.consumer import membership  # late: loads the ZooKeeper client
-    from broker.errors import ConfigError
-
-    try:
-        membership.validate_group_name(group)
-    except ConfigError as error:
-        if not group:
-            reason = "it is empty"
-        elif "/" in group:
-            reason = "'/' is not allowed"
-        else:
-            reason = "it cannot be part of a ZooKeeper path"
-        raise UsageError(f"invalid group name '{group}': {reason}") from error

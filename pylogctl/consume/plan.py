@@ -21,7 +21,6 @@ from pylogctl.cli.errors import UsageError
 from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME, client_settings
-from pylogctl.cli.selection import validate_group_name
 from pylogctl.consume.exec_options import NO_COMMAND
 from pylogctl.consume.options import FOR_EVER, Chosen, Fetching, Form, Options, Reading
 from pylogctl.format.envelope import PayloadEncoding, write_envelope
@@ -140,6 +139,8 @@ def _group_options(options: Options) -> GroupOptions | None:
     given, patterns = options.membership, options.reading.patterns
     if given.group is None:
         return None
+    from broker.admin.groups import validate_group_name  # late: loads the ZooKeeper client
+
     validate_group_name(given.group)
     pattern = _group_pattern(patterns.include, patterns.exclude)
     return GroupOptions(

@@ -8,24 +8,37 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from broker.errors import CoordinationError, RegistryNodeNotFoundError, RegistryUnreachableError
+from broker.admin.group_changes import (
+    apply_changes,
+    await_inactive,
+    check_inactive,
+    check_vacant,
+    delete_group,
+    nodes_of,
+    offset_changed,
+)
+from broker.admin.group_plans import Change, plan_clone, plan_import, plan_removal
+from broker.admin.groups import list_groups, require_group, validate_group_name
+from broker.admin.rebalance import (
+    GroupProblem,
+    await_rebalance,
+    expected_owners,
+    owner_changes,
+    read_assignment,
+    trigger_rebalance,
+)
+from broker.errors import GroupActiveError
 from broker.partition_patterns import PartitionList
-from broker.topic import TopicPartition
 from broker.units import counted
-from broker.zk import paths
 from broker.zk.session import Session
-from broker.zk.values import encode_number
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import validate_group_name
 from pylogctl.group.document import (
     NODES,
     REBALANCE,
@@ -35,27 +48,9 @@ from pylogctl.group.document import (
     RebalanceRow,
     change_row,
 )
-from pylogctl.group.lag import open_observer
-from pylogctl.group.plan import (
-    Change,
-    by_group,
-    find_target,
-    plan_import,
-    plan_reset,
-    read_entries,
-)
-from pylogctl.group.reads import warn_of_offsets
-from pylogctl.group.rebalance import (
-    GroupProblem,
-    LivePartitions,
-    await_rebalance,
-    expected_owners,
-    trigger_rebalance,
-)
-from pylogctl.group.snapshot import GroupSnapshot, list_groups, read_members, require_group
+from pylogctl.group.plan import by_group, find_target, plan_reset, read_entries
+from pylogctl.group.reads import open_observer, warn_of_offsets
 
-_POLL_S = 0.1
-_NAMED_MEMBERS = 5
 _DRY_RUN = "nothing changed; this was a dry run"
 
 
@@ -111,24 +106,12 @@ def clone(env: Environment, source: str, target: str) -> None:
     with open_observer(env, source) as observer:
         snapshot = observer.snapshot(source)
         warn_of_offsets(env, snapshot)
-        _check_inactive(observer.session, target, advice="give another name")
-        existing = observer.snapshot(target).offsets
-        if existing:
-            raise CliError(
-                ExitStatus.CONFLICT,
-                f"group '{target}' exists already and has {len(existing)} offsets",
-                hints=[f"try: pylogctl group reset {target} --all-topics --to group:{source}"],
-                code="GROUP_EXISTS",
-            )
-        changes = [
-            Change(target, partition, None, stored.offset)
-            for partition, stored in snapshot.offsets.items()
-            if stored.offset is not None
-        ]
+        check_vacant(observer.session, observer.snapshot(target), source=source)
+        changes = plan_clone(snapshot, target)
         if env.settings.dry_run:
             env.note(_DRY_RUN)
-        elif unwritten := _apply(observer.session, changes):
-            raise _conflict(unwritten)
+        elif unwritten := apply_changes(observer.session, changes):
+            raise offset_changed(unwritten)
     render(env, RESET, [change_row(one) for one in changes])
     if len(changes) < len(snapshot.offsets):
         raise CliError(
@@ -148,17 +131,13 @@ def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bo
             env.note(f"there is no group '{group}'")
             return
         require_group(session, group)
-        _check_inactive(session, group, advice="stop them first")
-        nodes = _nodes_of(session, group)
+        check_inactive(session, group, advice="stop them first")
+        nodes = nodes_of(session, group)
         if not env.settings.dry_run:
             confirm_name(env, "group delete", group, confirmed)
-            changes = [
-                Change(group, partition, stored, None)
-                for partition, stored in observer.snapshot(group).offsets.items()
-            ]
-            if changes:
+            if changes := plan_removal(observer.snapshot(group)):
                 _save(env, changes)
-            _delete_group(session, group)
+            delete_group(session, group)
     action = "delete" if env.settings.dry_run else "deleted"
     render(env, NODES, [NodeRow(group, path, action) for path in nodes])
     if env.settings.dry_run:
@@ -169,12 +148,7 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
     """Make the members of a group rebalance, and render owners before and after."""
     problems: Sequence[GroupProblem] = ()
     with open_observer(env, group) as observer:
-
-        def read() -> tuple[GroupSnapshot, LivePartitions]:
-            snapshot = observer.snapshot(group)
-            return snapshot, observer.live_partitions(snapshot)
-
-        before, live = read()
+        before, live = read_assignment(observer, group)
         if not before.members:
             raise CliError(
                 ExitStatus.NOT_FOUND,
@@ -190,16 +164,14 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
             confirm(env, "group rebalance", f"have {members} of '{group}' rebalance?")
             trigger_rebalance(observer.session, group)
             with announced_wait(env, f"group '{group}' to rebalance"):
-                snapshot, problems = await_rebalance(read, timeout_s=timeout_s)
+                snapshot, problems = await_rebalance(
+                    lambda: read_assignment(observer, group), timeout_s=timeout_s
+                )
             after = snapshot.owner_threads
-    old = before.owner_threads
-    partitions: list[TopicPartition] = sorted(
-        {*old, *after, *(one.partition for one in problems if one.partition)}
-    )
-    rows = []
-    for one in partitions:
-        was, now = old.get(one), after.get(one)
-        rows.append(RebalanceRow(group, one.topic, one.name, was, now, was != now))
+    rows = [
+        RebalanceRow(group, one.topic, one.name, was, now, was != now)
+        for one, was, now in owner_changes(before.owner_threads, after, problems)
+    ]
     render(env, REBALANCE, rows)
     if problems:
         first = problems[0]
@@ -215,43 +187,24 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
         )
 
 
-def _check_inactive(session: Session, group: str, *, advice: str) -> None:
-    """Raise CliError if a group has members; `advice` ends the error's sentence."""
-    names = [member.consumer_id for member in read_members(session, group)]
-    if names:
-        raise _group_active(ExitStatus.CONFLICT, group, names, "has {}; " + advice)
-
-
 def _await_inactive(
-    env: Environment,
-    session: Session,
-    groups: Sequence[str],
-    wait_s: float | None,
-    sleep: Callable[[float], None] = time.sleep,
+    env: Environment, session: Session, groups: Sequence[str], wait_s: float | None
 ) -> None:
     """Wait until groups have no members, for `wait_s` each; do not wait if it is None."""
     if wait_s is None:
         return
     for group in groups:
-        give_up_s = time.monotonic() + wait_s
-        with announced_wait(env, f"group '{group}' to have no members"):
-            while members := read_members(session, group):
-                if time.monotonic() >= give_up_s:
-                    names = [member.consumer_id for member in members]
-                    text = f"still has {{}} after {wait_s:g}s"
-                    raise _group_active(ExitStatus.TIMEOUT, group, names, text)
-                sleep(_POLL_S)
-
-
-def _group_active(status: ExitStatus, group: str, names: Sequence[str], text: str) -> CliError:
-    more = f" and {len(names) - _NAMED_MEMBERS} more" if len(names) > _NAMED_MEMBERS else ""
-    return CliError(
-        status,
-        f"group '{group}' {text.format(counted(len(names), 'active member'))}",
-        hints=[f"members: {', '.join(names[:_NAMED_MEMBERS])}{more}"],
-        code="GROUP_ACTIVE",
-        details={"group": group, "members": names},
-    )
+        try:
+            with announced_wait(env, f"group '{group}' to have no members"):
+                await_inactive(session, group, wait_s)
+        except GroupActiveError as error:
+            raise CliError(
+                ExitStatus.TIMEOUT,
+                str(error),
+                hints=error.hints,
+                code="GROUP_ACTIVE",
+                details=error.details,
+            ) from error
 
 
 def _carry_out(
@@ -272,7 +225,7 @@ def _carry_out(
         render(env, document, rows)
     if not force:
         for group in groups:
-            _check_inactive(session, group, advice="stop them or use --wait-inactive")
+            check_inactive(session, group, advice="stop them or use --wait-inactive")
     needed = [one for one in changes if one.is_needed]
     if not executes:
         advice = "this was a dry run" if execute else "add --execute"
@@ -300,13 +253,13 @@ def _write(env: Environment, session: Session, changes: Sequence[Change], *, for
     if not force:
         # Members may have joined while the question was open.
         for group in groups:
-            _check_inactive(session, group, advice="nothing changed")
+            check_inactive(session, group, advice="nothing changed")
     for group in groups:
         _save(env, [one for one in changes if one.group == group])
-    unwritten = _apply(session, changes, force=force)
+    unwritten = apply_changes(session, changes, force=force)
     env.note(f"{counted(len(changes) - len(unwritten), 'offset')} changed")
     if unwritten:
-        raise _conflict(unwritten)
+        raise offset_changed(unwritten)
     if force:
         env.warn("members of the group may write over the new offsets")
 
@@ -336,110 +289,3 @@ def _save(env: Environment, changes: Sequence[Change]) -> None:
     if env.settings.zookeeper:
         words += ["--zookeeper", env.settings.zookeeper]
     env.note(f"undo: {shlex.join(words)}")
-
-
-def _apply(session: Session, changes: Iterable[Change], *, force: bool = False) -> list[Change]:
-    """Write planned offsets; return those that changed since they were read and are not written."""
-    needed = {paths.offset(one.group, one.partition): one for one in changes if one.is_needed}
-    try:
-        done = _replace(session, needed, force=force) | _create(session, needed)
-        if force:
-            # A node may have been created or deleted since it was read.
-            left = {path: one for path, one in needed.items() if path not in done}
-            done |= _create(session, left, all_changes=True)
-            done |= _replace(session, left, force=True, all_changes=True)
-        done |= _remove(session, needed, force=force)
-    except RegistryUnreachableError as error:
-        groups = list(dict.fromkeys(one.group for one in needed.values()))
-        raise CliError(
-            ExitStatus.UNREACHABLE,
-            f"{error}; some of the {len(needed)} offsets may be changed, others not",
-            hints=[f"look again: pylogctl group describe {groups[0]}", "then repeat the command"],
-            code="REGISTRY_UNREACHABLE",
-            details={"groups": groups},
-        ) from error
-    return [one for path, one in needed.items() if path not in done]
-
-
-def _replace(
-    session: Session, changes: dict[str, Change], *, force: bool, all_changes: bool = False
-) -> set[str]:
-    """Write the nodes that existed when they were read; return the paths written."""
-    values = {
-        path: (
-            encode_number(one.new),
-            -1 if force or one.current is None else one.current.version,
-        )
-        for path, one in changes.items()
-        if one.new is not None and (one.current is not None or all_changes)
-    }
-    return set(session.set_many(values)) if values else set()
-
-
-def _create(session: Session, changes: dict[str, Change], *, all_changes: bool = False) -> set[str]:
-    """Create the nodes that did not exist when they were read; return the paths created."""
-    values = {
-        path: encode_number(one.new)
-        for path, one in changes.items()
-        if one.new is not None and (one.current is None or all_changes)
-    }
-    if not values:
-        return set()
-    return values.keys() - set(session.create_many(values, ephemeral=False))
-
-
-def _remove(session: Session, changes: dict[str, Change], *, force: bool) -> set[str]:
-    done = set()
-    for path, one in changes.items():
-        if one.new is None and one.current is not None:
-            try:
-                session.delete(path, version=-1 if force else one.current.version)
-            except RegistryUnreachableError:
-                raise
-            except RegistryNodeNotFoundError:
-                done.add(path)
-            except CoordinationError:
-                continue  # changed since it was read: reported as a conflict
-            else:
-                done.add(path)
-    return done
-
-
-def _conflict(changes: Sequence[Change]) -> CliError:
-    names = ", ".join(str(one.partition) for one in changes)
-    return CliError(
-        ExitStatus.CONFLICT,
-        f"group '{changes[0].group}': the offset of {names} was changed meanwhile; "
-        f"{len(changes)} not written",
-        hints=["look again, then repeat the command"],
-        code="OFFSET_CHANGED",
-        details={"partitions": [str(one.partition) for one in changes]},
-    )
-
-
-def _nodes_of(session: Session, group: str) -> list[str]:
-    """Return the paths of a group's nodes in an order in which they can be deleted."""
-    found = [path for _, path in session.walk(paths.group(group))][::-1]
-    # `ids` comes first: if a member joins meanwhile, it cannot be deleted, and no other node is.
-    ids = paths.consumer_ids(group)
-    return sorted(found, key=lambda path: not (path == ids or path.startswith(f"{ids}/")))
-
-
-def _delete_group(session: Session, group: str) -> None:
-    advice = "stop them first"
-    _check_inactive(session, group, advice=advice)
-    for path in _nodes_of(session, group):
-        try:
-            with suppress(RegistryNodeNotFoundError):
-                session.delete(path)
-        except RegistryUnreachableError as error:
-            raise CliError(
-                ExitStatus.UNREACHABLE,
-                f"{error}; group '{group}' is deleted in part",
-                hints=["repeat the command to delete the rest"],
-                code="REGISTRY_UNREACHABLE",
-                details={"groups": [group]},
-            ) from error
-        except CoordinationError:
-            _check_inactive(session, group, advice=advice)  # if a member has joined, say so
-            raise

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated
 
+from broker.admin.group_plans import Change
+from broker.admin.groups import GroupSnapshot, Member
+from broker.admin.lag import GroupLag, PartitionLag, consumer_of, total, worst
+from broker.admin.rebalance import GroupProblem
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,
@@ -16,10 +20,6 @@ from pylogctl.cli.columns import (
     Seconds,
     Text,
 )
-from pylogctl.group.lag import GroupLag, PartitionLag, consumer_of, total, worst
-from pylogctl.group.plan import Change
-from pylogctl.group.rebalance import GroupProblem
-from pylogctl.group.snapshot import GroupSnapshot, Member
 
 _Group = Annotated[str, "name of the group"]
 _HiddenGroup = Annotated[str, "name of the group", HIDDEN]

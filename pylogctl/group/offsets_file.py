@@ -13,10 +13,10 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from broker.partition_patterns import PartitionPattern, parse_partition
+from broker.admin.group_plans import OffsetRecord
+from broker.partition_patterns import parse_partition
 from broker.topic import TopicPartition
 from broker.zk import paths
 from pylogctl.cli.errors import UsageError
@@ -25,27 +25,6 @@ _ZK07_LINE = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/([0-9]+-[0-9]+):(-?
 _OFFSET = re.compile(r"-?[0-9]+")
 _SHOWN_LENGTH = 80
 _SHOWN_NUMBERS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRecord:
-    """One offset of a file."""
-
-    group: str | None  # None if the file names none
-    topic: str
-    pattern: PartitionPattern
-    offset: int | None  # None to delete it
-    line: int
-    checks_current: bool = False  # in a saved plan: the committed offset must still be `current`
-    current: int | None = None
-
-    def matches(self, partition: TopicPartition) -> bool:
-        """Return whether this is the offset of a partition."""
-        return self.topic == partition.topic and self.pattern.matches(partition)
-
-    def __str__(self) -> str:
-        home = "*" if self.pattern.home is None else self.pattern.home
-        return f"{self.topic}[{home}-{self.pattern.first}]"
 
 
 def zk07_line(group: str, partition: TopicPartition, text: str) -> str:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple, cast
 
+from broker.admin import groups as admin
+from broker.admin.groups import GroupSnapshot
+from broker.admin.lag import GroupLag, GroupObserver, LagStatus, total
+from broker.admin.rebalance import problems_of
 from broker.client.selection import topic_not_found
 from broker.errors import ArgumentError
 from broker.units import counted, format_size, format_time, parse_size
+from pylogctl.cli.connections import connector, open_registry
 from pylogctl.cli.context import Environment, OutputFormat
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import Done, raise_failures
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.progress import announced_wait, progress
 from pylogctl.cli.render import render
-from pylogctl.group import document, snapshot
-from pylogctl.group.lag import GroupLag, GroupObserver, Status, open_observer, total
+from pylogctl.group import document
 from pylogctl.group.offsets_file import zk07_line
-from pylogctl.group.rebalance import problems_of
-from pylogctl.group.snapshot import GroupSnapshot
 
-_MIN_INTERVAL_S = 0.1
 _CLEAR = "\x1b[H\x1b[2J"
 _OPEN_SCREEN, _CLOSE_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -54,10 +54,20 @@ def parse_limit(text: str) -> LagLimit:
         ) from error
 
 
+@contextmanager
+def open_observer(env: Environment, *groups: str, window_ms: int = 0) -> Iterator[GroupObserver]:
+    """Connect to ZooKeeper and validate that groups exist."""
+    connect = connector(env)
+    with open_registry(env) as registry:
+        for group in groups:
+            admin.require_group(registry.session, group)
+        yield GroupObserver(registry, connect, env.clock, window_ms)
+
+
 def list_groups(env: Environment, state: str | None) -> None:
     """Render groups of a state and their lag; names alone are rendered without asking brokers."""
     with open_observer(env) as observer:
-        names = snapshot.list_groups(observer.session)
+        names = admin.list_groups(observer.session)
         if state is not None:
             names = [name for name in names if observer.snapshot(name).state == state]
         if env.output == "name" and not (env.settings.columns or env.settings.sort):
@@ -122,13 +132,8 @@ def _observe(
     """Return the lag of a group, sampled over a window if there is one."""
     with open_observer(env, group, window_ms=window_ms) as observer:
         if window_ms:
-            window_s = window_ms / 1000
-            end_s = time.monotonic() + window_s
-            interval_s = max(window_s / (samples - 1), _MIN_INTERVAL_S)
-            with announced_wait(env, f"the window of {window_s:g}s"):
-                while (left_s := end_s - time.monotonic()) > 0:
-                    observer.lag(group, topics=topics)
-                    time.sleep(max(0.0, min(interval_s, left_s)))
+            with announced_wait(env, f"the window of {window_ms / 1000:g}s"):
+                observer.sample(group, topics=topics, samples=samples)
         known = observer.snapshot(group).topics if topics else []
         for topic in topics:
             if topic not in known:
@@ -179,7 +184,7 @@ def _check_limit(found: GroupLag, limit: LagLimit) -> None:
         )
     for one, amount in zip(found.partitions, amounts, strict=True):
         status = one.status()
-        if amount is None and status not in (Status.NO_OFFSET, Status.GONE):
+        if amount is None and status not in (LagStatus.NO_OFFSET, LagStatus.GONE):
             raise CliError(
                 ExitStatus.THRESHOLD,
                 f"group '{name}': the lag of {one.partition} is unknown: {status}",
@@ -304,7 +309,7 @@ def _show_line(env: Environment, found: GroupLag) -> None:
 def export(env: Environment, groups: Sequence[str], output: str) -> None:
     """Write the offsets of groups, of all if none is named."""
     with open_observer(env, *groups) as observer:
-        names = list(dict.fromkeys(groups or snapshot.list_groups(observer.session)))
+        names = list(dict.fromkeys(groups or admin.list_groups(observer.session)))
         snapshots = [observer.snapshot(name) for name in names]
     offsets = [
         (one.name, partition, o) for one in snapshots for partition, o in one.offsets.items()

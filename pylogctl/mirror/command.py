@@ -203,9 +203,9 @@ def _status_rows(
     """Sample once, or twice with an interval, and return the rows."""
     import time
 
+    from broker.admin.groups import read_group
     from broker.client.registry_cluster import RegistryCluster
     from pylogctl.cli.connections import Side, connector, open_registry
-    from pylogctl.group.snapshot import read_group
     from pylogctl.mirror import plan as mirror_plan
     from pylogctl.mirror.errors import load_errors
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from broker.admin.groups import GroupSnapshot
 from broker.client.list_offsets import OffsetLister
 from broker.consumer.membership import Blacklist, TopicFilter, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
@@ -14,7 +15,6 @@ from broker.topic import TopicPartition
 from broker.zk.session import Session
 from pylogctl.cli.connections import Side, are_same
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.group.snapshot import GroupSnapshot
 from pylogctl.mirror.document import Errors, PlanRow, StatusRow
 from pylogctl.mirror.errors import RouteError
 

@@ -97,7 +97,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "cluster": {"cli", "broker"},
     "group": {"cli", "format", "topic"},
     "copy": {"cli", "produce"},
-    "mirror": {"cli", "group"},
+    "mirror": {"cli"},
     "audit": {"cli"},
     "perf": {"cli", "broker"},
     "pipeline": {"cli", "format", "log", "audit"},

@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from broker.cluster_state import Creation
-from broker.consumer.membership import topics_of
-from broker.errors import ConfigError, CoordinationError
+from broker.consumer import membership
+from broker.errors import ArgumentError, ConfigError, CoordinationError, GroupNotFoundError
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.creations import read_creations
@@ -24,9 +24,6 @@ from broker.zk.values import (
     decode_partition_name,
     decode_subscription,
 )
-from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.selection import validate_group_name
-from pylogctl.format.framing import escape
 
 
 class StoredOffset(NamedTuple):
@@ -115,6 +112,20 @@ def list_groups(session: Session) -> list[str]:
     return session.children_if_any(paths.CONSUMERS)
 
 
+def validate_group_name(group: str) -> None:
+    """Validate that a consumer group's name can be part of a ZooKeeper path."""
+    try:
+        membership.validate_group_name(group)
+    except ConfigError as error:
+        if not group:
+            reason = "it is empty"
+        elif "/" in group:
+            reason = "'/' is not allowed"
+        else:
+            reason = "it cannot be part of a ZooKeeper path"
+        raise ArgumentError(f"invalid group name '{group}': {reason}") from error
+
+
 def require_group(session: Session, group: str) -> None:
     """Validate that a group exists."""
     validate_group_name(group)
@@ -122,11 +133,9 @@ def require_group(session: Session, group: str) -> None:
         return
     near = get_close_matches(group, list_groups(session), n=3)
     hints = [f"known groups with a similar name: {', '.join(near)}"] if near else []
-    raise CliError(
-        ExitStatus.NOT_FOUND,
+    raise GroupNotFoundError(
         f"group '{group}' not found",
         hints=[*hints, "try: pylogctl group list"],
-        code="GROUP_NOT_FOUND",
         details={"group": group, "similar": near},
     )
 
@@ -168,7 +177,7 @@ def _member(consumer_id: str, value: bytes, stat: NodeStat, topics: list[str]) -
     stream_counts: Mapping[str, int] = {}
     with suppress(CoordinationError, ConfigError):
         decoded = decode_subscription(value)
-        stream_counts = topics_of(decoded, topics)
+        stream_counts = membership.topics_of(decoded, topics)
         subscription = decoded
     return Member(
         consumer_id,
@@ -211,4 +220,4 @@ def _text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        return escape(value)
+        return value.decode("latin-1").encode("unicode_escape").decode()

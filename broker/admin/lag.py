@@ -6,13 +6,15 @@ worst status of its partitions. `allowed_lag` bytes of lag count as none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from broker.admin.groups import GroupSnapshot, Member, Owner, StoredOffset, read_group
 from broker.admin.topic_facts import Ends, TopicFacts
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
@@ -23,21 +25,12 @@ from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.session import Session
 from broker.zk.values import StaticSubscription
-from pylogctl.cli.connections import connector, open_registry
-from pylogctl.cli.context import Environment
-from pylogctl.group.snapshot import (
-    GroupSnapshot,
-    Member,
-    Owner,
-    StoredOffset,
-    read_group,
-    require_group,
-)
 
 _MIN_SAMPLES = 2
+_MIN_INTERVAL_S = 0.1
 
 
-class Status(StrEnum):
+class LagStatus(StrEnum):
     """The status of a partition, from best to worst."""
 
     OK = "OK"
@@ -56,23 +49,23 @@ class Status(StrEnum):
     NOT_A_NUMBER = "NOT-A-NUMBER"
 
 
-MEANINGS: dict[Status, str] = {
-    Status.OK: "the lag is within the allowance, or was so at some point of the window, or shrinks",
-    Status.IDLE: "a member without an assigned partition",
-    Status.NO_OFFSET: "no offset was ever committed",
-    Status.LAG: "behind; without a window nothing more is known",
-    Status.WARN: "consumes, but the lag never shrinks",
-    Status.STALL: "commits, but the offset does not move",
-    Status.REWIND: "the offset went back and has not caught up again",
-    Status.STOP: "no commit for longer than the window, and not at the end",
-    Status.UNKNOWN: "its broker does not respond",
-    Status.GONE: "the partition does not exist, or its broker is not registered",
-    Status.MISALIGNED: "the committed offset lies inside a message (found only with --count)",
-    Status.OUT_OF_RANGE: "the committed offset is before the first or after the last message",
-    Status.VOID: "the offset was committed before the topic was created again",
-    Status.NOT_A_NUMBER: "the committed offset is no number",
+MEANINGS: dict[LagStatus, str] = {
+    LagStatus.OK: "the lag is within the allowance, or was at some point of the window, or shrinks",
+    LagStatus.IDLE: "a member without an assigned partition",
+    LagStatus.NO_OFFSET: "no offset was ever committed",
+    LagStatus.LAG: "behind; without a window nothing more is known",
+    LagStatus.WARN: "consumes, but the lag never shrinks",
+    LagStatus.STALL: "commits, but the offset does not move",
+    LagStatus.REWIND: "the offset went back and has not caught up again",
+    LagStatus.STOP: "no commit for longer than the window, and not at the end",
+    LagStatus.UNKNOWN: "its broker does not respond",
+    LagStatus.GONE: "the partition does not exist, or its broker is not registered",
+    LagStatus.MISALIGNED: "the committed offset lies inside a message (found only with --count)",
+    LagStatus.OUT_OF_RANGE: "the committed offset is before the first or after the last message",
+    LagStatus.VOID: "the offset was committed before the topic was created again",
+    LagStatus.NOT_A_NUMBER: "the committed offset is no number",
 }
-_BADNESS = {status: index for index, status in enumerate(Status)}
+_BADNESS = {status: index for index, status in enumerate(LagStatus)}
 
 
 class LagSample(NamedTuple):
@@ -91,26 +84,26 @@ class LagSample(NamedTuple):
 
 def window_status(
     samples: Sequence[LagSample], *, allowed_lag: int = 0, window_ms: int = 0
-) -> Status:
+) -> LagStatus:
     """Return the status of a partition by samples (at least one) of a window."""
     last = samples[-1]
     if last.lag_bytes <= allowed_lag:
-        return Status.OK
+        return LagStatus.OK
     covered_ms = last.time_ms - samples[0].time_ms
     if len(samples) < _MIN_SAMPLES or 2 * covered_ms < window_ms:
-        return Status.LAG  # no trend can be judged, as less than half of the window is covered
+        return LagStatus.LAG  # no trend can be judged, as less than half of the window is covered
     was_at_end = any(one.lag_bytes <= allowed_lag for one in samples)
     if last.time_ms - last.commit_ms > covered_ms and not was_at_end:
-        return Status.STOP
+        return LagStatus.STOP
     if last.offset < max(one.offset for one in samples):
-        return Status.REWIND
+        return LagStatus.REWIND
     if was_at_end:
-        return Status.OK
+        return LagStatus.OK
     if all(one.offset == last.offset for one in samples):
-        return Status.STALL
+        return LagStatus.STALL
     if all(after.lag_bytes >= before.lag_bytes for before, after in pairwise(samples)):
-        return Status.WARN
-    return Status.OK
+        return LagStatus.WARN
+    return LagStatus.OK
 
 
 def within_window(samples: Sequence[LagSample], window_ms: int) -> Sequence[LagSample]:
@@ -120,9 +113,9 @@ def within_window(samples: Sequence[LagSample], window_ms: int) -> Sequence[LagS
     return samples[first:]
 
 
-def worst(statuses: Iterable[Status]) -> Status:
+def worst(statuses: Iterable[LagStatus]) -> LagStatus:
     """Return the worst status, OK if there is none."""
-    return max(statuses, key=_BADNESS.__getitem__, default=Status.OK)
+    return max(statuses, key=_BADNESS.__getitem__, default=LagStatus.OK)
 
 
 def consume_rate(samples: Sequence[LagSample]) -> float | None:
@@ -194,20 +187,20 @@ class PartitionLag:
         """Return the age in seconds of the next message to be consumed."""
         return None if self.lag_bytes is None else age_s(self.samples)
 
-    def status(self, *, allowed_lag: int = 0) -> Status:
+    def status(self, *, allowed_lag: int = 0) -> LagStatus:
         """Return the status."""
         if not self.is_live:
-            return Status.GONE
+            return LagStatus.GONE
         if self.stored is None:
-            return Status.NO_OFFSET
+            return LagStatus.NO_OFFSET
         if self.stored.offset is None:
-            return Status.VOID if self.stored.is_void else Status.NOT_A_NUMBER
+            return LagStatus.VOID if self.stored.is_void else LagStatus.NOT_A_NUMBER
         if self.ends is None:
-            return Status.UNKNOWN
+            return LagStatus.UNKNOWN
         if not self.ends.start <= self.stored.offset <= self.ends.end:
-            return Status.OUT_OF_RANGE
+            return LagStatus.OUT_OF_RANGE
         if self.is_misaligned:
-            return Status.MISALIGNED
+            return LagStatus.MISALIGNED
         return window_status(self.samples, allowed_lag=allowed_lag, window_ms=self.window_ms)
 
 
@@ -236,7 +229,7 @@ class GroupLag:
         busy = {consumer_of(one.owner.thread_id) for one in self.partitions if one.owner}
         return [one for one in self.snapshot.members if one.consumer_id not in busy]
 
-    def status(self, *, allowed_lag: int = 0) -> Status:
+    def status(self, *, allowed_lag: int = 0) -> LagStatus:
         """Return the worst status of a partition."""
         return worst(one.status(allowed_lag=allowed_lag) for one in self.partitions)
 
@@ -267,6 +260,11 @@ class GroupObserver:
         """Return the registry's ZooKeeper session."""
         return self.registry.session
 
+    @property
+    def cluster(self) -> RegistryCluster:
+        """Return the cluster as ZooKeeper has it now."""
+        return RegistryCluster(self.registry)
+
     def snapshot(self, group: str) -> GroupSnapshot:
         """Read a group from ZooKeeper, without asking brokers."""
         return read_group(self.session, group, all_topics=self.registry.topics())
@@ -285,7 +283,7 @@ class GroupObserver:
         count: Callable[[int], None] | None = None,
     ) -> list[GroupLag]:
         """Return the lag of groups now, in `topics` only if any are named."""
-        cluster = RegistryCluster(self.registry)
+        cluster = self.cluster
         live: dict[str, list[TopicPartition]] = {}
         found = []
         with TopicFacts(cluster, self.connect) as facts:
@@ -304,6 +302,15 @@ class GroupObserver:
                     lags = [_counted(one, facts, count) for one in lags]
                 found.append(GroupLag(snapshot, lags, self.clock.time_ms(), facts.failures))
         return found
+
+    def sample(self, group: str, *, topics: Sequence[str] = (), samples: int) -> None:
+        """Take at least so many samples, less the last one, over the window; return at its end."""
+        window_s = self.window_ms / 1000
+        end_s = time.monotonic() + window_s
+        interval_s = max(window_s / (samples - 1), _MIN_INTERVAL_S)
+        while (left_s := end_s - time.monotonic()) > 0:
+            self.lag(group, topics=topics)
+            time.sleep(max(0.0, min(interval_s, left_s)))
 
     def _partition_lag(
         self,
@@ -326,16 +333,6 @@ class GroupObserver:
             self._history[key] = samples
         owner = snapshot.owners.get(partition)
         return PartitionLag(partition, owner, stored, is_live, ends, samples, self.window_ms)
-
-
-@contextmanager
-def open_observer(env: Environment, *groups: str, window_ms: int = 0) -> Iterator[GroupObserver]:
-    """Connect to ZooKeeper and validate that groups exist."""
-    connect = connector(env)
-    with open_registry(env) as registry:
-        for group in groups:
-            require_group(registry.session, group)
-        yield GroupObserver(registry, connect, env.clock, window_ms)
 
 
 def partitions_of(

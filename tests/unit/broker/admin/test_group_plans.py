@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.admin.topic_facts import Ends
-from broker.errors import ArgumentError
-from broker.topic import TopicPartition
-from pylogctl.cli.errors import UsageError
-from pylogctl.group.offsets_file import parse_entries
-from pylogctl.group.plan import (
+from broker.admin.group_plans import (
     Change,
     ResetPlanner,
     ShiftTime,
     Target,
     parse_shift,
     parse_shift_time,
-    parse_spec,
 )
-from pylogctl.group.snapshot import GroupSnapshot, StoredOffset
+from broker.admin.groups import GroupSnapshot, StoredOffset
+from broker.admin.topic_facts import Ends
+from broker.errors import ArgumentError
+from broker.topic import TopicPartition
+from pylogctl.cli.errors import UsageError
+from pylogctl.group.offsets_file import parse_entries
+from pylogctl.group.plan import parse_spec
 
 PARTITION = TopicPartition("t", 0, 0)
 COMMIT_MS = 1_000_000
@@ -73,7 +73,8 @@ def plan(target: Target, current: int | None = 130, log: FakeLog = LOG) -> Chang
 
 
 def to(text: str) -> Target:
-    return parse_spec(text, now_ms=1_200_000)
+    spec = parse_spec(text, now_ms=1_200_000)
+    return lambda partition: spec.range_for(partition).start
 
 
 @st.composite

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
 
+from broker.admin.groups import GroupSnapshot, Member, Owner
+from broker.admin.lag import GroupObserver, consumer_of, partitions_of
 from broker.consumer.assignment import assign_topics, thread_ids
 from broker.consumer.membership import threads_by_topic
 from broker.errors import RegistryNodeNotFoundError
@@ -30,8 +32,6 @@ from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
 from broker.zk.values import StaticSubscription, encode_subscription
-from pylogctl.group.lag import consumer_of, partitions_of
-from pylogctl.group.snapshot import GroupSnapshot, Member, Owner
 
 _QUIET_S = 1.5  # members see a change within a second, and keep their partitions until then
 _POLL_S = 0.1
@@ -57,6 +57,14 @@ class GroupProblem(NamedTuple):
     partition: TopicPartition | None
     owner: str | None
     detail: str
+
+
+class OwnerChange(NamedTuple):
+    """The owner of a partition, a consumer thread, before and after a rebalance."""
+
+    partition: TopicPartition
+    before: str | None
+    after: str | None
 
 
 def problems_of(snapshot: GroupSnapshot, live: LivePartitions) -> list[GroupProblem]:
@@ -108,6 +116,12 @@ def _owner_problems(
     yield GroupProblem(kind, partition, owner.thread_id, detail)
 
 
+def read_assignment(observer: GroupObserver, group: str) -> tuple[GroupSnapshot, LivePartitions]:
+    """Read a group and the partitions that its members split."""
+    snapshot = observer.snapshot(group)
+    return snapshot, observer.live_partitions(snapshot)
+
+
 def trigger_rebalance(session: Session, group: str) -> None:
     """Create and delete a member without topics, so that all members rebalance."""
     consumer_id = f"{group}_pylogctl-rebalance-{uuid.uuid4().hex[:8]}"
@@ -152,3 +166,13 @@ def expected_owners(snapshot: GroupSnapshot, live: LivePartitions) -> dict[Topic
     return assign_topics(
         {topic: live.get(topic, ()) for topic in topics}, threads_by_topic(members, topics)
     )
+
+
+def owner_changes(
+    before: Mapping[TopicPartition, str],
+    after: Mapping[TopicPartition, str],
+    problems: Iterable[GroupProblem] = (),
+) -> list[OwnerChange]:
+    """Return the owners of all partitions that have one, or have a problem."""
+    partitions = {*before, *after, *(one.partition for one in problems if one.partition)}
+    return [OwnerChange(one, before.get(one), after.get(one)) for one in sorted(partitions)]

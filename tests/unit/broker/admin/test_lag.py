@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.admin.topic_facts import Ends
-from broker.topic import TopicPartition
-from pylogctl.group.lag import (
+from broker.admin.groups import StoredOffset
+from broker.admin.lag import (
     MEANINGS,
     LagSample,
+    LagStatus,
     PartitionLag,
-    Status,
     age_s,
     consume_rate,
     eta_s,
@@ -22,7 +21,8 @@ from pylogctl.group.lag import (
     within_window,
     worst,
 )
-from pylogctl.group.snapshot import StoredOffset
+from broker.admin.topic_facts import Ends
+from broker.topic import TopicPartition
 
 NUMBERS = st.integers(0, 1 << 40)
 
@@ -50,41 +50,41 @@ def histories(draw: st.DrawFn) -> list[LagSample]:
 @pytest.mark.parametrize(
     ("samples", "status"),
     [
-        (history((10, 10)), Status.OK),
-        (history((0, 10)), Status.LAG),
-        (history((0, 10), (0, 20), committed_ms=-5000), Status.STOP),
-        (history((10, 10), (10, 20), committed_ms=-5000), Status.OK),
-        (history((5, 10), (3, 10)), Status.REWIND),
-        (history((5, 10), (3, 10), (6, 12)), Status.OK),
-        (history((10, 10), (3, 10)), Status.REWIND),
-        (history((10, 10), (15, 20)), Status.OK),
-        (history((5, 10), (5, 20)), Status.STALL),
-        (history((5, 10), (6, 20)), Status.WARN),
-        (history((5, 10), (6, 11)), Status.WARN),
-        (history((0, 10), (5, 11), (6, 20)), Status.OK),
+        (history((10, 10)), LagStatus.OK),
+        (history((0, 10)), LagStatus.LAG),
+        (history((0, 10), (0, 20), committed_ms=-5000), LagStatus.STOP),
+        (history((10, 10), (10, 20), committed_ms=-5000), LagStatus.OK),
+        (history((5, 10), (3, 10)), LagStatus.REWIND),
+        (history((5, 10), (3, 10), (6, 12)), LagStatus.OK),
+        (history((10, 10), (3, 10)), LagStatus.REWIND),
+        (history((10, 10), (15, 20)), LagStatus.OK),
+        (history((5, 10), (5, 20)), LagStatus.STALL),
+        (history((5, 10), (6, 20)), LagStatus.WARN),
+        (history((5, 10), (6, 11)), LagStatus.WARN),
+        (history((0, 10), (5, 11), (6, 20)), LagStatus.OK),
     ],
 )
-def test_window_status_follows_the_rules(samples: list[LagSample], status: Status) -> None:
+def test_window_status_follows_the_rules(samples: list[LagSample], status: LagStatus) -> None:
     assert window_status(samples) is status
 
 
 def test_window_status_when_the_lag_is_allowed_is_ok() -> None:
     samples = history((0, 10), (0, 10), committed_ms=-5000)
-    assert window_status(samples, allowed_lag=10) is Status.OK
-    assert window_status(samples, allowed_lag=9) is Status.STOP
+    assert window_status(samples, allowed_lag=10) is LagStatus.OK
+    assert window_status(samples, allowed_lag=9) is LagStatus.STOP
 
 
 def test_window_status_when_little_of_the_window_is_seen_does_not_judge() -> None:
     samples = history((5, 10), (5, 20))
-    assert window_status(samples, window_ms=2000) is Status.STALL
-    assert window_status(samples, window_ms=2001) is Status.LAG
+    assert window_status(samples, window_ms=2000) is LagStatus.STALL
+    assert window_status(samples, window_ms=2001) is LagStatus.LAG
 
 
 def test_partition_status_when_little_of_the_window_is_seen_does_not_judge() -> None:
     stored, samples = StoredOffset(5, "5", 0, 0), tuple(history((5, 10), (5, 20)))
     lag = PartitionLag(TopicPartition("t", 0, 0), None, stored, True, Ends(0, 20), samples)
-    assert lag.status() is Status.STALL
-    assert replace(lag, window_ms=60_000).status() is Status.LAG
+    assert lag.status() is LagStatus.STALL
+    assert replace(lag, window_ms=60_000).status() is LagStatus.LAG
 
 
 @given(samples=histories(), allowed=NUMBERS)
@@ -93,10 +93,10 @@ def test_window_status_is_ok_exactly_by_now_or_by_history(
 ) -> None:
     status = window_status(samples, allowed_lag=allowed)
     if samples[-1].lag_bytes <= allowed:
-        assert status is Status.OK
-    if status is Status.REWIND:
+        assert status is LagStatus.OK
+    if status is LagStatus.REWIND:
         assert samples[-1].offset < max(one.offset for one in samples)
-    if status in (Status.STOP, Status.STALL, Status.WARN):
+    if status in (LagStatus.STOP, LagStatus.STALL, LagStatus.WARN):
         assert all(one.lag_bytes > allowed for one in samples)
 
 
@@ -105,7 +105,7 @@ def test_window_status_with_more_allowance_never_leaves_ok_for_a_lag(
     samples: list[LagSample], allowed: int, more: int
 ) -> None:
     if samples[-1].lag_bytes <= allowed:
-        assert window_status(samples, allowed_lag=allowed + more) is Status.OK
+        assert window_status(samples, allowed_lag=allowed + more) is LagStatus.OK
 
 
 @given(samples=histories(), shift=NUMBERS)
@@ -132,19 +132,19 @@ def test_within_window_of_nothing_keeps_the_last_sample() -> None:
     assert within_window(samples, 0) == samples[1:]
 
 
-@given(st.lists(st.sampled_from(Status)))
-def test_worst_is_one_of_them_and_order_does_not_matter(statuses: list[Status]) -> None:
+@given(st.lists(st.sampled_from(LagStatus)))
+def test_worst_is_one_of_them_and_order_does_not_matter(statuses: list[LagStatus]) -> None:
     found = worst(statuses)
-    assert found in (statuses or [Status.OK])
+    assert found in (statuses or [LagStatus.OK])
     assert found is worst(reversed(statuses))
 
 
 def test_worst_knows_that_a_stopped_consumer_is_worse_than_a_slow_one() -> None:
-    assert worst([Status.WARN, Status.STOP, Status.STALL, Status.OK]) is Status.STOP
+    assert worst([LagStatus.WARN, LagStatus.STOP, LagStatus.STALL, LagStatus.OK]) is LagStatus.STOP
 
 
 def test_every_status_has_a_meaning() -> None:
-    assert set(MEANINGS) == set(Status)
+    assert set(MEANINGS) == set(LagStatus)
 
 
 def test_consume_rate_is_bytes_a_second() -> None:

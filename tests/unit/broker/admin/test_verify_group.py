@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.admin.groups import GroupSnapshot, Member, Owner, StoredOffset
+from broker.admin.rebalance import ProblemKind, problems_of
 from broker.consumer.assignment import assign, thread_ids
 from broker.topic import TopicPartition
 from broker.zk.values import StaticSubscription
-from pylogctl.group.rebalance import ProblemKind, problems_of
-from pylogctl.group.snapshot import GroupSnapshot, Member, Owner, StoredOffset
 
 ZERO, ONE = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
 THERE = {"t": [ZERO, ONE]}

@@ -1,0 +1,174 @@
+"""Changes of groups in ZooKeeper: plans of offsets are applied, groups deleted.
+
+Members commit their own offsets over those of a plan, so a group should have none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from broker.admin.group_plans import Change
+from broker.admin.groups import GroupSnapshot, read_members
+from broker.errors import (
+    ConflictError,
+    CoordinationError,
+    GroupActiveError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+)
+from broker.units import counted
+from broker.zk import paths
+from broker.zk.session import Session
+from broker.zk.values import encode_number
+
+_POLL_S = 0.1
+_NAMED_MEMBERS = 5
+
+
+def check_inactive(session: Session, group: str, *, advice: str) -> None:
+    """Raise GroupActiveError if a group has members; `advice` ends the error's sentence."""
+    if members := read_members(session, group):
+        raise group_active(group, [one.consumer_id for one in members], "has {}; " + advice)
+
+
+def await_inactive(session: Session, group: str, wait_s: float) -> None:
+    """Wait until a group has no members; raise GroupActiveError if it still has after `wait_s`."""
+    give_up_s = time.monotonic() + wait_s
+    while members := read_members(session, group):
+        if time.monotonic() >= give_up_s:
+            names = [one.consumer_id for one in members]
+            raise group_active(group, names, f"still has {{}} after {wait_s:g}s")
+        time.sleep(_POLL_S)
+
+
+def group_active(group: str, members: Sequence[str], text: str) -> GroupActiveError:
+    """Return the error for a group with members; `{}` in the text stands for how many."""
+    more = f" and {len(members) - _NAMED_MEMBERS} more" if len(members) > _NAMED_MEMBERS else ""
+    return GroupActiveError(
+        f"group '{group}' {text.format(counted(len(members), 'active member'))}",
+        members,
+        hints=[f"members: {', '.join(members[:_NAMED_MEMBERS])}{more}"],
+        details={"group": group, "members": list(members)},
+    )
+
+
+def check_vacant(session: Session, snapshot: GroupSnapshot, *, source: str) -> None:
+    """Raise unless a group has neither members nor offsets, so that it may be made a clone."""
+    check_inactive(session, snapshot.name, advice="give another name")
+    if snapshot.offsets:
+        raise ConflictError(
+            f"group '{snapshot.name}' exists already and has {len(snapshot.offsets)} offsets",
+            "GROUP_EXISTS",
+            hints=[f"try: pylogctl group reset {snapshot.name} --all-topics --to group:{source}"],
+        )
+
+
+def apply_changes(
+    session: Session, changes: Iterable[Change], *, force: bool = False
+) -> list[Change]:
+    """Write planned offsets; return those that changed since they were read and are not written.
+
+    With `force` these are written, too.
+    """
+    needed = {paths.offset(one.group, one.partition): one for one in changes if one.is_needed}
+    try:
+        done = _replace(session, needed, force=force) | _create(session, needed)
+        if force:
+            # A node may have been created or deleted since it was read.
+            left = {path: one for path, one in needed.items() if path not in done}
+            done |= _create(session, left, all_changes=True)
+            done |= _replace(session, left, force=True, all_changes=True)
+        done |= _remove(session, needed, force=force)
+    except RegistryUnreachableError as error:
+        groups = list(dict.fromkeys(one.group for one in needed.values()))
+        raise RegistryUnreachableError(
+            f"{error}; some of the {len(needed)} offsets may be changed, others not",
+            hints=[f"look again: pylogctl group describe {groups[0]}", "then repeat the command"],
+            details={"groups": groups},
+        ) from error
+    return [one for path, one in needed.items() if path not in done]
+
+
+def _replace(
+    session: Session, changes: dict[str, Change], *, force: bool, all_changes: bool = False
+) -> set[str]:
+    """Write the nodes that existed when they were read; return the paths written."""
+    values = {
+        path: (
+            encode_number(one.new),
+            -1 if force or one.current is None else one.current.version,
+        )
+        for path, one in changes.items()
+        if one.new is not None and (one.current is not None or all_changes)
+    }
+    return set(session.set_many(values)) if values else set()
+
+
+def _create(session: Session, changes: dict[str, Change], *, all_changes: bool = False) -> set[str]:
+    """Create the nodes that did not exist when they were read; return the paths created."""
+    values = {
+        path: encode_number(one.new)
+        for path, one in changes.items()
+        if one.new is not None and (one.current is None or all_changes)
+    }
+    if not values:
+        return set()
+    return values.keys() - set(session.create_many(values, ephemeral=False))
+
+
+def _remove(session: Session, changes: dict[str, Change], *, force: bool) -> set[str]:
+    done = set()
+    for path, one in changes.items():
+        if one.new is None and one.current is not None:
+            try:
+                session.delete(path, version=-1 if force else one.current.version)
+            except RegistryUnreachableError:
+                raise
+            except RegistryNodeNotFoundError:
+                done.add(path)
+            except CoordinationError:
+                continue  # changed since it was read: reported as a conflict
+            else:
+                done.add(path)
+    return done
+
+
+def offset_changed(unwritten: Sequence[Change]) -> ConflictError:
+    """Return the error for offsets that `apply_changes` has not written."""
+    names = ", ".join(str(one.partition) for one in unwritten)
+    return ConflictError(
+        f"group '{unwritten[0].group}': the offset of {names} was changed meanwhile; "
+        f"{len(unwritten)} not written",
+        "OFFSET_CHANGED",
+        hints=["look again, then repeat the command"],
+        details={"partitions": [str(one.partition) for one in unwritten]},
+    )
+
+
+def nodes_of(session: Session, group: str) -> list[str]:
+    """Return the paths of a group's nodes in an order in which they can be deleted."""
+    found = [path for _, path in session.walk(paths.group(group))][::-1]
+    # `ids` comes first: if a member joins meanwhile, it cannot be deleted, and no other node is.
+    ids = paths.consumer_ids(group)
+    return sorted(found, key=lambda path: not (path == ids or path.startswith(f"{ids}/")))
+
+
+def delete_group(session: Session, group: str) -> None:
+    """Delete all nodes of a group without members."""
+    advice = "stop them first"
+    check_inactive(session, group, advice=advice)
+    for path in nodes_of(session, group):
+        try:
+            with suppress(RegistryNodeNotFoundError):
+                session.delete(path)
+        except RegistryUnreachableError as error:
+            raise RegistryUnreachableError(
+                f"{error}; group '{group}' is deleted in part",
+                hints=["repeat the command to delete the rest"],
+                details={"groups": [group]},
+            ) from error
+        except CoordinationError:
+            check_inactive(session, group, advice=advice)  # if a member has joined, say so
+            raise
