@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from broker.admin.brokers import StopReport as StopReport
     from broker.admin.cluster import BrokerInfo as BrokerInfo
     from broker.admin.cluster import Health as Health
+    from broker.admin.reassignment import Move as Move
+    from broker.admin.reassignment import MoveProgress as MoveProgress
+    from broker.admin.replicas import Outcome as Outcome
     from broker.api.client import Client as Client
     from broker.api.client import connect as connect
     from broker.api.errors import BufferFull as BufferFull
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from broker.api.producer import Delivery as Delivery
     from broker.api.producer import Producer as Producer
     from broker.api.reader import Reader as Reader
+    from broker.api.replica_calls import Reassignment as Reassignment
     from broker.api.values import Batch as Batch
     from broker.api.values import Receipt as Receipt
     from broker.protocol.codec import Message as Message
@@ -62,6 +66,8 @@ else:
     _MODULES = {
         "broker.admin.brokers": ("BrokerStatus", "StopReport"),
         "broker.admin.cluster": ("BrokerInfo", "Health"),
+        "broker.admin.reassignment": ("Move", "MoveProgress"),
+        "broker.admin.replicas": ("Outcome",),
         "broker.api.client": ("Client", "connect"),
         "broker.api.errors": (
             *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),
@@ -73,6 +79,7 @@ else:
         "broker.api.group": ("Group",),
         "broker.api.producer": ("Delivery", "Producer"),
         "broker.api.reader": ("Reader",),
+        "broker.api.replica_calls": ("Reassignment",),
         "broker.api.values": ("Batch", "Receipt"),
         "broker.protocol.codec": ("Message",),
         "broker.protocol.compression": ("Codec",),

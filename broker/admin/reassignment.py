@@ -14,7 +14,13 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.admin.reassignment_plan import Plan, plan_replicas
-from broker.admin.replicas import ASK_AGAIN_S, Replicas, ask_unless_lost, replicas_of
+from broker.admin.replicas import (
+    ASK_AGAIN_S,
+    Replicas,
+    ask_unless_lost,
+    raise_refused,
+    replicas_of,
+)
 from broker.admin.topic_facts import Ends, PartitionFacts, TopicFacts
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
@@ -33,6 +39,8 @@ from broker.protocol.cluster_requests import (
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition
 
+_SHOWN_WITHIN_S = 2.0
+"""How long brokers may show the former replicas after a change has ended."""
 _SAMPLE_S = 1.0
 """The time over which the rate of arriving messages is measured."""
 
@@ -105,6 +113,87 @@ def make_plan(
     return {partition: target for partition, target in plan.items() if target != known[partition]}
 
 
+def reassign(
+    cluster: Cluster,
+    connect: Connect,
+    topic: str,
+    *,
+    timeout_s: float,
+    broker_ids: Collection[int] = (),
+    replication_factor: int | None = None,
+    throttle: int | None = None,
+    is_dry_run: bool = False,
+) -> list[Move]:
+    """Begin to move a topic's partitions, and return those that move; see `make_plan`."""
+    give_up_s = time.monotonic() + timeout_s
+    known = replicas_of(cluster, connect, [topic])
+    plan = make_plan(
+        cluster,
+        connect,
+        [topic],
+        timeout_s=timeout_s,
+        broker_ids=broker_ids,
+        replication_factor=replication_factor,
+    )
+    moves = [Move(one, known[one].replicas, target) for one, target in sorted(plan.items())]
+    if is_dry_run:
+        validate_plan(cluster, connect, plan)
+    elif plan or throttle is not None:
+        outcomes = request_reassignment(
+            cluster,
+            connect,
+            plan,
+            timeout_s=_left_s(give_up_s),
+            throttle=THROTTLE_STAYS if throttle is None else throttle,
+        )
+        raise_refused(outcomes)
+    return moves
+
+
+def cancel(
+    cluster: Cluster, connect: Connect, topic: str, *, timeout_s: float
+) -> list[TopicPartition]:
+    """Cancel the changes of a topic's replicas, and return the partitions that had one."""
+    give_up_s = time.monotonic() + timeout_s
+    replicas_of(cluster, connect, [topic])  # raises if there are none
+    changes = list_reassignments(cluster, connect, timeout_s=timeout_s).changes
+    plan = plan_cancellation(changes, [topic])
+    if plan:
+        outcomes = request_reassignment(cluster, connect, plan, timeout_s=_left_s(give_up_s))
+        done = [one.partition for one in outcomes if one.error == errors.NO_ERROR]
+        former = {p: change.original for p, change in changes if p in done}
+        if waiting := _await_shown(cluster, connect, former, give_up_s):
+            raise errors.RequestTimeoutError(
+                f"the change of {waiting[0]} is cancelled, and brokers do not show it yet"
+            )
+        raise_refused(outcomes, done)
+    return sorted(plan)
+
+
+def _await_shown(
+    cluster: Cluster, connect: Connect, targets: Plan, give_up_s: float
+) -> list[TopicPartition]:
+    """Wait until brokers show the replicas of partitions, and return those that they do not.
+
+    The controller tells brokers after it has responded. `give_up_s` is on the monotonic clock.
+    """
+    topics = sorted({one.topic for one in targets})
+    while True:
+        known = replicas_of(cluster, connect, topics) if topics else {}
+        waiting = sorted(
+            one
+            for one, target in targets.items()
+            if one not in known or known[one].replicas != target
+        )
+        if not waiting or time.monotonic() > give_up_s:
+            return waiting
+        time.sleep(ASK_AGAIN_S)
+
+
+def _left_s(give_up_s: float) -> float:
+    return max(0.0, give_up_s - time.monotonic())
+
+
 def validate_plan(cluster: Cluster, connect: Connect, plan: Plan) -> None:
     """Validate a plan as the controller would: `WrongPartitionError` or `ConflictError`."""
     metadata = cluster_metadata(cluster.brokers(), connect, ())
@@ -141,8 +230,7 @@ def request_reassignment(
         body = ask_unless_lost(cluster, connect, ReassignRequest(targets, throttle), give_up_s)
         if body is not None:
             break
-        left_s = max(0.0, give_up_s - time.monotonic())
-        changes = list_reassignments(cluster, connect, timeout_s=left_s).changes
+        changes = list_reassignments(cluster, connect, timeout_s=_left_s(give_up_s)).changes
         under_way = {one.partition for one in changes}
         left = {one: target for one, target in left.items() if target or one in under_way}
     asked = {one.partition: one for one in OUTCOMES.decode(body)}
@@ -172,26 +260,29 @@ def wait_for_moves(
     `RequestTimeoutError` if they are still being copied, which goes on; `ConflictError` if a change
     was cancelled or replaced. An election of a controller or leader is waited for.
     """
-    give_up_s = time.monotonic() + timeout_s
     targets = {one.partition: one.target for one in moves}
-    topics = sorted({one.topic for one in targets})
+    _await_ended(cluster, connect, targets, timeout_s=timeout_s)
+    stayed = _await_shown(cluster, connect, targets, time.monotonic() + _SHOWN_WITHIN_S)
+    if stayed:
+        raise errors.ConflictError(
+            f"{len(stayed)} of {len(targets)} partitions have other replicas than they were to "
+            f"have, such as {stayed[0]}: their change was cancelled, or replaced by another one",
+            "REASSIGNMENT_ENDED",
+        )
+
+
+def _await_ended(cluster: Cluster, connect: Connect, targets: Plan, *, timeout_s: float) -> None:
+    """Wait until no change to these targets is under way."""
+    give_up_s = time.monotonic() + timeout_s
     while True:
-        left_s = max(0.0, give_up_s - time.monotonic())
         try:
-            changes = list_reassignments(cluster, connect, timeout_s=left_s).changes
-            under_way = {
-                one.partition
-                for one in changes
-                if targets.get(one.partition) == one.reassignment.target
-            }
-            # after the list: a change that is not on it has ended
-            known = replicas_of(cluster, connect, topics)
+            changes = list_reassignments(cluster, connect, timeout_s=_left_s(give_up_s)).changes
         except errors.UNANSWERED:
             if time.monotonic() > give_up_s:
                 raise
         else:
+            under_way = [p for p, change in changes if targets.get(p) == change.target]
             if not under_way:
-                _validate_moved(targets, known)
                 return
             if time.monotonic() > give_up_s:
                 raise errors.RequestTimeoutError(
@@ -199,18 +290,6 @@ def wait_for_moves(
                     f"{timeout_s:g}s; that goes on"
                 )
         time.sleep(ASK_AGAIN_S)
-
-
-def _validate_moved(targets: Plan, known: Replicas) -> None:
-    stayed = [
-        one for one, target in targets.items() if one not in known or known[one].replicas != target
-    ]
-    if stayed:
-        raise errors.ConflictError(
-            f"{len(stayed)} of {len(targets)} partitions have other replicas than they were to "
-            f"have, such as {min(stayed)}: their change was cancelled, or replaced by another one",
-            "REASSIGNMENT_ENDED",
-        )
 
 
 def progress(

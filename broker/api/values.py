@@ -139,6 +139,13 @@ def number_of(name: str, value: object, least: float) -> None:
         raise ArgumentError(f"{name} is at least {least:g}, not {value:g}")
 
 
+def whole_of(name: str, value: object, least: int) -> None:
+    """Raise unless an argument is a whole number, and not below the least."""
+    number_of(name, value, least)
+    if not isinstance(value, int):
+        raise TypeError(f"give {name} as an int, not {type(value).__name__}")
+
+
 def seconds_of(timeout: float | None) -> float | None:
     """Return a timeout; raise if it is none."""
     if timeout is not None:

@@ -1,0 +1,204 @@
+"""The calls of a client on replicas: elections of leaders, and moves to other brokers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from broker.api.access import Access
+from broker.api.values import UNSET, Timeout, Unset, broker_id_of, topic_of, whole_of
+
+if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
+    from broker.admin.reassignment import Move, MoveProgress
+    from broker.admin.replicas import Outcome
+    from broker.topic import TopicPartition
+
+
+class Reassignment:
+    """Partitions of one topic that get other replicas: `moves`, each with brokers before and after.
+
+    Brokers copy on their own: neither the client nor this object is needed until they are done.
+    """
+
+    __slots__ = ("_client", "moves", "topic")
+
+    def __init__(self, client: ReplicaCalls, topic: str, moves: Sequence[Move]) -> None:
+        self._client = client
+        self.topic = topic
+        self.moves = tuple(moves)
+
+    def __repr__(self) -> str:
+        return f"Reassignment({self.topic}: {len(self.moves)} partitions)"
+
+    def progress(self, *, timeout: Timeout = UNSET) -> list[MoveProgress]:
+        """Return how far those of the moves are that are under way; none once all have ended."""
+        moving = {one.partition for one in self.moves}
+        found = self._client._progress(self.topic, timeout)
+        return [one for one in found if one.partition in moving]
+
+    def wait(self, timeout: Timeout = UNSET) -> None:
+        """Wait until the partitions have their new replicas, all in sync, and only these.
+
+        Args:
+            timeout: seconds, by default the client's; None for no limit.
+
+        Raises:
+            TimedOut: brokers still copy, and go on.
+            Conflict: a move was cancelled, replaced by another one, or only planned.
+        """
+        self._client._wait_for(self.moves, timeout)
+
+
+class ReplicaCalls(Access):
+    """The calls of a client on replicas. The brokers have a ZooKeeper; its address is not needed.
+
+    Raises:
+        UnknownTopic: the topic is on no broker.
+        Conflict: its `reason` is NOT_REPLICATED, or one that a call names.
+        Refused: there is no controller at the moment; `is_retriable` says so.
+    """
+
+    def elect(
+        self, topic: str | None = None, *, unclean: bool = False, timeout: Timeout = UNSET
+    ) -> list[Outcome]:
+        """Give leaderships back to the preferred replicas, and return those that have moved.
+
+        Args:
+            topic: one topic; None for all.
+            unclean: instead, let any live replica lead the partitions of the topic that have no
+                leader. Acknowledged messages may be lost: the topic must allow it
+                (`unclean.leader.election.enable`).
+            timeout: seconds; by default the client's.
+
+        Raises:
+            Partial: for some partitions that cannot be; `done` has the others' outcomes.
+            Conflict: for none it can be; NOT_OFFLINE, if all have a leader and it is unclean.
+            TimedOut: brokers do not name the new leaders in time.
+        """
+        from broker.admin.replicas import elect
+        from broker.protocol.cluster_requests import ElectionKind
+
+        if topic is None and unclean:
+            raise TypeError("give the topic of an unclean election")
+        topics = [] if topic is None else [topic_of(topic)]
+        kind = ElectionKind.UNCLEAN if unclean else ElectionKind.PREFERRED
+        with self._call():
+            connect = self._connect_in(timeout)
+            limit_s = self._limit_s(timeout)
+            return elect(self._cluster, connect, topics, kind, timeout_s=limit_s)
+
+    def reassign(
+        self,
+        topic: str,
+        brokers: Collection[int] = (),
+        *,
+        replicas: int | None = None,
+        throttle: int | None = None,
+        plan: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> Reassignment:
+        """Begin to move a topic's partitions, with their messages, while they are used.
+
+        As little moves as possible: replicas stay on brokers that may have them.
+
+        Args:
+            topic: a topic with replicas.
+            brokers: ids of those that may have them; none for all live ones.
+            replicas: of each partition; None for as many as it has.
+            throttle: bytes per second that each broker may copy, for all that is under way; 0 for
+                no limit, None to leave it as it is.
+            plan: whether to return what would move, and change nothing.
+            timeout: seconds until the moves have begun; by default the client's.
+
+        Raises:
+            Conflict: BROKER_NOT_LIVE, or partitions cannot have these replicas.
+            Refused: there are fewer brokers than replicas.
+        """
+        from broker.admin.reassignment import reassign
+
+        if replicas is not None:
+            whole_of("replicas", replicas, 1)
+        if throttle is not None:
+            whole_of("throttle", throttle, 0)
+        with self._call():
+            moves = reassign(
+                self._cluster,
+                self._connect_in(timeout),
+                topic_of(topic),
+                timeout_s=self._limit_s(timeout),
+                broker_ids=_broker_ids(brokers),
+                replication_factor=replicas,
+                throttle=throttle,
+                is_dry_run=plan,
+            )
+            return Reassignment(self, topic, moves)
+
+    def reassignments(self, *, timeout: Timeout = UNSET) -> list[Reassignment]:
+        """Return the moves that are under way, by topic."""
+        from broker.admin.reassignment import Move, list_reassignments
+
+        with self._call():
+            changes = list_reassignments(
+                self._cluster, self._connect_in(timeout), timeout_s=self._limit_s(timeout)
+            ).changes
+        moves = [Move(one.partition, *one.reassignment) for one in sorted(changes)]
+        return [
+            Reassignment(self, topic, list(found))
+            for topic, found in groupby(moves, lambda one: one.partition.topic)
+        ]
+
+    def throttle_reassignments(self, bytes_per_s: int, *, timeout: Timeout = UNSET) -> None:
+        """Change how much each broker may copy for the moves that are under way; 0 for no limit."""
+        from broker.admin.reassignment import request_reassignment
+
+        whole_of("bytes_per_s", bytes_per_s, 0)
+        with self._call():
+            request_reassignment(
+                self._cluster,
+                self._connect_in(timeout),
+                {},
+                throttle=bytes_per_s,
+                timeout_s=self._limit_s(timeout),
+            )
+
+    def cancel_reassignment(self, topic: str, *, timeout: Timeout = UNSET) -> list[TopicPartition]:
+        """Give partitions of a topic that move their former replicas back, and return them.
+
+        Raises:
+            Partial: for some that cannot be, as no former replica is in sync.
+            Conflict: for none it can be.
+        """
+        from broker.admin.reassignment import cancel
+
+        with self._call():
+            connect = self._connect_in(timeout)
+            limit_s = self._limit_s(timeout)
+            return cancel(self._cluster, connect, topic_of(topic), timeout_s=limit_s)
+
+    def _progress(self, topic: str, timeout: Timeout) -> list[MoveProgress]:
+        from broker.admin.reassignment import progress
+
+        with self._call():
+            connect = self._connect_in(timeout)
+            limit_s = self._limit_s(timeout)
+            return progress(self._cluster, connect, [topic], timeout_s=limit_s).moves
+
+    def _wait_for(self, moves: Sequence[Move], timeout: Timeout) -> None:
+        from broker.admin.reassignment import wait_for_moves
+
+        with self._call():
+            seconds = self._timeout_s if isinstance(timeout, Unset) else timeout
+            wait_for_moves(
+                self._cluster,
+                self._connect,  # a look takes longer than the shortest of waits
+                moves,
+                timeout_s=math.inf if seconds is None else self._limit_s(seconds),
+            )
+
+
+def _broker_ids(brokers: object) -> list[int]:
+    if isinstance(brokers, str | bytes) or not isinstance(brokers, Collection):
+        raise TypeError(f"give brokers as a list of ids, not {type(brokers).__name__}")
+    return [broker_id_of(one) for one in brokers]
