@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -42,6 +43,11 @@ class LoggedChange(NamedTuple):
     version: int | None = None  # of the partition's node in ZooKeeper
     offset: int | None = None  # the log's end, after a truncation if there was one
     text: str = ""  # the reason, for people
+
+    @property
+    def time(self) -> datetime:
+        """Return when it happened, by the clock of the broker."""
+        return datetime.fromtimestamp(self.time_ms / 1000, UTC)
 
     @property
     def what(self) -> str:

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from broker.admin.brokers import StopReport as StopReport
     from broker.admin.cluster import BrokerInfo as BrokerInfo
     from broker.admin.cluster import Health as Health
+<<<<<<< HEAD
     from broker.admin.reassignment import Move as Move
     from broker.admin.reassignment import MoveProgress as MoveProgress
     from broker.admin.replicas import Outcome as Outcome
+=======
+    from broker.api.changes import Changes as Changes
+>>>>>>> e4756a9 (The Python API reads the state-change logs of all brokers, once or as they come)
     from broker.api.client import Client as Client
     from broker.api.client import connect as connect
     from broker.api.errors import BufferFull as BufferFull
@@ -61,13 +65,18 @@ if TYPE_CHECKING:
     from broker.protocol.compression import Codec as Codec
     from broker.protocol.extension_requests import Acks as Acks
     from broker.protocol.payload_filter import PayloadFilter as PayloadFilter
+    from broker.state_changes import LoggedChange as LoggedChange
     from broker.topic import TopicPartition as TopicPartition
 else:
     _MODULES = {
         "broker.admin.brokers": ("BrokerStatus", "StopReport"),
         "broker.admin.cluster": ("BrokerInfo", "Health"),
+<<<<<<< HEAD
         "broker.admin.reassignment": ("Move", "MoveProgress"),
         "broker.admin.replicas": ("Outcome",),
+=======
+        "broker.api.changes": ("Changes",),
+>>>>>>> e4756a9 (The Python API reads the state-change logs of all brokers, once or as they come)
         "broker.api.client": ("Client", "connect"),
         "broker.api.errors": (
             *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),
@@ -85,6 +94,7 @@ else:
         "broker.protocol.compression": ("Codec",),
         "broker.protocol.extension_requests": ("Acks",),
         "broker.protocol.payload_filter": ("PayloadFilter",),
+        "broker.state_changes": ("LoggedChange",),
         "broker.topic": ("TopicPartition",),
     }
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from broker.api.access import Access
-from broker.api.values import UNSET, Timeout, broker_id_of
+from broker.api.values import (
+    UNSET,
+    PartitionLike,
+    Timeout,
+    broker_id_of,
+    matcher_of,
+    ms_of,
+    topic_of,
+)
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
     from broker.admin.brokers import BrokerStatus, StopReport
     from broker.admin.cluster import BrokerInfo, Health
+    from broker.api.changes import Changes
 
 
 class ClusterCalls(Access):
@@ -70,6 +80,49 @@ class ClusterCalls(Access):
 
         with self._call():
             return check_health(self._cluster, self._connect_in(timeout))
+
+    def changes(
+        self,
+        *,
+        topic: str | None = None,
+        partition: PartitionLike | None = None,
+        since: datetime | None = None,
+        follow: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> Changes:
+        """Return who led what, when and why: the state-change logs of all brokers in one order.
+
+        Epochs count before clocks: a later controller epoch, and a later leader epoch of a
+        partition, come later.
+
+        Args:
+            topic: only this topic. Changes of the controller and of whole brokers always come.
+            partition: only these partitions.
+            since: only what happened from then on, by the clocks of the brokers.
+            follow: go on with what comes, within about two seconds, until `close`. What a broker
+                that was away has written down comes when it is back.
+            timeout: seconds for each response; by default the client's, and at most 5 to follow.
+
+        Raises:
+            NotSupported: all brokers are of Kafka 0.7, which keep no such log.
+            Unreachable, TimedOut: no broker responds; those that do not are in `Changes.missing`.
+        """
+        from broker.admin.changes import selecting
+        from broker.api.changes import Changes
+
+        selects = selecting(
+            None if topic is None else topic_of(topic),
+            None if partition is None else matcher_of(partition),
+            None if since is None else ms_of("since", since),
+        )
+        with self._call():
+            return Changes(
+                self._cluster,
+                self._connect_in(timeout),
+                selects,
+                follow=follow,
+                is_open=lambda: not self.closed,
+            )
 
     def stop_broker(
         self,

@@ -176,6 +176,13 @@ def broker_id_of(broker_id: object) -> int:
     return broker_id
 
 
+def ms_of(name: str, time: object) -> int:
+    """Return a time as milliseconds since 1970; one without a zone is local."""
+    if not isinstance(time, datetime):
+        raise TypeError(f"give {name} as a datetime, not {type(time).__name__}")
+    return epoch_ms(time.astimezone())
+
+
 def matcher_of(partition: PartitionLike) -> Callable[[TopicPartition], bool]:
     """Return a function that tells whether a value means a partition."""
     value: object = partition

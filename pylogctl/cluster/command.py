@@ -144,11 +144,12 @@ def changes(
     With `--follow`, changes that come are shown within about two seconds, and brokers may go and
     come: what one has written down meanwhile is shown when it is back.
     """
+    from broker.admin.changes import selecting
     from pylogctl.cluster import changes as state_changes
 
     since_ms = None if since is None else env.clock.time_ms() - since
     matches = None if partition is None else partition.matches
-    selects = state_changes.selecting(topic, matches, since_ms)
+    selects = selecting(topic, matches, since_ms)
     if follow:
         if files:
             raise UsageError("--follow asks the brokers; it cannot be given with files")

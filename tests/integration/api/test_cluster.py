@@ -228,12 +228,59 @@ def test_stop_when_it_takes_too_long_then_says_that_it_may_still_be_stopping(
         assert "may still be stopping" in caught.value.hints[0]
 
 
+@pytest.mark.zookeeper
+def test_changes_when_a_broker_is_gone_then_those_of_the_others_come_in_order() -> None:
+    with ephemeral_cluster(2) as cluster, cluster.connect() as client:
+        before = datetime.now(UTC)
+        client.send("t", "x", partition="1-0")
+        cluster.brokers[1].close()
+        wait_until(lambda: not client.brokers()[1].is_live, "its deregistration")
+        changes = client.changes()
+        found = list(changes)
+
+        assert [one.kind for one in found][:1] == ["elected"]
+        assert {one.broker for one in found} == {0}
+        assert found[0].time < before
+        assert str(changes.missing[1]) == "broker 1 is not there: its changes are missing"
+        assert isinstance(changes.missing[1], pylogctl.Unreachable)
+        assert list(client.changes(since=datetime.now(UTC) + timedelta(minutes=1))) == []
+
+
+@pytest.mark.zookeeper
+def test_changes_when_followed_then_come_until_closed_or_the_client_is(cluster: Cluster) -> None:
+    with cluster.connect() as client:
+        changes = client.changes(follow=True)
+        assert next(changes).kind == "elected"  # what was logged before
+        changes.close()
+        list(changes)  # ends
+        changes = client.changes(follow=True)
+        got: list[pylogctl.LoggedChange] = []
+        thread = threading.Thread(target=lambda: got.extend(changes))
+        thread.start()
+        wait_until(lambda: got, "a change")
+        assert changes.missing == {}
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_changes_when_no_broker_keeps_them_then_not_supported(broker_of_07: str) -> None:
+    for follow in (False, True):
+        with (
+            pylogctl.connect(broker_of_07) as client,
+            pytest.raises(pylogctl.NotSupported, match="keeps no state-change log"),
+        ):
+            client.changes(follow=follow)
+
+
 BAD: list[tuple[Call, type[Exception], str]] = [
     (lambda c: c.broker("0"), TypeError, "the broker as its id, an int, not str"),  # type: ignore[arg-type]
     (lambda c: c.stop_broker(True), TypeError, "not bool"),
     (lambda c: c.broker(9), pylogctl.UnknownBroker, "broker '9' not found"),
     (lambda c: c.broker(9), LookupError, "broker '9' not found"),
     (lambda c: c.stop_broker(-1), pylogctl.UnknownBroker, "broker '-1' not found"),
+    (lambda c: c.changes(since=5), TypeError, "since as a datetime, not int"),  # type: ignore[arg-type]
+    (lambda c: c.changes(topic=5), TypeError, "the topic as str, not int"),  # type: ignore[arg-type]
+    (lambda c: c.changes(partition=1.5), TypeError, "not float"),  # type: ignore[arg-type]
     (lambda c: c.brokers(timeout="1"), TypeError, "timeout as a number, not str"),  # type: ignore[arg-type]
     (lambda c: c.health(timeout=-1), ValueError, "timeout is at least 0"),
 ]
@@ -253,6 +300,8 @@ CALLS: list[Call] = [
     lambda c: c.broker(0),
     lambda c: c.health(),
     lambda c: c.stop_broker(0),
+    lambda c: c.changes(),
+    lambda c: c.changes(follow=True),
 ]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from broker.admin.changes import Ordering
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
-from pylogctl.cluster.follow import Ordering
 
 PARTITION = TopicPartition("t", 0, 0)
 DECIDED = LoggedChange(ChangeKind.DECIDED, 1000, 0, 1, PARTITION, 3, 1, (1, 2), 7)

@@ -1,0 +1,125 @@
+"""The state changes of a cluster, as an iterator."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+
+from broker.admin.changes import (
+    INTERVAL_S,
+    REQUEST_TIMEOUT_S,
+    FollowedBrokers,
+    Ordering,
+    Selects,
+    absent_brokers,
+)
+from broker.api.errors import public as public_error
+from broker.api.errors import translated
+from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
+from broker.errors import BrokerError
+from broker.protocol.responses import BrokerAddress
+from broker.state_changes import LoggedChange, merged
+
+logger = logging.getLogger("pylogctl")
+
+
+class Changes(Iterator[LoggedChange]):
+    """Changes that brokers have logged, in the order in which they happened.
+
+    Made by `Client.changes`; a context manager. It is for one thread at a time; `close`, from any
+    thread, ends the iteration.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        selects: Selects,
+        *,
+        follow: bool,
+        is_open: Callable[[], bool],
+    ) -> None:
+        # without `follow` it is `missing` that tells of brokers
+        connect, warn = (_hasty(connect), logger.warning) if follow else (connect, logger.info)
+        self._brokers = FollowedBrokers(cluster, connect, warn, logger.info)
+        self._selects = selects
+        self._is_open = is_open  # whether its client is
+        self._order = Ordering()
+        self._ready: deque[LoggedChange] = deque()
+        self._absent: Mapping[int, BrokerError] = {}
+        self._ended = threading.Event()
+        self._is_done = not follow  # nothing is left to be read
+        self._reading = threading.Lock()
+        try:
+            first = self._brokers.read_all()
+            if follow:
+                self._take(self._order.take(first))
+                return
+            self._take(merged(first))
+            self._absent = absent_brokers(cluster, connect)
+            self.close()
+        except BrokerError:
+            problems = self._brokers.problems
+            self.close()
+            if problems:
+                raise problems[max(problems)] from None  # says more than that all have failed
+            raise
+
+    @property
+    def missing(self) -> dict[int, BrokerError]:
+        """The brokers whose changes are missing, and why; to follow, those that are away now."""
+        found = {**self._absent, **self._brokers.problems}
+        return {id: public_error(error) for id, error in sorted(found.items())}
+
+    def __enter__(self) -> Changes:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_reading"):
+            self.close()
+
+    def __next__(self) -> LoggedChange:
+        """Return the next change; to follow, wait for one."""
+        with translated():
+            while not self._ready:
+                if self._is_done:
+                    raise StopIteration
+                self._read()
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """End the iteration; changes that were read already still come."""
+        self._ended.set()
+        if self._reading.acquire(blocking=False):  # else the thread that reads does it
+            self._brokers.close()
+            self._reading.release()
+
+    def _read(self) -> None:
+        """Read what brokers have logged since the last round; the rest of it at the end."""
+        with self._reading:
+            if not self._ended.wait(INTERVAL_S) and self._is_open():
+                self._take(self._order.take(self._brokers.read()))
+                return
+            self._is_done = True
+            self._take(self._order.take_rest())
+            self._brokers.close()
+
+    def _take(self, changes: list[LoggedChange]) -> None:
+        self._ready.extend(filter(self._selects, changes))
+
+
+def _hasty(connect: Connect) -> Connect:
+    """Return what makes connections on which a broker that hangs does not hold up the others."""
+
+    def make(address: BrokerAddress) -> Connection:
+        connection = connect(address)
+        connection.timeout_s = min(connection.timeout_s, REQUEST_TIMEOUT_S)
+        return connection
+
+    return make
