@@ -23,13 +23,10 @@ if TYPE_CHECKING:
     from broker.admin.brokers import StopReport as StopReport
     from broker.admin.cluster import BrokerInfo as BrokerInfo
     from broker.admin.cluster import Health as Health
-<<<<<<< HEAD
     from broker.admin.reassignment import Move as Move
     from broker.admin.reassignment import MoveProgress as MoveProgress
     from broker.admin.replicas import Outcome as Outcome
-=======
     from broker.api.changes import Changes as Changes
->>>>>>> e4756a9 (The Python API reads the state-change logs of all brokers, once or as they come)
     from broker.api.client import Client as Client
     from broker.api.client import connect as connect
     from broker.api.errors import BufferFull as BufferFull
@@ -71,12 +68,9 @@ else:
     _MODULES = {
         "broker.admin.brokers": ("BrokerStatus", "StopReport"),
         "broker.admin.cluster": ("BrokerInfo", "Health"),
-<<<<<<< HEAD
         "broker.admin.reassignment": ("Move", "MoveProgress"),
         "broker.admin.replicas": ("Outcome",),
-=======
         "broker.api.changes": ("Changes",),
->>>>>>> e4756a9 (The Python API reads the state-change logs of all brokers, once or as they come)
         "broker.api.client": ("Client", "connect"),
         "broker.api.errors": (
             *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),
