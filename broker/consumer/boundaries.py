@@ -10,8 +10,7 @@ from broker.client.list_offsets import OffsetLister
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
-from broker.protocol.codec import boundaries, scan, unfold
-from broker.protocol.compression import Codec
+from broker.protocol.codec import boundaries, count_unfolded, scan
 from broker.protocol.extension_requests import OffsetKind
 from broker.protocol.message_set import Entry, iter_entries
 from broker.topic import MessagePosition, ReadRange, TopicPartition
@@ -50,8 +49,8 @@ class BoundaryFinder(OffsetLister):
             for entry in iter_entries(view, offset):
                 if entry.offset >= end:
                     break
-                codec = entry.codec or Codec.NONE
-                counts.append((entry.offset, len(unfold(codec, entry.payload)) if codec else 1))
+                count = count_unfolded(entry.codec, entry.payload)[0] if entry.codec else 1
+                counts.append((entry.offset, count))
         return counts
 
     def entry_at(self, partition: TopicPartition, offset: int) -> Entry:

@@ -7,9 +7,11 @@ temporary file, the unpacked segment; positions are those in it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import os
 import shutil
+import stat
 import tempfile
 import zlib
 from pathlib import Path
@@ -37,7 +39,12 @@ def archived_base_offset_of(path: Path) -> int | None:
 
 
 def open_segment(path: Path) -> SegmentFile:
-    """Open a segment for reading, an archived one unpacked (`LogCorruptError` if damaged)."""
+    """Open a segment for reading, an archived one unpacked (`LogCorruptError` if damaged).
+
+    `OSError` for what is no regular file: the open of a FIFO would wait for a writer.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
     if not is_archive(path):
         return SegmentFile(path)
     with tempfile.NamedTemporaryFile(prefix="pylogctl-", suffix=".segment") as unpacked:

@@ -219,7 +219,7 @@ class RecoveryPlan:
 
 def plan_recovery(path: Path) -> RecoveryPlan:
     """Find where a segment file must be cut to hold valid entries only."""
-    file = SegmentFile(path)
+    file = open_segment(path)
     size = os.fstat(file.fd).st_size
     end, fault, count = 0, Fault.NONE, 0
     for block in scan_blocks(file.fd, 0, size):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from broker.log.data_directory import DELETED_NAME, MOVING_NAME
 
-_NAME = re.compile(r"([0-9]{20})\.(?:pylog|kafka)", re.ASCII)
+_NAME = re.compile(r"([0-9]{1,20})\.(?:pylog|kafka)", re.ASCII)  # of any width, as Kafka before 0.7
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
 _NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
 """Parts of a data directory with logs that no broker serves."""
@@ -37,19 +37,22 @@ def expand_paths(paths: Iterable[Path], *, archives: bool = False) -> list[Path]
 
 def segments_of(directory: Path, *, archives: bool = False) -> list[Path]:
     """Return the segments directly in a directory, with archived ones if asked, by base offset."""
-    return sorted(path for path in directory.iterdir() if _is_segment(path, archives))
+    found = (path for path in directory.iterdir() if is_segment(path, archives=archives))
+    return sorted(found, key=_natural_key)
 
 
-def _is_segment(path: Path, archives: bool) -> bool:
+def is_segment(path: Path, *, archives: bool) -> bool:
+    """Return whether a path has the name of a segment, and is a file or a link to one."""
     name = path.name.removesuffix(ARCHIVE_SUFFIX) if archives else path.name
-    return _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(name) is not None and path.is_file()
 
 
 def _segments_below(directory: Path, archives: bool) -> list[Path]:
     found = [
         path
         for path in directory.rglob("*")
-        if _is_segment(path, archives) and _NOT_SERVED.isdisjoint(path.relative_to(directory).parts)
+        if is_segment(path, archives=archives)
+        and _NOT_SERVED.isdisjoint(path.relative_to(directory).parts)
     ]
     return sorted(found, key=_natural_key)
 

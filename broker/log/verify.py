@@ -204,12 +204,12 @@ class _Verification:
         for position in block.scan.wrappers:
             entry = next(iter_entries(block.data[position:], block.position + position))
             try:
-                payloads = codec.unfold(entry.codec or Codec.NONE, entry.payload)
+                count, _ = codec.count_unfolded(entry.codec or Codec.NONE, entry.payload)
             except InvalidMessageError as error:
                 self._message_count -= 1
                 self._add(entry.offset, "compressed", f"{_codec_name(entry)} data", str(error), 0)
             else:
-                self._message_count += len(payloads) - 1
+                self._message_count += count - 1
 
     def _has_grown(self, position: int) -> bool:
         """Return whether the entry cut off by the end has been completed meanwhile."""

@@ -24,7 +24,13 @@ from broker.protocol.codec import (
     scan,
     unfold,
 )
-from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of, compress
+from broker.protocol.compression import (
+    MAX_DECOMPRESSED_BYTES,
+    Codec,
+    codec_of,
+    compress,
+    decompress,
+)
 from broker.protocol.message import (
     CRC_BYTES,
     ENTRY_OVERHEAD_BYTES,
@@ -37,6 +43,7 @@ from broker.protocol.message import (
 from broker.protocol.primitives import INT32, Buffer
 
 _UINT32 = struct.Struct(">I")
+_UNFOLDED_AT_ONCE_BYTES = 1 << 20
 
 _FAULT_TEXT = {
     Fault.SIZE: "its length field is impossible",
@@ -142,18 +149,24 @@ def iter_messages(buffer: Buffer, base_offset: int) -> Iterator[Message]:
 
 
 def messages_of(entry: Entry) -> Iterator[Message]:
-    """Yield the messages of one entry, itself or those inside a wrapper; raise if it is invalid."""
+    """Return the messages of one entry, itself or those inside a wrapper; raise if it is invalid.
+
+    A wrapper is checked as a whole by the call, and unfolded a block at a time while iterating.
+    """
     if entry.codec is None:
         raise_fault(Fault.CODEC, entry.offset)
     if crc32(entry.payload) != entry.crc:
         raise_fault(Fault.CRC, entry.offset)
-    codec = entry.codec or Codec.NONE
-    payloads = _payloads_of(entry)
-    last = len(payloads) - 1
+    return _messages(entry, entry.codec or Codec.NONE, *_payloads_of(entry))
+
+
+def _messages(
+    entry: Entry, codec: Codec, count: int, payloads: Iterable[bytes]
+) -> Iterator[Message]:
     for inner, payload in enumerate(payloads):
         yield Message(
             offset=entry.offset,
-            next_offset=entry.next_offset if inner == last else entry.offset,
+            next_offset=entry.next_offset if inner == count - 1 else entry.offset,
             inner=inner,
             magic=entry.magic,
             codec=codec,
@@ -226,11 +239,32 @@ def _naming(entry: Entry) -> Iterator[None]:
         raise type(error)(f"{text} ({error})") from error
 
 
-def _payloads_of(entry: Entry) -> list[bytes]:
+def _payloads_of(entry: Entry) -> tuple[int, Iterable[bytes]]:
+    """Return how many messages an entry has, and their payloads; raise if one is invalid."""
     if not entry.codec:
-        return [bytes(entry.payload)]
+        return 1, [bytes(entry.payload)]
     with _naming(entry):
-        return unfold(entry.codec, entry.payload)
+        count, unfolded_bytes = count_unfolded(entry.codec, entry.payload)
+        if unfolded_bytes <= _UNFOLDED_AT_ONCE_BYTES:
+            return count, unfold(entry.codec, entry.payload)
+    return count, _unfold_in_blocks(entry.codec, entry.payload)
+
+
+def _unfold_in_blocks(codec: Codec, payload: Buffer) -> Iterator[bytes]:
+    """Yield the payloads of a wrapper known to be good, of which a million may be empty ones."""
+    # as objects, small messages take ten times their bytes
+    view = memoryview(decompress(codec, payload))
+    position = 0
+    while position < len(view):
+        block = view[position : position + _UNFOLDED_AT_ONCE_BYTES]
+        messages, valid_bytes, _ = decode(block, 0)
+        if not valid_bytes and len(block) < len(view) - position:  # a larger message
+            block = view[position : entry_end(view, position)]
+            messages, valid_bytes, _ = decode(block, 0)
+        if not valid_bytes:
+            return  # a partial tail
+        yield from (inner for _, _, inner in messages)
+        position += valid_bytes
 
 
 def build_set(payloads: Iterable[Buffer], codec: Codec = Codec.NONE) -> bytes:
@@ -367,8 +401,7 @@ def find_damage(buffer: Buffer, base_offset: int) -> Damage | None:
     """Return the first whole entry that cannot be read, its compressed content included."""
     for entry in iter_entries(buffer, base_offset):
         try:
-            for _ in messages_of(entry):
-                pass
+            messages_of(entry)
         except InvalidMessageError as error:
             return Damage(entry.offset - base_offset, str(error))
     return None

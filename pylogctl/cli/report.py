@@ -144,7 +144,7 @@ def failure_of(error: BaseException) -> Failure | None:
 
 def _failure_of_system(error: OSError) -> Failure:
     number = error.errno or 0
-    reason = os.strerror(number).lower() if number else str(error)
+    reason = (error.strerror or os.strerror(number)).lower() if number else str(error)
     code = errno.errorcode.get(number, "FAILED")
     if error.filename is None and number in _OUTPUT_ERRORS:
         return Failure(ExitStatus.FAILED, code, f"cannot write output: {reason}")

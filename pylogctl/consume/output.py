@@ -7,7 +7,7 @@ Everything else is handled message by message.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.consumer.partition_reader import PartitionReader
@@ -181,8 +181,9 @@ class Consumption:
         for entry in iter_entries(reader.data, start):
             skip = first_skip if entry.offset == start else 0
             next_offset = entry.next_offset
+            messages: Iterable[MessageFacts]
             try:
-                messages = [facts_of(reader.partition, one) for one in messages_of(entry)]
+                messages = (facts_of(reader.partition, one) for one in messages_of(entry))
             except InvalidMessageError as error:
                 next_offset = self._pass_over(reader, source, entry.offset, str(error), next_offset)
                 is_skipped = next_offset != entry.offset

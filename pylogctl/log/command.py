@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from broker.units import counted
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.context import Environment
@@ -163,9 +164,17 @@ def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
 
 
 def _expanded(env: Environment, given: list[Path], *, archives: bool = True) -> list[Path]:
-    """Return the segment files of paths; a directory that has none is reported."""
-    from broker.log.segment_paths import expand_paths
+    """Return the segment files of paths; a directory that has none is reported.
 
+    Other files beside segments, as in `data/*`, are left out; one alone may have any name.
+    """
+    from broker.log.segment_paths import expand_paths, is_segment
+
+    others = [one for one in given if one.is_file() and not is_segment(one, archives=archives)]
+    if others and len(others) < len(given):
+        which = "is no segment" if len(others) == 1 else "are no segments"
+        env.note(f"{counted(len(others), 'file')} left out, which {which}")
+        given = [one for one in given if one not in others]
     found = {path: expand_paths([path], archives=archives) for path in given}
     for path in (path for path, files in found.items() if not files):
         message = f"no segment files in '{path}'"

@@ -86,12 +86,10 @@ def partition_of(path: Path) -> TopicPartition:
 def _unfold_entry(entry: Entry) -> Iterator[Dumped]:
     """Yield the messages of an entry, or the entry itself if it is corrupt."""
     try:
-        messages = list(messages_of(entry))
+        for message in messages_of(entry):  # an invalid entry raises before its first message
+            yield Dumped(entry, True, message.inner, message.crc, message.payload)
     except InvalidMessageError:
         yield Dumped(entry, False, None, entry.crc, bytes(entry.payload))
-        return
-    for message in messages:
-        yield Dumped(entry, True, message.inner, message.crc, message.payload)
 
 
 def _whole_entry(entry: Entry) -> Iterator[Dumped]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +22,7 @@ from broker.protocol.message_set import build_set, wrap
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import ExitStatus
-from tests.support.command_line import Invoke
+from tests.support.command_line import Invoke, Spawn
 
 NAME = "00000000000000000000.pylog"
 ENTRY = len(encode([b"hello"]))
@@ -416,3 +417,50 @@ def test_move_when_the_broker_has_two_directories_then_the_log_is_in_the_other(
         assert wrong.status == ExitStatus.USAGE
     missing = invoke("log", "move", "t[0-0]", "--to", "/x", "--on-broker", "5", "-b", at)
     assert missing.status == ExitStatus.NOT_FOUND
+
+
+@pytest.mark.parametrize("command", [["verify"], ["dump"], ["stat"], ["recover"]])
+def test_file_when_it_is_a_fifo_then_is_refused_at_once(
+    tmp_path: Path, invoke: Invoke, command: list[str]
+) -> None:
+    fifo = tmp_path / NAME
+    os.mkfifo(fifo)
+    result = invoke("log", *command, str(fifo))
+    assert (result.status, result.stdout) == (ExitStatus.FAILED, b"")
+    assert f"'{fifo}': it is no regular file" in result.stderr
+
+
+def test_verify_when_other_files_lie_beside_segments_then_leaves_them_out(
+    invoke: Invoke, good: Path
+) -> None:
+    other = good.with_name("checkpoint")
+    other.write_text("1")
+    result = invoke("log", "verify", str(good), str(other))
+    assert result.status == 0
+    assert "1 file left out, which is no segment" in result.stderr
+    alone = invoke("log", "verify", str(other))
+    assert alone.status == ExitStatus.CORRUPT
+
+
+def test_segment_of_any_width_of_name_when_in_a_directory_then_is_found(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    first = encode([b"one"])
+    _segment(tmp_path / "t_0", first, "00000000000.kafka")
+    _segment(tmp_path / "t_0", encode([b"two"]), f"{len(first):011d}.kafka")
+    result = invoke("log", "dump", str(tmp_path), "--columns", "payload", "--no-header")
+    assert result.text == "one\ntwo\n"
+    assert invoke("log", "verify", str(tmp_path)).status == 0
+
+
+def test_dump_when_an_entry_holds_a_million_messages_then_memory_is_bounded(
+    tmp_path: Path, spawn: Spawn
+) -> None:
+    path = _segment(tmp_path / "t_0", build_set([b"x"] * 1_500_000, Codec.GZIP))
+    with spawn("log", "dump", str(path), "-n", "3", "--columns", "inner", "--no-header") as process:
+        assert process.stdout is not None
+        assert process.stdout.read().split() == [b"0", b"1", b"2"]
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert usage.ru_maxrss < 150 << 10  # KiB; as objects at once they took 300 MB

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from broker.errors import InvalidFetchSizeError, InvalidMessageError
 from broker.protocol.checksum import crc32
-from broker.protocol.codec import Fault, boundaries, decode, encode, scan
+from broker.protocol.codec import Fault, boundaries, decode, encode, scan, unfold
 from broker.protocol.compression import Codec, codec_of, decompress
 from broker.protocol.message_set import (
     Message,
@@ -17,6 +17,7 @@ from broker.protocol.message_set import (
     describe_fault,
     iter_entries,
     iter_messages,
+    messages_of,
     raise_fault,
     wrap,
 )
@@ -300,3 +301,26 @@ def test_fault_when_raised_then_error_is_that_of_kafka_07_and_none_for_no_fault(
 def test_fault_when_raised_then_is_an_invalid_message(fault: Fault) -> None:
     with pytest.raises(InvalidMessageError, match="message at 5"):
         raise_fault(fault, 5)
+
+
+def test_messages_of_a_large_wrapper_when_unfolded_in_blocks_then_are_those_of_unfold() -> None:
+    payloads = [b"%d" % number for number in range(60_000)]
+    nested = build_set([b"deep"] * 3, Codec.SNAPPY)
+    inner_set = encode(payloads) + encode([b"large" * 300_000]) + nested + encode([b"end"])
+    (entry,) = iter_entries(wrap(inner_set + inner_set[:7], Codec.GZIP), 40)
+
+    found = list(messages_of(entry))
+
+    assert [one.payload for one in found] == unfold(Codec.GZIP, entry.payload)
+    assert [one.inner for one in found] == list(range(60_005))
+    assert {one.next_offset for one in found[:-1]} == {40}
+    assert found[-1].next_offset == entry.next_offset
+
+
+def test_messages_of_a_large_wrapper_when_one_is_damaged_then_none_is_given() -> None:
+    inner_set = bytearray(encode([b"%d" % number for number in range(120_000)]))
+    inner_set[-1] ^= 1
+    (entry,) = iter_entries(wrap(bytes(inner_set), Codec.GZIP), 0)
+
+    with pytest.raises(InvalidMessageError):
+        messages_of(entry)
