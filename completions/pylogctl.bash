@@ -196,13 +196,21 @@ __pylogctl_tables() {
         options='--all --exec --retry-backoff --max-attempts -D --delimiter -0 --null -L --length-prefixed --hex --base64 -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--exec --retry-backoff --max-attempts -D --delimiter -L --length-prefixed --log-format --color' ;;
     'pylogctl log')
-        commands='dump verify stat recover move compare' words=''
+        commands='dump grep index verify stat recover repair split merge move compare' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
         commands='' words='@file'
         options='-o --offset -n --max-messages --shallow --no-payload --payload -F --format --output --columns --sort --no-header --raw-numbers --no-pager -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset -n --max-messages --payload -F --format --output --columns --sort --log-format --color' ;;
+    'pylogctl log grep')
+        commands='' words=''
+        options='-o --offset -n --max-messages -i --ignore-case --invert --payload -F --format --output --columns --sort --no-header --raw-numbers --no-pager -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-o --offset -n --max-messages --payload -F --format --output --columns --sort --log-format --color' ;;
+    'pylogctl log index')
+        commands='' words='@file'
+        options='--output --columns --sort --no-header --raw-numbers --no-pager -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort --log-format --color' ;;
     'pylogctl log verify')
         commands='' words='@file'
         options='--deep --shallow --jobs --max-errors --engine --output --columns --sort --no-header --raw-numbers --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -215,6 +223,18 @@ __pylogctl_tables() {
         commands='' words='@file'
         options='--execute --no-backup --confirm --output --columns --sort --no-header --raw-numbers -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--confirm --output --columns --sort --log-format --color' ;;
+    'pylogctl log repair')
+        commands='' words='@file'
+        options='--to --output --columns --sort --no-header --raw-numbers --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --output --columns --sort --log-format --color' ;;
+    'pylogctl log split')
+        commands='' words='@file'
+        options='--at --to --output --columns --sort --no-header --raw-numbers -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--at --to --output --columns --sort --log-format --color' ;;
+    'pylogctl log merge')
+        commands='' words='@file'
+        options='--to --output --columns --sort --no-header --raw-numbers -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log move')
         commands='' words=''
         options='--to --on-broker --output --columns --sort --no-header --raw-numbers --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -639,6 +659,14 @@ __pylogctl_values() {
     'pylogctl log dump --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log dump --log-format') words='text json' ;;
     'pylogctl log dump --color') words='auto always never' ;;
+    'pylogctl log grep -o' | 'pylogctl log grep --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl log grep --payload') words='utf8 hex base64 escape' ;;
+    'pylogctl log grep --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log grep --log-format') words='text json' ;;
+    'pylogctl log grep --color') words='auto always never' ;;
+    'pylogctl log index --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log index --log-format') words='text json' ;;
+    'pylogctl log index --color') words='auto always never' ;;
     'pylogctl log verify --engine') words='codec zlib crcmod' ;;
     'pylogctl log verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log verify --progress') words='auto always never' ;;
@@ -651,6 +679,18 @@ __pylogctl_values() {
     'pylogctl log recover --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log recover --log-format') words='text json' ;;
     'pylogctl log recover --color') words='auto always never' ;;
+    'pylogctl log repair --to') words='@file' ;;
+    'pylogctl log repair --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log repair --log-format') words='text json' ;;
+    'pylogctl log repair --color') words='auto always never' ;;
+    'pylogctl log split --to') words='@dir' ;;
+    'pylogctl log split --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log split --log-format') words='text json' ;;
+    'pylogctl log split --color') words='auto always never' ;;
+    'pylogctl log merge --to') words='@dir' ;;
+    'pylogctl log merge --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log merge --log-format') words='text json' ;;
+    'pylogctl log merge --color') words='auto always never' ;;
     'pylogctl log move --to') words='@dir' ;;
     'pylogctl log move --on-broker') words='@broker' ;;
     'pylogctl log move --output') words='table json jsonl csv tsv plain markdown name' ;;

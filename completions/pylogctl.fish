@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -38,7 +38,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe, cr
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a config -d 'Change settings of topics and brokers while they run'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a retry -d 'List and drain messages whose handling failed'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify, compare and recover segment files; move logs'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Look into segment files, verify, compare and mend them; move logs'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics into another cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a pipeline -d 'Load, query, compare and verify topics on Spark'
@@ -1068,9 +1068,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l no-color -d 'Sam
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a dump -d 'Show the messages of segment files'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a grep -d 'Show the messages of segment files whose payload matches'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a index -d 'List where each message, or compressed set, of segment files starts'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a verify -d 'Check every byte of segment files, and that the files of a log have no gap or overlap'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a stat -d 'Measure segment files: sizes, codecs and compression'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a recover -d 'Cut segment files after their last valid message'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a repair -d 'Write a copy of a segment file without its damaged spans'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a split -d 'Write the messages of a segment file before a position, and those behind it, as two'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a merge -d 'Write segment files of one log that follow one another, also archived ones, as one'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a move -d 'Move a log to another data directory of a broker that runs'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a compare -d 'Compare the replicas of partitions byte by byte, up to what is committed'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help -d 'Show this message and exit'
@@ -1114,6 +1119,39 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l color -d 'Colour an
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s o -l offset -d 'Part to search' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s i -l ignore-case -d 'Ignore the case of ASCII letters'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l invert -d 'Messages that do not match'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -F
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l jobs -d 'Processes' -r
@@ -1165,6 +1203,50 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l color -d 'Colour
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -F
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l to -d 'The copy; it must not exist' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -F
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l at -d 'Position in the file at which a message starts' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l to -d 'Where the two segments go' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -F
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l to -d 'Where the segment goes' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l to -d 'A data directory of the broker, a path on its machine' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l on-broker -d 'Whose log' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from broker.log.segment_paths import base_offset_of, segments_of
 from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec
 from broker.protocol.message import entry_bytes, payload_sizes
-from broker.protocol.message_set import Entry, describe_fault, iter_entries
+from broker.protocol.message_set import Entry, describe_fault, filter_entries, iter_entries
+from broker.protocol.primitives import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +143,42 @@ def _by_power_of_two(sizes: Counter[int]) -> dict[int, int]:
 _BLOCK_BYTES = 1 << 20
 
 
-def iter_segment_entries(path: Path, start: int = 0) -> Iterator[Entry]:
+def iter_segment_entries(
+    path: Path, start: int = 0, *, is_wanted: Callable[[Buffer], object] | None = None
+) -> Iterator[Entry]:
     """Yield the entries of a segment file from an entry start on, also those with a bad CRC.
 
-    The `offset` of an entry is its position in the file. Raises `LogCorruptError` if the bytes
-    behind the last entry are not an entry.
+    The `offset` of an entry is its position in the file. With `is_wanted`, good entries without a
+    payload for which it is true may be left out. Raises `LogCorruptError` if the bytes behind the
+    last entry are not an entry.
     """
     file = open_segment(path)
     end = os.fstat(file.fd).st_size
     position = start
     while position < end:
-        block = os.pread(file.fd, min(_BLOCK_BYTES, end - position), position)
+        block = memoryview(os.pread(file.fd, min(_BLOCK_BYTES, end - position), position))
+        spans, taken_bytes = _spans_of(block, is_wanted)
         block_start = position
-        for entry in iter_entries(block, position):
-            yield entry
-            position = entry.next_offset
+        for first, last in spans:
+            for entry in iter_entries(block[first:last], block_start + first):
+                yield entry
+                position = entry.next_offset
+        position = max(position, block_start + taken_bytes)
         if position == block_start:
-            entry = _large_entry(file, path, block, position, end)
+            entry = _large_entry(file, path, bytes(block), position, end)
             yield entry
             position = entry.next_offset
+
+
+def _spans_of(
+    block: memoryview, is_wanted: Callable[[Buffer], object] | None
+) -> tuple[list[tuple[int, int]], int]:
+    """Return the ranges of a block to look at, and how much of it is done with them."""
+    if is_wanted is not None:
+        found = filter_entries(block, is_wanted, len(block) + 1)
+        if found.fault not in (Fault.SIZE, Fault.MAGIC):  # else it is looked at to its last entry
+            return found.spans, found.end
+    return [(0, len(block))], 0
 
 
 def _large_entry(file: SegmentFile, path: Path, block: bytes, position: int, end: int) -> Entry:

@@ -36,7 +36,8 @@ class Pylogctl(RootGroup):
             "pylogctl.consume.retry", "List and drain messages whose handling failed."
         ),
         "log": RootCommand(
-            "pylogctl.log.command", "Dump, verify, compare and recover segment files; move logs."
+            "pylogctl.log.command",
+            "Look into segment files, verify, compare and mend them; move logs.",
         ),
         "mirror": RootCommand("pylogctl.mirror.command", "Mirror topics into another cluster."),
         "audit": RootCommand("pylogctl.audit.command", "Compare message counts along a pipeline."),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from broker.units import counted
+from broker.units import counted, format_size
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.context import Environment
@@ -24,18 +25,25 @@ from pylogctl.cli.tree import Command, new_app
 from pylogctl.format.message_format import PayloadOption
 from pylogctl.log.document import (
     DUMP,
+    INDEX,
     RECOVER,
+    REPAIR,
     SEGMENT_NAMES,
+    SEGMENTS,
     STAT,
     recover_row,
+    repair_row,
     report_verification,
+    segment_row,
     stat_row,
 )
 
 if TYPE_CHECKING:
+    from broker.positions import OffsetRange
+    from pylogctl.format.message_format import PayloadForm
     from pylogctl.log.dump import Dumped
 
-app = new_app("Dump, verify, compare and recover segment files; move logs.")
+app = new_app("Look into segment files, verify, compare and mend them; move logs.")
 
 PARALLEL_FROM_BYTES = 64 << 20
 READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
@@ -93,12 +101,93 @@ def dump(
     The JSON forms can be produced again: payload_b64 has a payload that is not UTF-8.
     Ends with exit status 8 when a message or the end of a file is damaged.
     """
-    from pylogctl.log.dump import row_of
+    from pylogctl.log.dump import dump_file
 
+    messages = partial(dump_file, shallow=shallow)
     form = None if no_payload else payload
-    invalid = _InvalidCount()
+    damaged_count = _show(env, files, offset, messages, max_messages, form, message_format)
+    if damaged_count:
+        raise CliError(ExitStatus.CORRUPT, f"{damaged_count} damaged messages were shown")
+
+
+@app.command("grep", cls=Command)
+@accepts(
+    *shared.OUTPUT,
+    *shared.PAGER,
+    exits=(*READS, ExitStatus.UNSUPPORTED),
+    examples=(
+        "pylogctl log grep 'oom|segfault' data/syslog_0",
+        "pylogctl log grep -i error data -o -64KiB -F '%t[%p] %o %s\\n'",
+    ),
+)
+def grep(
+    env: Environment,
+    pattern: str = argument("RE", "Regular expression, searched for in payloads."),
+    files: list[Path] = argument("FILE|DIR...", "As for `log dump`.", default=...),
+    offset: str | None = offset_option("Part to search. Default: all."),
+    max_messages: shared.MaxMessagesOption = None,
+    ignore_case: bool = flag("-i, --ignore-case", "Selection", "Ignore the case of ASCII letters."),
+    invert: bool = flag("--invert", "Selection", "Messages that do not match."),
+    payload: PayloadOption = "utf8",
+    message_format: shared.MessageFormatOption = None,
+) -> None:
+    """Show the messages of segment files whose payload matches.
+
+    Messages that are damaged are passed over; `log verify` finds them.
+    """
+    from broker.protocol.payload_filter import PayloadFilter
+    from pylogctl.log.dump import dump_file
+
+    is_wanted = PayloadFilter(pattern.encode(), ignore_case, invert).compile()
+    messages = partial(dump_file, is_wanted=is_wanted)
+    _show(env, files, offset, messages, max_messages, payload, message_format)
+
+
+@app.command("index", cls=Command)
+@accepts(
+    *shared.OUTPUT,
+    *shared.PAGER,
+    exits=READS,
+    examples=("pylogctl log index data/orders_0", "pylogctl log index segment.kafka --output csv"),
+)
+def index(env: Environment, files: Files) -> None:
+    """List where each message, or compressed set, of segment files starts."""
+    from pylogctl.log.dump import index_file
+
     with _segment_paths(env, files) as paths, paged(env) as out:
-        found = islice(invalid.watch(_dumped_messages(env, paths, offset, shallow)), max_messages)
+        document = INDEX.showing("file") if len(paths) > 1 else INDEX
+        render(out, document, (row for path in paths for row in index_file(path)))
+
+
+def _show(
+    env: Environment,
+    files: list[Path],
+    offset: str | None,
+    messages: Callable[[Path, OffsetRange], Iterator[Dumped]],
+    max_messages: int | None,
+    form: PayloadForm | None,
+    message_format: str | None,
+) -> int:
+    """Write messages of segment files, as rows or by a format string; return how many are damaged.
+
+    `form` is None to leave out payloads.
+    """
+    from broker.positions import NO_RANGE, parse_offset_spec
+    from pylogctl.log.dump import partition_of, row_of
+
+    spec = parse_offset_spec([] if offset is None else [offset], now_ms=env.clock.time_ms())
+    damaged_count = 0
+
+    def counted_messages(paths: list[Path]) -> Iterator[tuple[Path, Dumped]]:
+        nonlocal damaged_count
+        for path in paths:
+            part = NO_RANGE if offset is None else spec.range_for(partition_of(path))
+            for dumped in messages(path, part):
+                damaged_count += not dumped.is_valid
+                yield path, dumped
+
+    with _segment_paths(env, files) as paths, paged(env) as out:
+        found = islice(counted_messages(paths), max_messages)
         if message_format is not None:
             _write_formatted(out, message_format, found)
         else:
@@ -107,34 +196,7 @@ def dump(
             records = (row_of(path, one, form, is_json=is_json) for path, one in found)
             render(out, document, records)
         out.flush()
-    if invalid.count:
-        raise CliError(ExitStatus.CORRUPT, f"{invalid.count} damaged messages were shown")
-
-
-def _dumped_messages(
-    env: Environment, paths: list[Path], offset: str | None, shallow: bool
-) -> Iterator[tuple[Path, Dumped]]:
-    from broker.positions import NO_RANGE, parse_offset_spec
-    from pylogctl.log.dump import dump_file, partition_of
-
-    texts = [] if offset is None else [offset]
-    spec = parse_offset_spec(texts, now_ms=env.clock.time_ms())
-    for path in paths:
-        offsets = spec.range_for(partition_of(path)) if texts else NO_RANGE
-        for dumped in dump_file(path, offsets, shallow=shallow):
-            yield path, dumped
-
-
-class _InvalidCount:
-    """Counts the corrupt messages of an iterator."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def watch(self, found: Iterator[tuple[Path, Dumped]]) -> Iterator[tuple[Path, Dumped]]:
-        for path, dumped in found:
-            self.count += not dumped.is_valid
-            yield path, dumped
+    return damaged_count
 
 
 def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Dumped]]) -> None:
@@ -302,6 +364,69 @@ def recover(
     confirm_name(env, "log recover", name, confirm)
     done = [recover_file(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
     render(env, RECOVER, [recover_row(plan, done=True) for plan in done])
+
+
+@app.command("repair", cls=Command)
+@accepts(
+    *shared.OUTPUT,
+    *shared.DRY_RUN,
+    exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
+    examples=("pylogctl log repair data/orders_0/00000000000000000000.pylog --to repaired.pylog",),
+)
+def repair(
+    env: Environment,
+    file: Path = argument("FILE", "Segment file or archive of one."),
+    to: Path = option("--to FILE", "Options", "The copy; it must not exist.", default=...),
+) -> None:
+    """Write a copy of a segment file without its damaged spans.
+
+    Offsets are positions, so messages behind such a span have smaller ones in the copy: send it to
+    a topic with `log replay`, or give it to Spark; do not put it into a broker's log.
+    """
+    from broker.log import rewrite
+
+    done = rewrite.plan_repair(file, to) if env.settings.dry_run else rewrite.repair(file, to)
+    render(env, REPAIR, [repair_row(one) for one in done.left_out])
+    kept = f"{counted(done.message_count, 'message')}, {format_size(done.size_bytes)}"
+    action = "would be kept; this was a dry run" if env.settings.dry_run else f"written to '{to}'"
+    env.note(f"{kept} {action}")
+
+
+@app.command("split", cls=Command)
+@accepts(
+    *shared.OUTPUT,
+    exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
+    examples=("pylogctl log split data/orders_0/00000000000000000000.pylog --at 4096 --to parts",),
+)
+def split(
+    env: Environment,
+    file: Path = argument("FILE", "Segment file or archive of one."),
+    at: int = option(
+        "--at POS", "Options", "Position in the file at which a message starts.", default=..., min=1
+    ),
+    to: Path = option("--to DIR", "Options", "Where the two segments go.", default=...),
+) -> None:
+    """Write the messages of a segment file before a position, and those behind it, as two."""
+    from broker.log import rewrite
+
+    render(env, SEGMENTS, [segment_row(path) for path in rewrite.split(file, at, to)])
+
+
+@app.command("merge", cls=Command)
+@accepts(
+    *shared.OUTPUT,
+    exits=(*READS, ExitStatus.CONFLICT),
+    examples=("pylogctl log merge archive/orders_0-0 --to whole",),
+)
+def merge(
+    env: Environment,
+    files: FilesOnDisk,
+    to: Path = option("--to DIR", "Options", "Where the segment goes.", default=...),
+) -> None:
+    """Write segment files of one log that follow one another, also archived ones, as one."""
+    from broker.log import rewrite
+
+    render(env, SEGMENTS, [segment_row(rewrite.merge(_expanded(env, files), to))])
 
 
 @app.command("move", cls=Command)

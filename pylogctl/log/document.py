@@ -23,7 +23,10 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.render import render
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from broker.log.inspect import RecoveryPlan, SegmentStat
+    from broker.log.rewrite import LeftOut
     from broker.log.verify import SegmentProblem, VerifySummary
 SEGMENT_NAMES = "segments are called <offset>.pylog or <offset>.kafka, archived ones end in .gz"
 
@@ -117,12 +120,41 @@ class RecoverRow(Row):
     done: Annotated[Flag, "whether it was cut"]
 
 
+class IndexRow(Row):
+    """The place of an entry in a segment file."""
+
+    file: Annotated[Text, "segment file", HIDDEN]
+    pos: Annotated[Integer, "position in the file"]
+    offset: Annotated[Integer, "offset in the log, by the file's name"]
+    bytes: Annotated[Integer, "size of the entry"]
+
+
+class RepairRow(Row):
+    """A damaged span of a segment file that a repaired copy leaves out."""
+
+    file: Annotated[Text, "segment file", HIDDEN]
+    pos: Annotated[Integer, "position of the damage"]
+    kind: Annotated[Text, "crc, size, magic, codec, compressed, or partial"]
+    left_out_bytes: Annotated[Bytes, "bytes that the copy does not have"]
+
+
+class SegmentRow(Row):
+    """A segment file that was written."""
+
+    file: Annotated[Text, "segment file"]
+    start: Annotated[Integer, "its first offset"]
+    end: Annotated[Integer, "the offset behind its last message"]
+
+
 DUMP = Document("log.dump/1", DumpRow, empty="no messages")
 VERIFY = Document("log.verify/1", ProblemRow, empty="")
 COMPARE = Document("log.compare/1", CompareRow, empty="nothing to compare")
 MOVE = Document("log.move/1", MoveRow, empty="")
 STAT = Document("log.stat/1", StatRow, empty="no files")
 RECOVER = Document("log.recover/1", RecoverRow, empty="nothing to recover")
+INDEX = Document("log.index/1", IndexRow, empty="no messages")
+REPAIR = Document("log.repair/1", RepairRow, empty="nothing is damaged")
+SEGMENTS = Document("log.segments/1", SegmentRow, empty="")
 
 
 def _problem_row(one: SegmentProblem) -> ProblemRow:
@@ -182,6 +214,20 @@ def recover_row(plan: RecoveryPlan, *, done: bool) -> RecoverRow:
         None if plan.side_file is None else str(plan.side_file),
         done,
     )
+
+
+def repair_row(one: LeftOut) -> RepairRow:
+    """Return the row of a span that is left out."""
+    problem = one.problem
+    return RepairRow(str(problem.file), problem.position, problem.kind, one.end - problem.position)
+
+
+def segment_row(path: Path) -> SegmentRow:
+    """Return the row of a segment that was written."""
+    from broker.log.segment_paths import base_offset_of  # late: help needs no log
+
+    start = base_offset_of(path) or 0
+    return SegmentRow(str(path), start, start + path.stat().st_size)
 
 
 def report_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +12,12 @@ from broker.log.archive import archived_base_offset_of, is_archive, segment_byte
 from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
 from broker.positions import NO_RANGE, OffsetRange, resolve
 from broker.protocol.message_set import Entry, messages_of
+from broker.protocol.primitives import Buffer
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.format.envelope import MessageFacts, PayloadEncoding, encode_payload
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
-from pylogctl.log.document import DumpRow
+from pylogctl.log.document import DumpRow, IndexRow
 
 _DIRECTORY = re.compile(r"(.+)[_-](\d+)")
 _ARCHIVE_DIRECTORY = re.compile(r"(.+)_(\d+)-(\d+)")
@@ -96,8 +97,17 @@ def _whole_entry(entry: Entry) -> Iterator[Dumped]:
     yield Dumped(entry, entry.is_valid, None, entry.crc, bytes(entry.payload))
 
 
-def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Dumped]:
-    """Yield the messages of a segment file in a range; with `shallow`, compressed entries whole."""
+def dump_file(
+    path: Path,
+    offsets: OffsetRange,
+    *,
+    shallow: bool = False,
+    is_wanted: Callable[[Buffer], object] | None = None,
+) -> Iterator[Dumped]:
+    """Yield the messages of a segment file in a range; with `shallow`, compressed entries whole.
+
+    With `is_wanted`, only good ones for whose payload it is true.
+    """
     source = _FileSource(path)
     if offsets == NO_RANGE:
         found = ReadRange(MessagePosition(source.base), None)
@@ -105,14 +115,25 @@ def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Du
         found = resolve(offsets, partition_of(path), source)
     end = found.end
     take = _whole_entry if shallow else _unfold_entry
-    for entry in iter_segment_entries(path, found.start.offset - source.base):
+    start = found.start.offset - source.base
+    for entry in iter_segment_entries(path, start, is_wanted=is_wanted):
         offset = source.base + entry.offset
         if end is not None and offset >= end.offset + (end.inner > 0):
             return
         for number, dumped in enumerate(take(entry)):
+            if is_wanted is not None and not (dumped.is_valid and is_wanted(dumped.payload)):
+                continue
             position = MessagePosition(offset, number)
             if shallow or (position >= found.start and (end is None or position < end)):
                 yield dumped
+
+
+def index_file(path: Path) -> Iterator[IndexRow]:
+    """Yield the place of each entry of a segment file, without a look at what it holds."""
+    base = archived_base_offset_of(path)
+    for entry in iter_segment_entries(path):
+        offset = None if base is None else base + entry.offset
+        yield IndexRow(str(path), entry.offset, offset, entry.next_offset - entry.offset)
 
 
 def row_of(path: Path, dumped: Dumped, form: PayloadForm | None, *, is_json: bool) -> DumpRow:

@@ -103,7 +103,7 @@ def test_retry_when_a_directory_has_no_store_then_names_the_file_that_is_missing
 ) -> None:
     result = invoke("retry", command, str(tmp_path))
     assert result.status == 3
-    assert f"'{tmp_path / 'retry.db'}': no such file" in result.stderr
+    assert f"'{tmp_path / 'retry.db'}': no retry store" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,156 @@
+"""Offline tools that write new segment files from others: repair, split and merge.
+
+No source is changed, and no file that exists is written over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from broker import errors
+from broker.log.archive import archived_base_offset_of, open_segment, segment_bytes
+from broker.log.scan import boundaries_around, read_header
+from broker.log.segment import segment_name
+from broker.log.verify import SegmentProblem, verify_segment
+
+_BLOCK_BYTES = 8 << 20
+_NO_LIMIT = 1 << 62
+
+
+class LeftOut(NamedTuple):
+    """A damaged span of a segment that is not in its repaired copy."""
+
+    problem: SegmentProblem
+    end: int  # of the span in the source
+
+
+class Repair(NamedTuple):
+    """A segment and the copy of its good entries."""
+
+    source: Path
+    copy: Path
+    message_count: int
+    size_bytes: int  # of the copy
+    left_out: Sequence[LeftOut]
+
+
+def plan_repair(source: Path, copy: Path) -> Repair:
+    """Find what a repaired copy would leave out: each damaged span, up to the next good entry."""
+    report = verify_segment(source, max_problems=_NO_LIMIT)
+    left_out = []
+    file = open_segment(source)
+    for problem in report.problems:
+        end = problem.position + problem.skipped_bytes
+        if problem.kind == "compressed":  # the entry is whole, and what it holds is not
+            header = read_header(file.fd, problem.position)
+            assert header is not None, "an entry that was verified has a header"
+            end = header.end
+        left_out.append(LeftOut(problem, end))
+    size = report.size_bytes - sum(one.end - one.problem.position for one in left_out)
+    return Repair(source, copy, report.message_count, size, left_out)
+
+
+def repair(source: Path, copy: Path) -> Repair:
+    """Write the good entries of a segment to a new file.
+
+    Offsets are positions, so those of messages behind a span that is left out become smaller.
+    """
+    plan = plan_repair(source, copy)
+    with _new_file(copy) as target:
+        position = 0
+        for one in plan.left_out:
+            _append(target, source, position, one.problem.position)
+            position = one.end
+        _append(target, source, position, segment_bytes(source))
+    return plan
+
+
+def split(source: Path, position: int, directory: Path) -> tuple[Path, Path]:
+    """Write the two parts of a segment, cut before the message at a position of it, as segments.
+
+    Raises:
+        NotABoundaryError: the position is inside a message.
+        ArgumentError: it is not inside the file.
+    """
+    file = open_segment(source)
+    size = os.fstat(file.fd).st_size
+    if not 0 < position < size:
+        raise errors.ArgumentError(f"{position} is not inside '{source}', which has {size} bytes")
+    before, after = boundaries_around(file, position, size)
+    if before != position:
+        raise errors.NotABoundaryError(
+            f"{position} is not a message boundary in '{source}'; nearest are {before} and {after}",
+            before,
+            after,
+        )
+    base = archived_base_offset_of(source) or 0
+    first, second = (directory / segment_name(base + start) for start in (0, position))
+    with _new_file(first) as target:
+        _append(target, source, 0, position)
+    with _new_file(second) as target:
+        _append(target, source, position, size)
+    return first, second
+
+
+def merge(sources: Sequence[Path], directory: Path) -> Path:
+    """Write segments that follow one another in a log as one.
+
+    Raises:
+        ArgumentError: a name holds no offset.
+        ConflictError: there is a gap or an overlap between two of them.
+    """
+    by_base: dict[int, Path] = {}
+    for source in sources:
+        base = archived_base_offset_of(source)
+        if base is None:
+            raise errors.ArgumentError(f"the name of '{source}' holds no offset")
+        if base in by_base:
+            raise errors.ConflictError(
+                f"'{by_base[base]}' and '{source}' have the same offset", "SEGMENTS_OVERLAP"
+            )
+        by_base[base] = source
+    ordered = sorted(by_base.items())
+    for (base, earlier), (following, later) in pairwise(ordered):
+        end = base + segment_bytes(earlier)
+        if end != following:
+            raise errors.ConflictError(
+                f"'{earlier}' ends at {end}, and '{later}' starts at {following}",
+                "SEGMENTS_APART" if end < following else "SEGMENTS_OVERLAP",
+            )
+    merged = directory / segment_name(ordered[0][0])
+    with _new_file(merged) as target:
+        for _, source in ordered:
+            _append(target, source, 0, segment_bytes(source))
+    return merged
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[int]:
+    """Give the descriptor of a file that did not exist; it goes again if the work fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+    try:
+        yield fd
+        os.fsync(fd)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _append(target: int, source: Path, start: int, end: int) -> None:
+    file = open_segment(source)
+    while start < end:
+        block = os.pread(file.fd, min(_BLOCK_BYTES, end - start), start)
+        if not block:
+            raise errors.LogCorruptError(f"{source} has become shorter while it was read")
+        rest = memoryview(block)
+        while rest:
+            rest = rest[os.write(target, rest) :]
+        start += len(block)
