@@ -15,10 +15,12 @@ from broker.api.values import (
     ms_of,
     topic_of,
 )
+from broker.topic import TopicPartition
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
     from broker.admin.brokers import BrokerStatus, StopReport
     from broker.admin.cluster import BrokerInfo, Health
+    from broker.admin.log_moves import LogMove
     from broker.api.changes import Changes
 
 
@@ -167,4 +169,51 @@ class ClusterCalls(Access):
                 force=force,
                 takes_zookeeper=runs_zookeeper,
                 timeout_s=timeout_s,
+            )
+
+    def move_log(
+        self,
+        partition: TopicPartition | str,
+        directory: str,
+        broker: int | None = None,
+        *,
+        timeout: Timeout = UNSET,
+    ) -> LogMove:
+        """Move a log to another data directory of its broker, and return once it is there.
+
+        The partition is read and written meanwhile; at the end its appends wait for a moment.
+
+        Args:
+            partition: `"orders[0-1]"`, or a `TopicPartition`.
+            directory: a data directory of the broker, as its settings name it.
+            broker: whose log, of a partition with replicas; by default its home broker's.
+            timeout: seconds until it is moved; by default the client's, None for no limit.
+
+        Raises:
+            UnknownBroker: no live broker has this id.
+            NotSupported: the broker is of Kafka 0.7.
+            Refused: the log is not on this broker, or is in this directory; or that is none of its.
+            TimedOut: it is still being moved, and that goes on.
+            Unreachable: the broker was lost; the log is whole, in one directory or the other.
+        """
+        from broker.admin.brokers import find_broker
+        from broker.admin.log_moves import move_log, parse_log_name
+
+        if isinstance(partition, str):
+            partition = parse_log_name(partition)
+        if not isinstance(partition, TopicPartition):
+            raise TypeError(
+                "give the partition as 'TOPIC[HOME-INDEX]' or as a TopicPartition, not "
+                f"{type(partition).__name__}"
+            )
+        if not isinstance(directory, str):
+            raise TypeError(f"give the directory as str, not {type(directory).__name__}")
+        home = partition.home if broker is None else broker_id_of(broker)
+        with self._call():
+            return move_log(
+                self._connect,
+                find_broker(self._cluster, home),
+                partition,
+                directory,
+                timeout_s=self._limit_s(timeout),
             )

@@ -18,6 +18,7 @@ from broker.server.broker import Broker as Server
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
 from pylogctl.testing import Broker, Cluster, ephemeral_cluster
+from tests.integration.broker.factories import BrokerFactory
 from tests.integration.broker.peers import Server as Peer
 from tests.integration.broker.peers import as_true_07_broker
 from tests.support.ports import port_of_its_own
@@ -272,6 +273,33 @@ def test_changes_when_no_broker_keeps_them_then_not_supported(broker_of_07: str)
             client.changes(follow=follow)
 
 
+def test_move_log_when_the_broker_has_two_directories_then_the_log_is_in_the_other(
+    tmp_path: Path, start_broker: BrokerFactory
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    server = start_broker(data_dirs=(old, new))
+    with pylogctl.connect(f"127.0.0.1:{server.port}") as client:
+        receipt = client.send("t", "x" * 1000)
+        moved = client.move_log("t[0-0]", str(new))
+
+        assert (moved.partition, moved.broker) == (receipt.partition, 0)
+        assert (moved.directory, moved.copied_bytes) == (str(new), receipt.next_offset)
+        assert [one.text() for one in client.read("t")] == ["x" * 1000]
+        assert (new / "t_0").exists()
+        with pytest.raises(pylogctl.Refused, match="is in"):
+            client.move_log(receipt.partition, str(new), 0)
+        with pytest.raises(pylogctl.Refused, match="elsewhere"):
+            client.move_log(receipt.partition, "/elsewhere")
+
+
+def test_move_log_when_the_broker_is_of_kafka_07_then_not_supported(broker_of_07: str) -> None:
+    with (
+        pylogctl.connect(broker_of_07) as client,
+        pytest.raises(pylogctl.NotSupported, match="which cannot move a log"),
+    ):
+        client.move_log("t[0-0]", "/disk2")
+
+
 BAD: list[tuple[Call, type[Exception], str]] = [
     (lambda c: c.broker("0"), TypeError, "the broker as its id, an int, not str"),  # type: ignore[arg-type]
     (lambda c: c.stop_broker(True), TypeError, "not bool"),
@@ -281,6 +309,11 @@ BAD: list[tuple[Call, type[Exception], str]] = [
     (lambda c: c.changes(since=5), TypeError, "since as a datetime, not int"),  # type: ignore[arg-type]
     (lambda c: c.changes(topic=5), TypeError, "the topic as str, not int"),  # type: ignore[arg-type]
     (lambda c: c.changes(partition=1.5), TypeError, "not float"),  # type: ignore[arg-type]
+    (lambda c: c.move_log("t", "/d"), ValueError, "not a partition: 't'"),
+    (lambda c: c.move_log(0, "/d"), TypeError, "or as a TopicPartition, not int"),  # type: ignore[arg-type]
+    (lambda c: c.move_log("t[0-0]", 5), TypeError, "the directory as str, not int"),  # type: ignore[arg-type]
+    (lambda c: c.move_log("t[0-0]", "/d", "0"), TypeError, "as its id, an int, not str"),  # type: ignore[arg-type]
+    (lambda c: c.move_log("t[5-0]", "/d"), pylogctl.UnknownBroker, "broker '5' not found"),
     (lambda c: c.brokers(timeout="1"), TypeError, "timeout as a number, not str"),  # type: ignore[arg-type]
     (lambda c: c.health(timeout=-1), ValueError, "timeout is at least 0"),
 ]
@@ -300,6 +333,7 @@ CALLS: list[Call] = [
     lambda c: c.broker(0),
     lambda c: c.health(),
     lambda c: c.stop_broker(0),
+    lambda c: c.move_log("t[0-0]", "/d"),
     lambda c: c.changes(),
     lambda c: c.changes(follow=True),
 ]

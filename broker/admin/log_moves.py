@@ -1,0 +1,123 @@
+"""Moves of a log to another data directory of the broker that has it, while it is used."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker import errors
+from broker.client.cluster import Connect
+from broker.client.connection import Connection
+from broker.protocol.extension_requests import MoveLogRequest
+from broker.protocol.layouts import DATA
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition, validate_topic_name
+
+_NAME = re.compile(r"(.+)\[(\d+)-(\d+)\]", re.DOTALL)
+_FIRST_POLL_S = 0.05
+_LAST_POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogMove:
+    """A log that was moved to another directory."""
+
+    partition: TopicPartition
+    broker: int  # which has the log
+    directory: str  # where it is now, a path on the machine of the broker
+    copied_bytes: int
+    duration_s: float
+
+
+class MoveState(NamedTuple):
+    """How far a move is, as the broker tells."""
+
+    directory: str  # the new one
+    copied_bytes: int
+    total_bytes: int
+    is_done: bool
+
+
+def parse_log_name(name: str) -> TopicPartition:
+    """Return the partition that `TOPIC[HOME-INDEX]` means."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise errors.ArgumentError(
+            f"not a partition: '{name}'", hints=["valid: TOPIC[HOME-INDEX], as in 'orders[0-1]'"]
+        )
+    validate_topic_name(found[1])
+    return TopicPartition(found[1], int(found[2]), int(found[3]))
+
+
+def begin_move(connection: Connection, partition: TopicPartition, directory: str) -> MoveState:
+    """Have a broker begin to move a log; `directory` is a path on its machine."""
+    if connection.hello() is None:
+        raise errors.UnsupportedVersionError(
+            f"{connection.name} knows only the requests of Kafka 0.7, which cannot move a log"
+        )
+    return _request(connection, partition, directory)
+
+
+def await_move(
+    connection: Connection,
+    partition: TopicPartition,
+    state: MoveState,
+    advance: Callable[[int], None],  # gets the number of bytes copied since the last call
+    *,
+    timeout_s: float = math.inf,
+) -> MoveState:
+    """Wait until a move that was begun is done."""
+    give_up_s = time.monotonic() + timeout_s
+    poll_s = _FIRST_POLL_S
+    shown_bytes = 0
+    while not state.is_done:
+        if time.monotonic() > give_up_s:
+            raise errors.RequestTimeoutError(
+                f"{partition} is still being moved after {timeout_s:g}s; that goes on"
+            )
+        time.sleep(poll_s)
+        poll_s = min(2 * poll_s, _LAST_POLL_S)
+        state = _request(connection, partition, "")
+        advance(state.copied_bytes - shown_bytes)
+        shown_bytes = state.copied_bytes
+    return state
+
+
+def move_log(
+    connect: Connect,
+    address: BrokerAddress,
+    partition: TopicPartition,
+    directory: str,
+    *,
+    timeout_s: float,
+) -> LogMove:
+    """Move a log, and return once it is in its new directory."""
+    started_s = time.monotonic()
+    with closing(connect(address)) as connection:
+        state = begin_move(connection, partition, directory)
+        left_s = timeout_s - (time.monotonic() - started_s)
+        try:
+            state = await_move(connection, partition, state, lambda _: None, timeout_s=left_s)
+        except errors.BrokerUnreachableError as error:
+            raise errors.BrokerUnreachableError(f"{error}; {unknown_text(partition)}") from error
+    seconds = time.monotonic() - started_s
+    return LogMove(partition, address.id, state.directory, state.copied_bytes, seconds)
+
+
+def unknown_text(partition: TopicPartition) -> str:
+    """Return for a message what is known after the broker was lost."""
+    return (
+        f"it is not known whether {partition} was moved: its log is whole, in the new directory or "
+        "in the old one"
+    )
+
+
+def _request(connection: Connection, partition: TopicPartition, directory: str) -> MoveState:
+    found = json.loads(DATA.decode(connection.call(MoveLogRequest(partition, directory))))
+    return MoveState(found["directory"], found["copied_bytes"], found["total_bytes"], found["done"])
