@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from broker.admin.brokers import StopReport as StopReport
     from broker.admin.cluster import BrokerInfo as BrokerInfo
     from broker.admin.cluster import Health as Health
+    from broker.admin.decommission import Decommission as Decommission
     from broker.admin.log_moves import LogMove as LogMove
     from broker.admin.reassignment import Move as Move
     from broker.admin.reassignment import MoveProgress as MoveProgress
@@ -69,6 +70,7 @@ else:
     _MODULES = {
         "broker.admin.brokers": ("BrokerStatus", "StopReport"),
         "broker.admin.cluster": ("BrokerInfo", "Health"),
+        "broker.admin.decommission": ("Decommission",),
         "broker.admin.log_moves": ("LogMove",),
         "broker.admin.reassignment": ("Move", "MoveProgress"),
         "broker.admin.replicas": ("Outcome",),

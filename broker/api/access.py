@@ -60,6 +60,10 @@ class Access:
         """Return the seconds that a call may take; by default those of the client."""
         return limit_of(seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout))
 
+    def _wait_s(self, timeout: Timeout) -> float | None:
+        """Return the seconds that a call may wait for brokers to finish; None for no limit."""
+        return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
+
     def _connect_in(self, timeout: Timeout) -> Connect:
         """Return what makes connections on which each response may take as long as a call."""
         limit_s = self._limit_s(timeout)

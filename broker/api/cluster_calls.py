@@ -14,12 +14,14 @@ from broker.api.values import (
     matcher_of,
     ms_of,
     topic_of,
+    whole_of,
 )
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
     from broker.admin.brokers import BrokerStatus, StopReport
     from broker.admin.cluster import BrokerInfo, Health
+    from broker.admin.decommission import Decommission
     from broker.admin.log_moves import LogMove
     from broker.api.changes import Changes
 
@@ -171,6 +173,49 @@ class ClusterCalls(Access):
                 timeout_s=timeout_s,
             )
 
+    def decommission(
+        self,
+        id: int,
+        *,
+        throttle: int | None = None,
+        plan: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> Decommission:
+        """Move all replicas away from a broker, and return once the others have copied all.
+
+        A call that is repeated waits for what is under way. Then stop the broker before other
+        topics are created.
+
+        Args:
+            id: of a broker, which may be dead.
+            throttle: bytes per second that each broker may copy, for all that is under way; 0 for
+                no limit, None to leave it as it is.
+            plan: whether to return what would move, and change nothing.
+            timeout: seconds until all is copied; by default the client's, None for no limit.
+
+        Raises:
+            UnknownBroker: it is not live, and no partition is on it.
+            Partial: partitions without replicas stay on it, of the topics in `failed`.
+            Conflict: TOO_FEW_BROKERS, or a change of replicas was refused or cancelled.
+            TimedOut: brokers still copy, and go on.
+            NotSupported: all brokers are of Kafka 0.7.
+        """
+        from broker.admin.decommission import decommission
+
+        broker_id_of(id)
+        if throttle is not None:
+            whole_of("throttle", throttle, 0)
+        with self._call():
+            return decommission(
+                self._cluster,
+                self._connect,
+                id,
+                throttle=throttle,
+                is_dry_run=plan,
+                request_timeout_s=self._limit_s(UNSET),  # a look takes longer than short waits
+                timeout_s=self._wait_s(timeout),
+            )
+
     def move_log(
         self,
         partition: TopicPartition | str,
@@ -215,5 +260,5 @@ class ClusterCalls(Access):
                 find_broker(self._cluster, home),
                 partition,
                 directory,
-                timeout_s=self._limit_s(timeout),
+                timeout_s=self._wait_s(timeout),
             )

@@ -111,8 +111,9 @@ def test_brokers_when_of_kafka_07_then_are_named_and_health_says_why_it_cannot_b
         assert client.cluster_id == ""
         assert client.broker(one.id).phase == "running (0.7)"
         assert client.broker(one.id).size_bytes is None
-        with pytest.raises(pylogctl.NotSupported, match="knows only"):
-            client.health()
+        for call in (client.health, lambda: client.decommission(0)):
+            with pytest.raises(pylogctl.NotSupported, match="knows only"):
+                call()
         with pytest.raises(pylogctl.NotSupported, match="cannot be asked to stop") as caught:
             client.stop_broker(one.id)
         assert caught.value.hints == ("send its process SIGTERM",)
@@ -334,6 +335,7 @@ CALLS: list[Call] = [
     lambda c: c.health(),
     lambda c: c.stop_broker(0),
     lambda c: c.move_log("t[0-0]", "/d"),
+    lambda c: c.decommission(0),
     lambda c: c.changes(),
     lambda c: c.changes(follow=True),
 ]
