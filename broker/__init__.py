@@ -1,34 +1,102 @@
 """A commit-log broker that keeps Kafka 0.7's promises, and the clients to use it.
 
-The public names are those that the stub `__init__.pyi` imports. Each is imported when it is first
-used, so that a program that only produces does not wait for the modules of the server.
+Each public name is imported when it is first used, so that a program that only produces does not
+wait for the modules of the server.
 """
 
 from __future__ import annotations
 
 __version__ = "0.1.0"
 
-
-def __getattr__(name: str) -> object:
-    if name == "__all__":
-        return sorted(_public_names())
-    if name.startswith("__") or name not in (modules := _public_names()):
-        raise AttributeError(f"module 'broker' has no attribute '{name}'")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(modules[name]), name)
-    return value
-
-
-def _public_names() -> dict[str, str]:
-    """Return the module of each public name, read from the stub (a resource, also in a zip)."""
-    import ast
-    import pkgutil
-
-    stub = ast.parse(pkgutil.get_data(__name__, "__init__.pyi") or b"")
-    return {
-        alias.name: str(node.module)
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+TYPE_CHECKING = False  # as `typing` has it, which takes time to import
+if TYPE_CHECKING:
+    from broker.client.connection import Connection as Connection
+    from broker.client.registry_cluster import RegistryCluster as RegistryCluster
+    from broker.client.static_cluster import StaticCluster as StaticCluster
+    from broker.config import BrokerConfig as BrokerConfig
+    from broker.config import ConsumerConfig as ConsumerConfig
+    from broker.config import ProducerConfig as ProducerConfig
+    from broker.consumer.connector import ConsumerConnector as ConsumerConnector
+    from broker.consumer.membership import Blacklist as Blacklist
+    from broker.consumer.membership import Whitelist as Whitelist
+    from broker.consumer.offset_store import FileOffsets as FileOffsets
+    from broker.consumer.offset_store import SqliteOffsets as SqliteOffsets
+    from broker.consumer.simple_consumer import SimpleConsumer as SimpleConsumer
+    from broker.consumer.stream import ConsumerStream as ConsumerStream
+    from broker.errors import BrokerError as BrokerError
+    from broker.errors import ConsumerTimeoutError as ConsumerTimeoutError
+    from broker.errors import DeliveryFailedError as DeliveryFailedError
+    from broker.producer.callbacks import Event as Event
+    from broker.producer.callbacks import ProducerCallbacks as ProducerCallbacks
+    from broker.producer.delivery import Delivery as Delivery
+    from broker.producer.delivery import Report as Report
+    from broker.producer.producer import Producer as Producer
+    from broker.protocol.compression import Codec as Codec
+    from broker.protocol.extension_requests import Acks as Acks
+    from broker.protocol.payload_filter import PayloadFilter as PayloadFilter
+    from broker.protocol.requests import EARLIEST_TIME as EARLIEST_TIME
+    from broker.protocol.requests import LATEST_TIME as LATEST_TIME
+    from broker.protocol.requests import FetchRequest as FetchRequest
+    from broker.server.broker import Broker as Broker
+    from broker.tools.audit import AuditCounter as AuditCounter
+    from broker.tools.audit import AuditedProducer as AuditedProducer
+    from broker.tools.audit import AuditEvent as AuditEvent
+    from broker.tools.audit import Auditor as Auditor
+    from broker.tools.audit import audited as audited
+    from broker.tools.audit import json_time as json_time
+    from broker.tools.mirror import Mirror as Mirror
+    from broker.tools.mirror import Route as Route
+    from broker.tools.mirror_routes import TopicMap as TopicMap
+    from broker.tools.retry import RetryingHandler as RetryingHandler
+    from broker.tools.retry import RetryMessage as RetryMessage
+    from broker.tools.retry import RetryPolicy as RetryPolicy
+    from broker.tools.retry import RetryStore as RetryStore
+    from broker.topic import TopicPartition as TopicPartition
+    from broker.zk.registry import Registry as Registry
+else:
+    _MODULES = {
+        "broker.client.connection": ("Connection",),
+        "broker.client.registry_cluster": ("RegistryCluster",),
+        "broker.client.static_cluster": ("StaticCluster",),
+        "broker.config": ("BrokerConfig", "ConsumerConfig", "ProducerConfig"),
+        "broker.consumer.connector": ("ConsumerConnector",),
+        "broker.consumer.membership": ("Blacklist", "Whitelist"),
+        "broker.consumer.offset_store": ("FileOffsets", "SqliteOffsets"),
+        "broker.consumer.simple_consumer": ("SimpleConsumer",),
+        "broker.consumer.stream": ("ConsumerStream",),
+        "broker.errors": ("BrokerError", "ConsumerTimeoutError", "DeliveryFailedError"),
+        "broker.producer.callbacks": ("Event", "ProducerCallbacks"),
+        "broker.producer.delivery": ("Delivery", "Report"),
+        "broker.producer.producer": ("Producer",),
+        "broker.protocol.compression": ("Codec",),
+        "broker.protocol.extension_requests": ("Acks",),
+        "broker.protocol.payload_filter": ("PayloadFilter",),
+        "broker.protocol.requests": ("EARLIEST_TIME", "LATEST_TIME", "FetchRequest"),
+        "broker.server.broker": ("Broker",),
+        "broker.tools.audit": (
+            "AuditCounter",
+            "AuditedProducer",
+            "AuditEvent",
+            "Auditor",
+            "audited",
+            "json_time",
+        ),
+        "broker.tools.mirror": ("Mirror", "Route"),
+        "broker.tools.mirror_routes": ("TopicMap",),
+        "broker.tools.retry": ("RetryingHandler", "RetryMessage", "RetryPolicy", "RetryStore"),
+        "broker.topic": ("TopicPartition",),
+        "broker.zk.registry": ("Registry",),
     }
+    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+    __all__ = sorted(_MODULE_OF)
+
+    def __getattr__(name):
+        if (module := _MODULE_OF.get(name)) is None:
+            raise AttributeError(f"module 'broker' has no attribute '{name}'")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(module), name)
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *_MODULE_OF})

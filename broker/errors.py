@@ -31,8 +31,8 @@ class BrokerError(Exception):
         details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(*args)
-        self.hints = tuple(hints)
-        self.details = dict(details or {})
+        self.hints: tuple[str, ...] = tuple(hints)
+        self.details: dict[str, object] = dict(details or {})
 
 
 class ConfigError(BrokerError):
@@ -188,7 +188,7 @@ class GroupActiveError(BrokerError):
         details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(message, hints=hints, details=details)
-        self.members = tuple(members)
+        self.members: tuple[str, ...] = tuple(members)
 
 
 class ConflictError(BrokerError):
@@ -231,8 +231,8 @@ class PartialError(BrokerError):
         hints: Iterable[str] = (),
     ) -> None:
         super().__init__(message, hints=hints)
-        self.done = tuple(done)
-        self.failed = dict(failed or {})
+        self.done: tuple[object, ...] = tuple(done)
+        self.failed: dict[str, BrokerError] = dict(failed or {})
 
 
 class ServerError(BrokerError):

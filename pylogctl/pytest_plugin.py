@@ -7,7 +7,7 @@
 | `pylog` | test | a client of it |
 | `pylog_topic` | test | the name of a topic that no other test has |
 | `pylog_env` | test | the address, which is also in `PYLOGCTL_BROKER` |
-| `pylog_own_broker` | test | makes brokers with settings: `pylog_own_broker({"num.threads": "1"})` |
+| `pylog_own_broker` | test | makes brokers: `pylog_own_broker({"num.threads": "1"})` |
 | `pylog_clock` | test | a `Clock` to set forward, for `pylog_own_broker(clock=pylog_clock)` |
 | `pylog_faults` | test | a `Faults`: a broker of the test behind a proxy that drops, delays, cuts |
 | `pylog_cluster` | session | three brokers and a ZooKeeper; skips without Java |

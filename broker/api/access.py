@@ -36,7 +36,7 @@ class Access:
         registry: Registry | None,
         resources: ExitStack,
     ) -> None:
-        self.closed = False
+        self.closed: bool = False
         self._cluster = cluster
         self._connect = connect
         self._timeout_s = timeout_s

@@ -159,6 +159,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls):
     Made by `connect`; a context manager. What it has opened ends with it.
     """
 
+    closed: bool  # made by `Access`
+
     def __init__(
         self,
         cluster: Cluster,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionPattern, parse_partition
@@ -21,9 +21,8 @@ PartitionLike = int | str | TopicPartition
 Place = int | str | datetime
 """A place in a partition: an offset, a word of `--offset` such as `"@-10m"`, or a time."""
 
-# the keys of a mapping are invariant: `Reader.positions` is one of the last kind
-_Places = Mapping[PartitionLike, Place] | Mapping[int, Place] | Mapping[str, Place]
-Start = Place | _Places | Mapping[TopicPartition, Place]
+# by partition; keys of a mapping are invariant, and checkers infer nothing from a union of mappings
+Start = Place | Mapping[Any, Place]
 Stop = Start | None
 
 
@@ -76,11 +75,11 @@ class Batch:
         skip: int = 0,  # messages of the first entry, a wrapper, that are before the start
         stop: MessagePosition | None = None,  # inside the last entry, a wrapper
     ) -> None:
-        self.topic = partition.topic
-        self.partition = partition
-        self.start = start
-        self.end = start + len(data)
-        self.data = data
+        self.topic: str = partition.topic
+        self.partition: TopicPartition = partition
+        self.start: int = start
+        self.end: int = start + len(data)
+        self.data: memoryview = data
         self._skip = skip
         self._stop = stop
 

@@ -143,12 +143,13 @@ class Delivery:
         *,
         can_move: bool = False,
     ) -> None:
-        self.partition = partition
-        self.message_set = message_set
-        self.can_move = can_move
-        self.base_offset = self.next_offset = -1
-        self.is_done = False
-        self.counted_in = 0  # for `Failures`
+        self.partition: TopicPartition = partition
+        self.message_set: Buffer = message_set
+        self.can_move: bool = can_move
+        self.base_offset: int = -1
+        self.next_offset: int = -1
+        self.is_done: bool = False
+        self.counted_in: int = 0  # for `Failures`
         self._error: BrokerError | None = None
         # counts a failure until the program reads it; None if the program gets it in any case
         self._failures = failures
@@ -237,7 +238,7 @@ class QueuedDelivery(Delivery):
     ) -> None:
         can_move = key is None if can_move is None else can_move
         super().__init__(partition, b"", failures, on_complete, can_move=can_move)
-        self.key = key
+        self.key: bytes | None = key
         self.is_done = not message_count
         self._left_count = message_count
         self._changed = changed

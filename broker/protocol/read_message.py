@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, final
 
 from broker.topic import TopicPartition
 
 
+@final
 class Message:
     """A message as it was read; it cannot be changed or subclassed.
 
@@ -27,12 +28,12 @@ class Message:
     __slots__ = ("inner", "next_offset", "offset", "partition", "topic", "value")
     __match_args__ = ("topic", "partition", "offset", "next_offset", "value", "inner")
 
-    topic: str
-    partition: TopicPartition
-    offset: int
-    next_offset: int
-    value: bytes
-    inner: int
+    topic: Final[str]
+    partition: Final[TopicPartition]
+    offset: Final[int]
+    next_offset: Final[int]
+    value: Final[bytes]
+    inner: Final[int]
 
     key: ClassVar[bytes | None] = None
     timestamp: ClassVar[datetime | None] = None
@@ -83,7 +84,7 @@ def make_messages(
     """Return messages, of the offset, next offset and payload of each."""
     new, inner, messages = Message.__new__, 0, []
     for offset, next_offset, value in found:
-        message = new(Message)  # without `__init__`, which takes twice as long
+        message: Any = new(Message)  # without `__init__`, which takes twice as long
         message.topic = topic
         message.partition = partition
         message.offset = offset

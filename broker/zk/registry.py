@@ -78,13 +78,13 @@ class Registry:
         request_timeout_s: float = DEFAULT_REQUEST_TIMEOUT_S,
     ) -> None:
         self._events: queue.SimpleQueue[SessionState | _Wake] = queue.SimpleQueue()
-        self.session = Session(
+        self.session: Session = Session(
             connect,
             session_timeout_ms=session_timeout_ms,
             request_timeout_s=request_timeout_s,
             on_state_change=self._events.put,
         )
-        self.expiration_count = 0
+        self.expiration_count: int = 0
         """Sessions that ended although this process wanted to keep them."""
         self._registration = Registration(
             self.session,

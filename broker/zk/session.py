@@ -207,7 +207,7 @@ class Session:
         on_state_change: Callable[[SessionState], None] | None = None,
     ) -> None:
         self._address = parse_connect_string(connect)
-        self.connect = str(self._address)
+        self.connect: str = str(self._address)
         self._on_state_change = on_state_change
         self._request_timeout_s = request_timeout_s
         self._connected = threading.Event()

@@ -102,7 +102,7 @@ class Broker:
         server = Server(BrokerConfig.from_properties(self._settings), self._clock)
         server.start()
         self._server = server
-        self.port = server.port
+        self.port: int = server.port
 
     def apply_retention(self) -> None:
         """Delete what is too old now, by the broker's clock, instead of at the next cleanup."""
@@ -146,7 +146,7 @@ class Cluster:
     def __init__(self, zookeeper: str, brokers: list[Broker]) -> None:
         self.zookeeper = zookeeper
         self.brokers = brokers
-        self.address = ",".join(one.address for one in brokers)
+        self.address: str = ",".join(one.address for one in brokers)
 
     def broker(self, id: int) -> Broker:
         """Return the broker with an id, which count from 0."""

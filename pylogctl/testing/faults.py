@@ -33,9 +33,9 @@ class Faults:
         with ExitStack() as closing:
             self._listener = closing.enter_context(socket.create_server(("127.0.0.1", 0)))
             self.port: int = self._listener.getsockname()[1]
-            self.address = f"127.0.0.1:{self.port}"
+            self.address: str = f"127.0.0.1:{self.port}"
             advertised = {"advertised.port": str(self.port)}
-            self.broker = closing.enter_context(Broker({**(settings or {}), **advertised}))
+            self.broker: Broker = closing.enter_context(Broker({**(settings or {}), **advertised}))
             closing.callback(self._stop)
             self._start(self._accept)
             self._closing = closing.pop_all()

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import importlib.resources
-
 import broker
 
 
 def test_public_names_when_asked_for_then_each_is_what_its_module_has() -> None:
-    names = broker.__all__  # type: ignore[attr-defined]  # made at run time, the stub has none
+    names = broker.__all__  # type: ignore[attr-defined]  # made at run time
 
     assert {"Broker", "ConsumerConnector", "Producer"} <= set(names)
     values = [getattr(broker, name) for name in names]
@@ -20,7 +18,3 @@ def test_public_names_when_asked_for_then_have_what_a_simple_consumer_is_called_
 
 def test_name_when_not_public_then_the_package_has_no_such_attribute() -> None:
     assert not hasattr(broker, "Nothing")
-
-
-def test_stub_when_installed_then_stands_beside_the_package() -> None:
-    assert importlib.resources.files("broker").joinpath("__init__.pyi").is_file()

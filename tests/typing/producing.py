@@ -1,0 +1,51 @@
+"""A program that sends: see `test_typing.py`."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import pylogctl
+
+
+def send(address: str) -> pylogctl.Receipt:
+    """Send in each way there is."""
+    with pylogctl.connect([address, "other:9093"], timeout=5) as client:
+        assert_type(client, pylogctl.Client)
+        receipt = client.send("orders", "one", key=b"k", acks=pylogctl.Acks.WRITTEN, timeout=None)
+        assert_type(receipt.partition, pylogctl.TopicPartition)
+        assert_type(receipt.offset, int)
+        assert_type(client.send_many("orders", ["one", b"two"]), list[pylogctl.Receipt])
+        client.send("orders", "one", partition="2-0")
+        client.send("orders", "one", partition=receipt.partition)
+        with client.producer(codec="gzip", linger=0.01, on_delivery=note) as producer:
+            delivery = producer.send("orders", b"three")
+            assert_type(delivery, pylogctl.Delivery)
+            assert_type(delivery.exception(), pylogctl.Error | None)
+            producer.flush(timeout=1.0)
+        return delivery.result(timeout=1)
+
+
+def note(delivery: pylogctl.Delivery) -> None:
+    """Print where a message is."""
+    print(delivery.done(), delivery.result().offset)
+
+
+def mistake(client: pylogctl.Client) -> None:
+    """Make the mistakes that checkers find."""
+    client.send("orders", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    client.send_many("orders", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    client.send("orders", "one", acks="all")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    client.send("orders", "one", on_delivery=note)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    client.producer(codec="zip")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    pylogctl.conect("a")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    client.sent("orders", "one")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+try:
+    print(send("localhost").next_offset)
+except pylogctl.Unreachable as error:
+    assert_type(error.is_retriable, bool)
+except pylogctl.NotABoundary as error:
+    assert_type(error.before, int)
+except (pylogctl.TimedOut, pylogctl.Closed):
+    print("not acknowledged")
