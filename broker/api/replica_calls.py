@@ -26,8 +26,8 @@ class Reassignment:
 
     def __init__(self, client: ReplicaCalls, topic: str, moves: Sequence[Move]) -> None:
         self._client = client
-        self.topic = topic
-        self.moves = tuple(moves)
+        self.topic: str = topic
+        self.moves: tuple[Move, ...] = tuple(moves)
 
     def __repr__(self) -> str:
         return f"Reassignment({self.topic}: {len(self.moves)} partitions)"
