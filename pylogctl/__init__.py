@@ -24,9 +24,18 @@ if TYPE_CHECKING:
     from broker.admin.cluster import BrokerInfo as BrokerInfo
     from broker.admin.cluster import Health as Health
     from broker.admin.decommission import Decommission as Decommission
+    from broker.admin.group_changes import OffsetChange as OffsetChange
+    from broker.admin.group_info import CommittedOffset as CommittedOffset
+    from broker.admin.group_info import GroupInfo as GroupInfo
+    from broker.admin.group_info import GroupMember as GroupMember
+    from broker.admin.group_info import Lag as Lag
+    from broker.admin.group_info import PartitionLag as PartitionLag
+    from broker.admin.lag import LagStatus as LagStatus
     from broker.admin.log_moves import LogMove as LogMove
     from broker.admin.reassignment import Move as Move
     from broker.admin.reassignment import MoveProgress as MoveProgress
+    from broker.admin.rebalance import GroupProblem as GroupProblem
+    from broker.admin.rebalance import OwnerChange as OwnerChange
     from broker.admin.replicas import Outcome as Outcome
     from broker.api.changes import Changes as Changes
     from broker.api.client import Client as Client
@@ -70,6 +79,12 @@ else:
     _MODULES = {
         "broker.admin.brokers": ("BrokerStatus", "StopReport"),
         "broker.admin.cluster": ("BrokerInfo", "Health"),
+        "broker.admin.group_changes": ("OffsetChange",),
+        "broker.admin.group_info": (
+            *("CommittedOffset", "GroupInfo", "GroupMember", "Lag", "PartitionLag"),
+        ),
+        "broker.admin.lag": ("LagStatus",),
+        "broker.admin.rebalance": ("GroupProblem", "OwnerChange"),
         "broker.admin.decommission": ("Decommission",),
         "broker.admin.log_moves": ("LogMove",),
         "broker.admin.reassignment": ("Move", "MoveProgress"),

@@ -8,16 +8,35 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
-from broker.admin.group_plans import Change
-from broker.admin.groups import GroupSnapshot, read_members
+from broker.admin.group_plans import (
+    Change,
+    OffsetRecord,
+    Target,
+    plan_clone,
+    plan_import,
+    plan_removal,
+    plan_reset,
+)
+from broker.admin.groups import (
+    GroupSnapshot,
+    list_groups,
+    read_members,
+    require_group,
+    validate_group_name,
+)
+from broker.admin.lag import GroupObserver
 from broker.errors import (
+    BrokerError,
     ConflictError,
     CoordinationError,
     GroupActiveError,
+    PartialError,
     RegistryNodeNotFoundError,
     RegistryUnreachableError,
 )
+from broker.topic import TopicPartition
 from broker.units import counted
 from broker.zk import paths
 from broker.zk.session import Session
@@ -25,6 +44,115 @@ from broker.zk.values import encode_number
 
 _POLL_S = 0.1
 _NAMED_MEMBERS = 5
+
+
+class OffsetChange(NamedTuple):
+    """An offset of a group before and after a change; None for none, or one that is no number.
+
+    `note` says what was adjusted, or why the offset stays.
+    """
+
+    partition: TopicPartition
+    before: int | None
+    after: int | None
+    note: str
+
+
+def reset_group(
+    observer: GroupObserver,
+    group: str,
+    target: Target,
+    partitions: Sequence[TopicPartition] | None,
+    *,
+    plan: bool = False,
+    force: bool = False,
+    wait_s: float | None = None,
+) -> list[OffsetChange]:
+    """Move a group to other offsets, in live partitions or in all its topics."""
+    if wait_s is not None:
+        await_inactive(observer.session, group, wait_s)
+    changes = plan_reset(observer, observer.snapshot(group), target, partitions)
+    return _carry_out(observer.session, group, changes, plan=plan, force=force)
+
+
+def import_group(
+    observer: GroupObserver,
+    group: str,
+    offsets: Sequence[OffsetRecord],
+    *,
+    plan: bool = False,
+    force: bool = False,
+    wait_s: float | None = None,
+) -> list[OffsetChange]:
+    """Set offsets of a group, which may be new."""
+    validate_group_name(group)
+    if wait_s is not None:
+        await_inactive(observer.session, group, wait_s)
+    changes = plan_import(observer, observer.snapshot(group), offsets)
+    return _carry_out(observer.session, group, changes, plan=plan, force=force)
+
+
+def clone_group(
+    observer: GroupObserver, source: str, target: str, *, plan: bool = False
+) -> list[OffsetChange]:
+    """Create a group with the offsets of another one."""
+    validate_group_name(target)
+    check_vacant(observer.session, observer.snapshot(target), source=source)
+    changes = plan_clone(observer.snapshot(source), target)
+    return _carry_out(observer.session, target, changes, plan=plan)
+
+
+def remove_group(
+    observer: GroupObserver, group: str, *, missing_ok: bool = False, plan: bool = False
+) -> list[OffsetChange]:
+    """Delete a group, and return the offsets that it had."""
+    validate_group_name(group)
+    session = observer.session
+    if missing_ok and group not in list_groups(session):
+        return []
+    require_group(session, group)
+    check_inactive(session, group, advice="stop them first")
+    changes = plan_removal(observer.snapshot(group))
+    if not plan:
+        delete_group(session, group)
+    return list(map(_value_of, changes))
+
+
+def _carry_out(
+    session: Session,
+    group: str,
+    changes: Sequence[Change],
+    *,
+    plan: bool,
+    force: bool = False,
+) -> list[OffsetChange]:
+    """Apply a plan for one group unless only the plan is wanted; PartialError if some fail."""
+    if not force:
+        check_inactive(
+            session, group, advice="stop them, or give `wait_inactive=SECONDS` or `force=True`"
+        )
+    if plan:
+        return list(map(_value_of, changes))
+    failed: dict[TopicPartition, BrokerError] = {
+        one.partition: BrokerError("; ".join(one.notes)) for one in changes if one.fails
+    }
+    for one in apply_changes(session, changes, force=force):
+        failed[one.partition] = offset_changed([one])
+    done = [_value_of(one) for one in changes if one.partition not in failed]
+    if failed:
+        (first, error), *_ = failed.items()
+        raise PartialError(
+            f"{len(failed)} of {len(changes)} offsets of group '{group}' are not changed; "
+            f"{first}: {error}",
+            done,
+            {str(partition): error for partition, error in failed.items()},
+        )
+    return done
+
+
+def _value_of(change: Change) -> OffsetChange:
+    note = "; ".join(change.notes)
+    return OffsetChange(change.partition, change.current_offset, change.new, note)
 
 
 def check_inactive(session: Session, group: str, *, advice: str) -> None:

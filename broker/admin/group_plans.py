@@ -44,6 +44,12 @@ class OffsetRecord:
     checks_current: bool = False  # in a saved plan: the committed offset must still be `current`
     current: int | None = None
 
+    @classmethod
+    def of(cls, partition: TopicPartition, offset: int | None) -> OffsetRecord:
+        """Return the record of one partition's offset."""
+        pattern = PartitionPattern(partition.home, partition.index, partition.index)
+        return cls(None, partition.topic, pattern, offset)
+
     def matches(self, partition: TopicPartition) -> bool:
         """Return whether this is the offset of a partition."""
         return self.topic == partition.topic and self.pattern.matches(partition)
@@ -323,11 +329,12 @@ def _check_current(snapshot: GroupSnapshot, partition: TopicPartition, entry: Of
 
 
 def plan_clone(snapshot: GroupSnapshot, target: str) -> list[Change]:
-    """Plan to give another group the offsets of a group that can be used."""
+    """Plan to give another group the offsets of a group; it fails for those that are useless."""
     return [
         Change(target, partition, None, stored.offset)
-        for partition, stored in snapshot.offsets.items()
         if stored.offset is not None
+        else Change(target, partition, None, None, (_useless(stored),), keeps=True, fails=True)
+        for partition, stored in snapshot.offsets.items()
     ]
 
 

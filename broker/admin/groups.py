@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from broker.cluster_state import Creation
 from broker.consumer import membership
@@ -79,7 +79,7 @@ class GroupSnapshot:
     strays: tuple[str, ...] = ()  # paths of `offsets` and `owners` not named after a partition
 
     @property
-    def state(self) -> str:
+    def state(self) -> Literal["active", "empty", "dead"]:
         """Return `active` with members, `empty` with offsets only, `dead` with neither."""
         if self.members:
             return "active"

@@ -151,8 +151,8 @@ def age_s(samples: Sequence[LagSample]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLag:
-    """The lag of a group in one partition."""
+class ObservedPartition:
+    """The lag of a group in one partition, and the samples it is judged by."""
 
     partition: TopicPartition
     owner: Owner | None
@@ -209,7 +209,7 @@ class GroupLag:
     """The lag of a group in all its partitions."""
 
     snapshot: GroupSnapshot
-    partitions: Sequence[PartitionLag]
+    partitions: Sequence[ObservedPartition]
     time_ms: int  # since 1970
     failures: Sequence[BrokerError] = ()  # of brokers that did not respond
 
@@ -319,7 +319,7 @@ class GroupObserver:
         facts: TopicFacts,
         *,
         is_live: bool,
-    ) -> PartitionLag:
+    ) -> ObservedPartition:
         stored = snapshot.offsets.get(partition)
         ends = None
         if is_live:
@@ -332,7 +332,7 @@ class GroupObserver:
             samples = tuple(within_window((*self._history.get(key, ()), new), self.window_ms))
             self._history[key] = samples
         owner = snapshot.owners.get(partition)
-        return PartitionLag(partition, owner, stored, is_live, ends, samples, self.window_ms)
+        return ObservedPartition(partition, owner, stored, is_live, ends, samples, self.window_ms)
 
 
 def partitions_of(
@@ -345,7 +345,9 @@ def partitions_of(
     return sorted(found)
 
 
-def _counted(lag: PartitionLag, facts: TopicFacts, advance: Callable[[int], None]) -> PartitionLag:
+def _counted(
+    lag: ObservedPartition, facts: TopicFacts, advance: Callable[[int], None]
+) -> ObservedPartition:
     """Return the lag with its number of messages, or as misaligned."""
     stored, ends = lag.stored, lag.ends
     if lag.lag_bytes is None or stored is None or stored.offset is None or ends is None:

@@ -27,8 +27,9 @@ from broker.admin.groups import GroupSnapshot, Member, Owner
 from broker.admin.lag import GroupObserver, consumer_of, partitions_of
 from broker.consumer.assignment import assign_topics, thread_ids
 from broker.consumer.membership import threads_by_topic
-from broker.errors import RegistryNodeNotFoundError
+from broker.errors import ConflictError, RegistryNodeNotFoundError, RequestTimeoutError
 from broker.topic import TopicPartition
+from broker.units import counted
 from broker.zk import paths
 from broker.zk.session import Session
 from broker.zk.values import StaticSubscription, encode_subscription
@@ -176,3 +177,23 @@ def owner_changes(
     """Return the owners of all partitions that have one, or have a problem."""
     partitions = {*before, *after, *(one.partition for one in problems if one.partition)}
     return [OwnerChange(one, before.get(one), after.get(one)) for one in sorted(partitions)]
+
+
+def rebalance_group(
+    observer: GroupObserver, group: str, *, wait_s: float, plan: bool = False
+) -> list[OwnerChange]:
+    """Make the members of a group rebalance, and return once each partition has a live owner."""
+    before, live = read_assignment(observer, group)
+    if not before.members:
+        raise ConflictError(f"group '{group}' has no members that could rebalance", "GROUP_EMPTY")
+    if plan:
+        return owner_changes(before.owner_threads, expected_owners(before, live))
+    trigger_rebalance(observer.session, group)
+    after, problems = await_rebalance(lambda: read_assignment(observer, group), timeout_s=wait_s)
+    if problems:
+        first = problems[0]
+        raise RequestTimeoutError(
+            f"group '{group}' has not rebalanced within {wait_s:g}s: "
+            f"{counted(len(problems), 'problem')}; {first.partition or first.owner}: {first.detail}"
+        )
+    return owner_changes(before.owner_threads, after.owner_threads)

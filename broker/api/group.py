@@ -10,7 +10,7 @@ from typing import Literal
 
 from broker.api.errors import Closed, translated
 from broker.api.reader import ranges_of
-from broker.api.values import PartitionLike, Place, matcher_of, number_of, topic_of
+from broker.api.values import PartitionLike, Place, group_of, matcher_of, number_of, topic_of
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
@@ -66,8 +66,7 @@ class Group(Iterator[Message]):
         number_of("commit_every", commit_every_s, 0)
         if idle_s is not None:
             number_of("idle", idle_s, 0)
-        if not isinstance(name, str):
-            raise TypeError(f"give the group as str, not {type(name).__name__}")
+        group_of(name)
         if isinstance(topics, re.Pattern):
             if re.compile(topics.pattern).flags != topics.flags:  # others join by the text alone
                 raise ArgumentError(

@@ -18,7 +18,7 @@ from broker.api.values import (
     Stop,
     cut_to,
     matcher_of,
-    position_of,
+    positions_of,
     topic_of,
 )
 from broker.client.cluster import Cluster, Connect, absence_of
@@ -27,7 +27,7 @@ from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader, naming_partition
 from broker.errors import ArgumentError, BrokerUnreachableError, TopicNotFoundError
-from broker.positions import OffsetRange, Position, resolve
+from broker.positions import Mark, OffsetRange, resolve
 from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import ReadRange, TopicPartition
@@ -93,20 +93,14 @@ def ranges_of(
     """Return the range to read of each partition; without a stop a range has no end."""
     now_ms = time.time_ns() // 1_000_000
 
-    def place(given: Start, partition: TopicPartition, default: Place) -> Position:
-        if not isinstance(given, Mapping):
-            return position_of(given, now_ms)
-        for key, one in given.items():
-            if matcher_of(key)(partition):
-                return position_of(one, now_ms)
-        return position_of(default, now_ms)
-
+    start_of = positions_of(start, now_ms)
+    stop_of = None if stop is None else positions_of(stop, now_ms)
     ranges = {}
     with BoundaryFinder(cluster, connect) as finder:
         for partition in partitions:
             wanted = OffsetRange(
-                place(start, partition, "earliest"),
-                None if stop is None else place(stop, partition, "end"),
+                start_of(partition) or Mark.EARLIEST,
+                None if stop_of is None else stop_of(partition) or Mark.LATEST,
             )
             ranges[partition] = resolve(wanted, partition, finder, strict=True)
     return ranges

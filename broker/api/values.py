@@ -168,6 +168,13 @@ def topic_of(topic: object) -> str:
     return topic
 
 
+def group_of(group: object) -> str:
+    """Return a group's name; `TypeError` for anything but text."""
+    if not isinstance(group, str):
+        raise TypeError(f"give the group as str, not {type(group).__name__}")
+    return group
+
+
 def broker_id_of(broker_id: object) -> int:
     """Return a broker's id; `TypeError` for anything but an int."""
     if not isinstance(broker_id, int) or isinstance(broker_id, bool):
@@ -195,6 +202,19 @@ def matcher_of(partition: PartitionLike) -> Callable[[TopicPartition], bool]:
         "give the partition as an index, as 'HOME-INDEX' or as a TopicPartition, not "
         f"{type(value).__name__}"
     )
+
+
+def positions_of(given: Start, now_ms: int) -> Callable[[TopicPartition], Position | None]:
+    """Return the function of the position that is given for a partition; None where none is."""
+    if not isinstance(given, Mapping):
+        position = position_of(given, now_ms)
+        return lambda _: position
+    places = [(matcher_of(key), position_of(place, now_ms)) for key, place in given.items()]
+
+    def find(partition: TopicPartition) -> Position | None:
+        return next((place for matches, place in places if matches(partition)), None)
+
+    return find
 
 
 def position_of(place: Place, now_ms: int) -> Position:

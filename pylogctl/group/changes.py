@@ -107,7 +107,7 @@ def clone(env: Environment, source: str, target: str) -> None:
         snapshot = observer.snapshot(source)
         warn_of_offsets(env, snapshot)
         check_vacant(observer.session, observer.snapshot(target), source=source)
-        changes = plan_clone(snapshot, target)
+        changes = [one for one in plan_clone(snapshot, target) if not one.fails]
         if env.settings.dry_run:
             env.note(_DRY_RUN)
         elif unwritten := apply_changes(observer.session, changes):

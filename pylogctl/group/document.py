@@ -7,7 +7,7 @@ from typing import Annotated
 
 from broker.admin.group_plans import Change
 from broker.admin.groups import GroupSnapshot, Member
-from broker.admin.lag import GroupLag, PartitionLag, consumer_of, total, worst
+from broker.admin.lag import GroupLag, ObservedPartition, consumer_of, total, worst
 from broker.admin.rebalance import GroupProblem
 from pylogctl.cli.columns import (
     HIDDEN,
@@ -196,7 +196,7 @@ def group_row(snapshot: GroupSnapshot, lag_bytes: int | None) -> GroupRow:
     )
 
 
-def partition_row(lag: PartitionLag, group: GroupLag, *, allowed_lag: int = 0) -> LagRow:
+def partition_row(lag: ObservedPartition, group: GroupLag, *, allowed_lag: int = 0) -> LagRow:
     """Return a row of `DESCRIBE` and of `LAG`; `allowed_lag` bytes of lag count as none."""
     stored = lag.stored
     return LagRow(
@@ -223,7 +223,7 @@ def idle_row(member: Member, group: GroupLag) -> LagRow:
     return LagRow(group.snapshot.name, owner=member.consumer_id, pace=_IDLE)
 
 
-def sums_of(lags: Sequence[PartitionLag], group: GroupLag, *, allowed_lag: int = 0) -> Sums:
+def sums_of(lags: Sequence[ObservedPartition], group: GroupLag, *, allowed_lag: int = 0) -> Sums:
     """Return partitions of a group together."""
     commits = [one.stored.commit_ms for one in lags if one.stored is not None]
     rates = [one.rate for one in lags if one.rate is not None]
@@ -270,9 +270,9 @@ def member_rows(group: GroupLag) -> Iterator[MemberLagRow]:
 
 
 def _parts(
-    group: GroupLag, key: Callable[[PartitionLag], str | None], empty: Iterable[str] = ()
-) -> list[tuple[str | None, list[PartitionLag]]]:
-    parts: dict[str | None, list[PartitionLag]] = {one: [] for one in empty}
+    group: GroupLag, key: Callable[[ObservedPartition], str | None], empty: Iterable[str] = ()
+) -> list[tuple[str | None, list[ObservedPartition]]]:
+    parts: dict[str | None, list[ObservedPartition]] = {one: [] for one in empty}
     for lag in group.partitions:
         parts.setdefault(key(lag), []).append(lag)
     return sorted(parts.items(), key=lambda one: (one[0] is None, one[0] or ""))

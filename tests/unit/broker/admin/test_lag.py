@@ -13,7 +13,7 @@ from broker.admin.lag import (
     MEANINGS,
     LagSample,
     LagStatus,
-    PartitionLag,
+    ObservedPartition,
     age_s,
     consume_rate,
     eta_s,
@@ -82,7 +82,7 @@ def test_window_status_when_little_of_the_window_is_seen_does_not_judge() -> Non
 
 def test_partition_status_when_little_of_the_window_is_seen_does_not_judge() -> None:
     stored, samples = StoredOffset(5, "5", 0, 0), tuple(history((5, 10), (5, 20)))
-    lag = PartitionLag(TopicPartition("t", 0, 0), None, stored, True, Ends(0, 20), samples)
+    lag = ObservedPartition(TopicPartition("t", 0, 0), None, stored, True, Ends(0, 20), samples)
     assert lag.status() is LagStatus.STALL
     assert replace(lag, window_ms=60_000).status() is LagStatus.LAG
 
