@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class BrokerError(Exception):
@@ -231,7 +231,7 @@ class PartialError(BrokerError):
         hints: Iterable[str] = (),
     ) -> None:
         super().__init__(message, hints=hints)
-        self.done: tuple[object, ...] = tuple(done)
+        self.done: tuple[Any, ...] = tuple(done)
         self.failed: dict[str, BrokerError] = dict(failed or {})
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from broker.admin.rebalance import GroupProblem as GroupProblem
     from broker.admin.rebalance import OwnerChange as OwnerChange
     from broker.admin.replicas import Outcome as Outcome
+    from broker.admin.settings import Setting as Setting
+    from broker.admin.settings_changes import SettingChange as SettingChange
     from broker.api.changes import Changes as Changes
     from broker.api.client import Client as Client
     from broker.api.client import connect as connect
@@ -90,6 +92,8 @@ else:
         "broker.admin.reassignment": ("Move", "MoveProgress"),
         "broker.admin.replicas": ("Outcome",),
         "broker.api.changes": ("Changes",),
+        "broker.admin.settings": ("Setting",),
+        "broker.admin.settings_changes": ("SettingChange",),
         "broker.api.client": ("Client", "connect"),
         "broker.api.errors": (
             *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),

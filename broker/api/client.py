@@ -28,6 +28,7 @@ from broker.api.producer import (
 )
 from broker.api.reader import Reader, ranges_of, select
 from broker.api.replica_calls import ReplicaCalls
+from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
 from broker.api.values import (
     UNSET,
@@ -153,7 +154,7 @@ def _addresses(address: object) -> list[BrokerAddress]:
     return found
 
 
-class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls):
+class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls):
     """A cluster: sends, reads, joins groups, and orders. For any number of threads.
 
     Made by `connect`; a context manager. What it has opened ends with it.

@@ -13,8 +13,8 @@ from pylogctl.cli.options import DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, accepts, ar
 from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
+    from broker.admin.settings import BrokerSettings, Target
     from broker.zk.registry import Registry
-    from pylogctl.config.targets import BrokerSettings, Target
 
 app = new_app("Change settings of topics and brokers while they run.")
 
@@ -175,7 +175,8 @@ def _target(
     env: Environment, topic: str | None, broker: str | None
 ) -> Iterator[tuple[Registry, Target]]:
     """Yield the registry and the target that `--topic` or `--broker` names; one must be given."""
-    from pylogctl.config.targets import target_of_broker, target_of_topic
+    from broker.admin.settings import target_of_broker
+    from pylogctl.config.targets import target_of_topic
 
     _validate_one(topic, broker)
     if topic is not None:
@@ -197,7 +198,8 @@ def _target(
 
 
 def _existing(registry: Registry, topic: str) -> str:
-    from pylogctl.config.targets import target_of_topic, validate_exists
+    from broker.admin.settings import validate_exists
+    from pylogctl.config.targets import target_of_topic
 
     validate_exists(registry, target_of_topic(topic))
     return topic
@@ -208,7 +210,7 @@ def _live(env: Environment, registry: Registry) -> Sequence[BrokerSettings]:
     from broker.client.registry_cluster import RegistryCluster
     from pylogctl.config.targets import read_settings
 
-    return list(read_settings(env, RegistryCluster(registry).brokers()))
+    return read_settings(env, RegistryCluster(registry).brokers())
 
 
 def _settings_of(env: Environment, broker: str) -> tuple[BrokerSettings, list[BrokerSettings]]:

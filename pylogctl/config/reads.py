@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from broker.admin.settings import BrokerSettings, Target, target_of_broker, topic_values
 from broker.config import BrokerConfig
 from broker.errors import CoordinationError, RegistryUnreachableError
 from broker.properties import Property
-from broker.topic_settings import (
-    TOPIC_SETTINGS,
-    TopicSetting,
-    parse_overrides,
-    topic_config,
-    value_text,
-)
+from broker.topic_settings import TOPIC_SETTINGS, TopicSetting, value_text
 from broker.zk.settings import SettingsRegistry
 from pylogctl.cli.context import Environment
 from pylogctl.cli.render import render
 from pylogctl.config import document
-from pylogctl.config.targets import (
-    BrokerSettings,
-    Target,
-    target_of_broker,
-    target_of_topic,
-    warn_of_problems,
-)
+from pylogctl.config.targets import target_of_topic, warn_of_problems
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -73,24 +62,15 @@ def show_topic(
 def _topic_rows(
     topic: str, setting: TopicSetting, brokers: Sequence[BrokerSettings]
 ) -> Iterator[document.TopicRow]:
-    prop = setting.property
-    found: dict[tuple[str, str], list[int]] = {}
-    for broker in brokers:
-        overrides = parse_overrides(broker.topics.get(topic, {}))
-        value = getattr(topic_config(broker.now, topic, overrides), prop.field)
-        is_in_map = setting.map_field and topic in getattr(broker.now, setting.map_field)
-        field = setting.map_field if is_in_map else setting.broker_field
-        origin = "topic" if prop.field in overrides else broker.origin(field)
-        found.setdefault((value_text(value, setting), origin), []).append(broker.id)
-    for (text, origin), ids in found.items():
+    for found in topic_values(topic, setting, brokers):
         yield document.TopicRow(
-            prop.name,
-            text,
-            origin,
-            ",".join(map(str, ids)),
+            setting.property.name,
+            found.text,
+            found.origin,
+            ",".join(map(str, found.brokers)),
             value_text(getattr(BrokerConfig(), setting.broker_field), setting),
             setting.applied,
-            prop.doc,
+            setting.property.doc,
         )
 
 

@@ -316,12 +316,12 @@ def test_elect_when_some_preferred_replicas_are_away_then_the_others_lead_again(
         assert client.elect() == [pylogctl.Outcome(homes[2], 0, 2)]
 
 
-def test_elect_when_unclean_and_not_allowed_then_is_refused(
-    start: Callable[[int], Server], zookeeper: str, monkeypatch: pytest.MonkeyPatch
+def test_elect_when_unclean_and_the_topic_does_not_allow_it_then_is_refused(
+    start: Callable[[int], Server], zookeeper: str
 ) -> None:
     servers = {one: start(one) for one in range(3)}
     with pylogctl.connect(zookeeper=zookeeper) as client:
-        topic = create(client, unclean_leader_election_enable="false")
+        topic = create(client)
         ((partition, found),) = known(client, topic).items()
         leader, behind = found.replicas
         with pytest.raises(pylogctl.Conflict, match="has a leader") as caught:
@@ -333,8 +333,9 @@ def test_elect_when_unclean_and_not_allowed_then_is_refused(
         wait_until(lambda: known(client, topic)[partition].leader == -1, "no leader")
         start(behind)
 
-        with pytest.raises(pylogctl.Conflict, match="1 of 1 partitions were refused"):
+        with pytest.raises(pylogctl.Conflict, match="does not allow it"):
             client.elect(topic, unclean=True)
+        assert known(client, topic)[partition].leader == -1
 
 
 def test_call_when_brokers_are_dead_then_raises_at_once(
