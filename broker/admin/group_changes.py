@@ -158,7 +158,7 @@ def _value_of(change: Change) -> OffsetChange:
 def check_inactive(session: Session, group: str, *, advice: str) -> None:
     """Raise GroupActiveError if a group has members; `advice` ends the error's sentence."""
     if members := read_members(session, group):
-        raise group_active(group, [one.consumer_id for one in members], "has {}; " + advice)
+        raise _group_active(group, [one.consumer_id for one in members], "has {}; " + advice)
 
 
 def await_inactive(session: Session, group: str, wait_s: float) -> None:
@@ -167,11 +167,11 @@ def await_inactive(session: Session, group: str, wait_s: float) -> None:
     while members := read_members(session, group):
         if time.monotonic() >= give_up_s:
             names = [one.consumer_id for one in members]
-            raise group_active(group, names, f"still has {{}} after {wait_s:g}s")
+            raise _group_active(group, names, f"still has {{}} after {wait_s:g}s")
         time.sleep(_POLL_S)
 
 
-def group_active(group: str, members: Sequence[str], text: str) -> GroupActiveError:
+def _group_active(group: str, members: Sequence[str], text: str) -> GroupActiveError:
     """Return the error for a group with members; `{}` in the text stands for how many."""
     more = f" and {len(members) - _NAMED_MEMBERS} more" if len(members) > _NAMED_MEMBERS else ""
     return GroupActiveError(
