@@ -68,6 +68,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -l columns -d 'Choose and order
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a start -d 'Run a broker until it is told to stop'
@@ -94,6 +95,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l columns -d 'Choose an
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l config -d 'Settings: Java properties, or TOML (*.toml)' -r -F
@@ -145,6 +147,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -162,6 +165,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l columns 
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -181,6 +185,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -347,6 +352,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l columns -d 'Choose a
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -354,6 +360,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l columns -d 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -369,6 +376,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l columns -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -387,6 +395,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l columns -d '
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -409,6 +418,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l columns -d '
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -449,6 +459,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l columns -d 'Choose and
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
@@ -459,6 +470,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -476,6 +488,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l columns -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -497,6 +510,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -515,6 +529,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -536,6 +551,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -558,6 +574,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l columns -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -579,6 +596,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -601,6 +619,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -618,6 +637,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l columns -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -640,6 +660,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -659,6 +680,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -693,6 +715,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l columns -d 'Choose an
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
@@ -703,6 +726,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -721,6 +745,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -738,6 +763,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -754,6 +780,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -794,6 +821,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l columns -d 'Choose and
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l state -d 'Only groups with members, with offsets only, or with neither' -r -a 'active empty dead'
@@ -802,6 +830,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -821,6 +850,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l columns -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -843,6 +873,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l columns -d 'Choose
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -859,6 +890,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -874,6 +906,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -909,6 +942,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s y -l yes -d 'Answer yes to questions'
@@ -927,6 +961,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -946,6 +981,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s y -l yes -d 'Answer yes to questions'
@@ -964,6 +1000,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -982,6 +1019,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s y -l yes -d 'Answer yes to questions'
@@ -1001,6 +1039,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l columns -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s y -l yes -d 'Answer yes to questions'
@@ -1034,6 +1073,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l columns -d 'Choose and
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -a '(__fish_complete_directories)'
@@ -1043,6 +1083,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1097,6 +1138,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l columns -d 'Choose and o
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -F
@@ -1111,6 +1153,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l columns -d 'Choose 
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1130,6 +1173,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l columns -d 'Choose 
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1144,6 +1188,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l columns -d 'Choose
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1162,6 +1207,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1176,6 +1222,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l columns -d 'Choose 
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1193,6 +1240,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -1210,6 +1258,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1226,6 +1275,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l columns -d 'Choose
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1240,6 +1290,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l columns -d 'Choose
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1254,6 +1305,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l columns -d 'Choose 
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
@@ -1273,6 +1325,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
@@ -1306,6 +1359,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l columns -d 'Choose an
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
@@ -1325,6 +1379,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1350,6 +1405,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1374,6 +1430,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1406,6 +1463,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l columns -d 'Choose and
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -a '(__pylogctl_lookup topic)'
@@ -1418,6 +1476,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1445,6 +1504,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1482,6 +1542,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l columns -d 'Choose 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -a '(__pylogctl_lookup topic)'
@@ -1514,6 +1575,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1540,6 +1602,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l columns -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1571,6 +1634,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1618,6 +1682,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l columns -d '
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1666,6 +1731,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1695,6 +1761,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l columns -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1720,6 +1787,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l columns -d '
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1752,6 +1820,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l columns -d 'Choose and 
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -a '(__pylogctl_lookup topic)'
@@ -1773,6 +1842,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1803,6 +1873,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1831,6 +1902,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l columns -d 'Choose 
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1849,6 +1921,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1862,6 +1935,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1893,6 +1967,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l columns -d 'Choose and or
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -a '(__pylogctl_lookup zk-path)'
@@ -1903,6 +1978,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l columns -d 'Choose and
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1921,6 +1997,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l columns -d 'Choose a
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1940,6 +2017,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l columns -d 'Choose an
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1955,6 +2033,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l columns -d 'Choose a
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1981,6 +2060,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l columns -d 'Choose an
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -2022,6 +2102,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l columns -d 'Choose a
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'

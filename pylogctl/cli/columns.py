@@ -31,6 +31,23 @@ class ColumnKind(Enum):
     BOOLEAN = "boolean"
 
 
+class Fit(Enum):
+    """What becomes of a cell of text that is too wide for its column on a terminal."""
+
+    SHORTEN = "shorten"
+    """Its middle is left out: names, ids, owners."""
+    WRAP = "wrap"
+    """It continues on the next line: sentences and lists."""
+    WHOLE = "whole"
+    """The column is wide enough, or left out: addresses, offsets."""
+    STATE = "state"
+    """As `WHOLE`; a word, coloured by what it means."""
+
+
+class Rank(int):
+    """How early a column is left out where a table is too wide: the highest first."""
+
+
 # Types of fields; a field of any other type is text. Counts and sizes are always known, the values
 # of the other types may be unknown.
 Count = Annotated[int, ColumnKind.INTEGER]
@@ -53,6 +70,13 @@ class Column(NamedTuple):
     doc: str
     kind: ColumnKind = ColumnKind.TEXT
     shown: bool = True
+    rank: int = 0  # of equal ones the last column is left out first
+    noted_fit: Fit | None = None
+
+    @property
+    def fit(self) -> Fit:
+        """What becomes of cells that are too wide; only text may change."""
+        return self.noted_fit or (Fit.SHORTEN if self.kind is ColumnKind.TEXT else Fit.WHOLE)
 
     @property
     def heading(self) -> str:
@@ -100,7 +124,9 @@ class Row:
             else:
                 doc = next(note for note in notes if isinstance(note, str))
                 kinds = [note for note in notes if isinstance(note, ColumnKind)]
-                columns.append(Column(name, doc, (*kinds, ColumnKind.TEXT)[0], shown))
+                (rank,) = [note for note in notes if isinstance(note, Rank)] or (0,)
+                (fit,) = [note for note in notes if isinstance(note, Fit)] or (None,)
+                columns.append(Column(name, doc, (*kinds, ColumnKind.TEXT)[0], shown, rank, fit))
         return tuple(columns)
 
 

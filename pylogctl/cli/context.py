@@ -71,6 +71,7 @@ class SharedOptions:
     sort: str = ""
     no_header: bool = False
     raw_numbers: bool = False
+    wide: bool = False
     timeout_s: float | None = None
     color: When = "auto"
     progress: When = "auto"

@@ -227,6 +227,7 @@ class _Output:
         "--no-header", "Output", "Leave out the header line of table, plain, csv and tsv."
     )
     raw_numbers: bool = flag("--raw-numbers", "Output", "No unit scaling in tables.")
+    wide: bool = flag("--wide", "Output", "All columns of tables, wider than the terminal or not.")
 
 
 class _Summary:

@@ -23,6 +23,7 @@ from pylogctl.cli.escapes import one_line, printable
 
 Record = Mapping[str, Any]
 BLOCK_RECORDS = 1000
+_ANY_WIDTH = 1 << 20
 
 
 class _ColumnRow(Row):
@@ -37,11 +38,13 @@ def render(
     rows: Iterable[Row | Record],
     *,
     total: Row | Record | None = None,
+    is_part: bool = False,
 ) -> None:
     """Write rows to standard output in the format of `--output`, in blocks unless sorted.
 
-    A missing field counts as unknown. `total` is a last row, in the formats for people only. A name
-    in `--columns` or `--sort` that is no column is a UsageError.
+    A missing field counts as unknown. `total` is a last row, in the formats for people only. With
+    `is_part` more rows of the table come by further calls. A name in `--columns` or `--sort` that
+    is no column is a UsageError.
     """
     if env.settings.columns == ("help",):
         rows = [_ColumnRow(c.name, c.kind.value, c.doc) for c in document.columns]
@@ -60,7 +63,7 @@ def render(
     else:
         if total is not None and env.output != "name":
             records = chain(records, (_by_column(total),))
-        if not _write_for_people(env, columns, records) and document.empty:
+        if not _write_for_people(env, columns, records, is_part=is_part) and document.empty:
             env.note(document.empty)
 
 
@@ -201,11 +204,13 @@ def _text(env: Environment, value: Any, column: Column, *, scaled: bool) -> str:
 
 
 def _write_for_people(
-    env: Environment, columns: Sequence[Column], records: Iterable[Record]
+    env: Environment, columns: Sequence[Column], records: Iterable[Record], *, is_part: bool
 ) -> bool:
     """Write rows in blocks, to bound the memory; return whether there were any."""
     header = not env.settings.no_header
     scaled = env.output == "table" and not env.settings.raw_numbers
+    is_laid_out = env.output == "table" and env.streams.stdout_is_tty
+    table = _TerminalTable(env, columns, is_part=is_part) if is_laid_out else None
     has_rows = False
     for block in _blocks(records):
         has_rows = True
@@ -214,12 +219,53 @@ def _write_for_people(
         ]
         if env.output == "name":
             env.write_styled("\n".join(row[0] for row in rows))
-        elif env.output == "table" and (env.streams.stdout_is_tty or env.use_color()):
-            env.write_styled(_rich_table(env, columns, rows, header=header))
+        elif table is not None:
+            env.write_styled(table.add(rows, are_all=len(rows) < BLOCK_RECORDS))
         else:
             env.write_styled(_tabulated(env, columns, rows, header=header))
         header = False
+    if table is not None:
+        for line in table.notes:
+            env.note(line)
     return has_rows
+
+
+class _TerminalTable:
+    """A table on a terminal, whose first rows decide on its columns."""
+
+    def __init__(self, env: Environment, columns: Sequence[Column], *, is_part: bool) -> None:
+        from pylogctl.cli import layout  # late: only for terminals
+
+        self._module = layout
+        self._columns = columns
+        self._is_wide = env.settings.wide or bool(env.settings.columns)
+        self._is_part = is_part
+        self._header = not env.settings.no_header
+        self._layout: layout.Layout | None = None
+        self._terminal = layout.Terminal(
+            _ANY_WIDTH if self._is_wide else terminal_width(env),
+            has_color=env.use_color(),
+            has_unicode=env.unicode_output,
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        return [] if self._layout is None else list(self._module.notes(self._layout))
+
+    def add(self, rows: list[list[str]], *, are_all: bool) -> str:
+        """Return the lines of further rows."""
+        module, is_first = self._module, self._layout is None
+        are_all = are_all and self._header and not self._is_part
+        if self._layout is None:
+            self._layout = module.choose(
+                self._columns, rows, self._terminal, are_all=are_all, is_wide=self._is_wide
+            )
+        if is_first and are_all and not self._is_wide and module.is_record(self._layout, rows):
+            return "\n".join(module.record_lines(self._columns, rows[0], self._terminal))
+        lines = module.table_lines(
+            self._layout, rows, self._terminal, header=is_first and self._header
+        )
+        return "\n".join(lines)
 
 
 def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:
@@ -260,44 +306,10 @@ def _tabulated(
         maxcolwidths=None,
     )
     lines = [line.rstrip() for line in text.split("\n")]
-    if header and env.use_color() and env.output == "plain":
+    if header and env.use_color() and env.output in ("plain", "table"):
         lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
     # Without a header tabulate still writes the rule below it, at the top.
     return "\n".join(lines[1:] if env.output == "markdown" and not header else lines)
-
-
-def _rich_table(
-    env: Environment, columns: Sequence[Column], rows: list[list[str]], *, header: bool
-) -> str:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    style = box.SIMPLE_HEAD if env.unicode_output else box.ASCII2
-    table = Table(box=style, show_header=header, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(
-            Text(column.heading),
-            justify="right" if _is_number(column) else "left",
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*map(Text, row))
-    text = io.StringIO()
-    color = env.use_color()
-    console = Console(
-        file=text,
-        width=terminal_width(env),
-        force_terminal=color,
-        no_color=not color,
-        color_system="standard" if color else None,
-        markup=False,
-        highlight=False,
-        emoji=False,
-    )
-    console.print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n"))
 
 
 def terminal_width(env: Environment) -> int:

@@ -58,7 +58,7 @@ class _Output:
         records = [change_row(one) for one in changes if self._selects(one)]
         if not records:
             return
-        render(self._env, CHANGES, records)
+        render(self._env, CHANGES, records, is_part=True)
         self._env.flush()
         without_header = replace(self._env.settings, no_header=True)
         self._env = replace(self._env, settings=without_header)

@@ -277,7 +277,7 @@ class _Printer:
         if not rows:
             return
         records = records_of(batch.schema, rows, is_json=self._env.output == "jsonl")
-        render(self._env, self._document, records)
+        render(self._env, self._document, records, is_part=True)
         self._env.flush()
         settings = replace(self._env.settings, no_header=True)
         self._env = replace(self._env, settings=settings)

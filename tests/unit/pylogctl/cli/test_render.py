@@ -143,12 +143,19 @@ def test_table_scales_units_unless_raw_numbers_are_asked_for() -> None:
     assert "2048" in _render(RECORDS, output="table", raw_numbers=True)[0]
 
 
-def test_table_on_a_terminal_folds_and_never_drops_a_column() -> None:
-    text, _ = _render([{"name": "x" * 100, "size_bytes": 1}], tty=True, color="never")
+def test_row_on_a_terminal_when_it_is_alone_then_is_names_and_values() -> None:
+    text, _ = _render([{"name": "x" * 50, "size_bytes": 1}], tty=True, color="never")
+    assert text == f"NAME        {'x' * 50}\nSIZE-BYTES  1 B\n"
+
+
+def test_table_on_a_terminal_when_it_is_too_wide_then_says_what_is_left_out() -> None:
+    records = [{"name": "x" * 50, "size_bytes": 1 << n, "seen": 1000 * n} for n in range(3)]
+    text, note = _render(records, tty=True, color="never")
     assert all(len(line) <= 60 for line in text.splitlines())
-    assert text.count("x") == 100
-    for heading in ("NAME", "SIZE", "SEEN", "ALIVE"):
-        assert heading in text
+    wide, no_note = _render(records, tty=True, color="never", wide=True)
+    assert "x" * 50 in wide
+    assert ("not shown" in note) == ("SEEN" not in text)
+    assert no_note == ""
 
 
 def test_table_on_a_terminal_without_unicode_uses_ascii() -> None:

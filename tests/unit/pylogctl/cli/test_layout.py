@@ -1,0 +1,149 @@
+"""Tables on a terminal: what is shortened, what is left out, and what stands above them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from pylogctl.cli.columns import Column, ColumnKind, Fit
+from pylogctl.cli.layout import (
+    Terminal,
+    choose,
+    is_record,
+    notes,
+    record_lines,
+    table_lines,
+)
+
+LAG = (
+    Column("group", "its name"),
+    Column("topic", "its topic"),
+    Column("partition", "HOME-INDEX", noted_fit=Fit.WHOLE),
+    Column("offset", "where it is", ColumnKind.INTEGER),
+    Column("end", "of the log", ColumnKind.INTEGER),
+    Column("lag_bytes", "behind", ColumnKind.BYTES),
+    Column("status", "its state", noted_fit=Fit.STATE),
+    Column("owner", "the member", rank=2),
+    Column("client", "its program", rank=3),
+)
+ROWS = [
+    [
+        "billing",
+        "a-topic-with-a-name-of-forty-characters-x",
+        f"0-{number}",
+        f"{1234567890123 + number}",
+        "1234567899999",
+        "9.6 KiB",
+        "LAG" if number else "OK",
+        f"billing_host-17.example.org-1763625600250-9a3e1b2c-{number}",
+        "-",
+    ]
+    for number in range(3)
+]
+
+
+def screen(
+    rows: list[list[str]], width: int, *, columns: tuple[Column, ...] = LAG, color: bool = False
+) -> list[str]:
+    terminal = Terminal(width, has_color=color)
+    layout = choose(columns, rows, terminal, are_all=True, is_wide=False)
+    return [*table_lines(layout, rows, terminal, header=True), *notes(layout)]
+
+
+def test_table_when_it_fits_then_is_whole_but_for_what_is_the_same_or_empty() -> None:
+    lines = screen(ROWS, 140)
+    assert lines[0] == "TOPIC a-topic-with-a-name-of-forty-characters-x"
+    assert lines[1].split() == [
+        *("GROUP", "PARTITION", "OFFSET", "END", "LAG-BYTES", "STATUS", "OWNER"),
+    ]
+    assert [line.split()[-1] for line in lines[3:]] == [row[-2] for row in ROWS]
+
+
+@pytest.mark.parametrize("width", [80, 100, 130])
+def test_table_of_a_width_when_it_is_too_wide_then_fits_and_folds_nothing(width: int) -> None:
+    lines = screen(ROWS, width)
+
+    assert all(cell_len(line) <= width for line in lines if not line.startswith("not shown"))
+    assert "1234567890125" in "\n".join(lines)
+    assert "END 1234567899999" in "\n".join(lines) or "1234567899999" in lines[-1]
+    assert sum(line.startswith("billing") for line in lines) == 3
+
+
+def test_table_when_columns_do_not_fit_then_leaves_out_those_of_the_highest_rank_and_says_so() -> (
+    None
+):
+    lines = screen(ROWS, 50)
+
+    assert lines[-1] == "not shown: owner; --wide shows all, --columns chooses"
+    assert re.search("PARTITION +OFFSET", "\n".join(lines))
+
+
+def test_name_when_it_is_too_long_then_loses_its_middle() -> None:
+    owners = [line.split()[-1] for line in screen(ROWS, 80) if line.startswith("billing")]
+
+    assert [owner[0] + owner[-3:] for owner in owners] == ["bc-0", "bc-1", "bc-2"]
+    assert all("…" in owner for owner in owners)
+
+
+def test_sentence_when_it_is_too_long_then_goes_on_below() -> None:
+    columns = (Column("name", ""), Column("why", "", noted_fit=Fit.WRAP))
+    rows = [["one", "a sentence of some words that is long"], ["two", "short"]]
+
+    lines = screen(rows, 30, columns=columns)
+
+    assert lines[2:] == ["one   a sentence of some words", "      that is long", "two   short"]
+
+
+def test_measure_when_it_is_the_same_in_all_rows_then_stays_in_its_column() -> None:
+    columns = (Column("topic", ""), Column("bytes", "", ColumnKind.BYTES))
+
+    assert screen([["a", "1 B"], ["b", "1 B"]], 80, columns=columns)[0] == "TOPIC  BYTES"
+
+
+def test_state_when_colour_is_wanted_then_has_that_of_its_meaning() -> None:
+    text = "\n".join(screen(ROWS, 130, color=True))
+
+    assert "\x1b[32mOK" in text
+    assert "\x1b[33mLAG" in text
+    assert "\x1b[" not in "\n".join(screen(ROWS, 130))
+
+
+def test_row_when_it_is_alone_then_is_shown_as_names_and_values() -> None:
+    layout = choose(LAG, ROWS[:1], Terminal(80), are_all=True, is_wide=False)
+    assert is_record(layout, ROWS[:1])
+    lines = list(record_lines(LAG, ROWS[0], Terminal(80)))
+    assert lines[:2] == ["GROUP      billing", f"TOPIC      {ROWS[0][1]}"]
+    assert not any(line.startswith("CLIENT") for line in lines)
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z", "M")), max_size=60)
+
+
+@given(
+    rows=st.integers(1, 6).flatmap(
+        lambda count: st.lists(
+            st.lists(CELLS, min_size=count, max_size=count), min_size=1, max_size=5
+        )
+    ),
+    width=st.integers(20, 160),
+    kinds=st.lists(st.sampled_from(ColumnKind), min_size=6, max_size=6),
+)
+def test_table_given_any_text_then_each_column_is_kept_common_empty_or_named(
+    rows: list[list[str]], width: int, kinds: list[ColumnKind]
+) -> None:
+    columns = tuple(Column(f"c{place}", "", kinds[place]) for place in range(len(rows[0])))
+    terminal = Terminal(width)
+    layout = choose(columns, rows, terminal, are_all=True, is_wide=False)
+    lines = list(table_lines(layout, rows, terminal, header=True))
+
+    shown = {columns[place].name for place in layout.kept} | set(layout.left_out)
+    common = {name.lower() for name, _ in layout.common}
+    for place, column in enumerate(columns):
+        is_empty = {row[place] for row in rows} <= {"-", ""}
+        assert column.name in shown or column.name in common or is_empty
+    if len(layout.kept) > 1 and not is_record(layout, rows):
+        assert all(cell_len(line) <= width for line in lines[bool(layout.common) :])
