@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from broker.admin.brokers import StopReport as StopReport
     from broker.admin.cluster import BrokerInfo as BrokerInfo
     from broker.admin.cluster import Health as Health
+    from broker.admin.copies import CopyReport as CopyReport
     from broker.admin.decommission import Decommission as Decommission
     from broker.admin.group_changes import OffsetChange as OffsetChange
     from broker.admin.group_info import CommittedOffset as CommittedOffset
@@ -87,6 +88,7 @@ else:
         ),
         "broker.admin.lag": ("LagStatus",),
         "broker.admin.rebalance": ("GroupProblem", "OwnerChange"),
+        "broker.admin.copies": ("CopyReport",),
         "broker.admin.decommission": ("Decommission",),
         "broker.admin.log_moves": ("LogMove",),
         "broker.admin.reassignment": ("Move", "MoveProgress"),

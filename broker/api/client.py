@@ -17,6 +17,7 @@ from weakref import WeakSet
 
 from broker.api.access import limit_of
 from broker.api.cluster_calls import ClusterCalls
+from broker.api.copy_calls import CopyCalls
 from broker.api.errors import Closed, DeliveryFailed, translated
 from broker.api.group_calls import GroupCalls
 from broker.api.producer import (
@@ -154,7 +155,7 @@ def _addresses(address: object) -> list[BrokerAddress]:
     return found
 
 
-class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls):
+class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, CopyCalls):
     """A cluster: sends, reads, joins groups, and orders. For any number of threads.
 
     Made by `connect`; a context manager. What it has opened ends with it.

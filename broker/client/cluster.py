@@ -103,6 +103,12 @@ def locked(cluster: Cluster) -> Cluster:
     return cast(Cluster, _Locked(cluster))
 
 
+def are_same(one: Cluster, other: Cluster) -> bool:
+    """Whether two clusters are the same: they have a broker in common."""
+    addresses = {(broker.host, broker.port) for broker in one.brokers()}
+    return any((broker.host, broker.port) in addresses for broker in other.brokers())
+
+
 def absence_of(cluster: Cluster, topic: str) -> str:
     """Return, for an error, which brokers with a topic are not live; empty if none is known."""
     absent = cluster.absent_homes([topic]).get(topic)

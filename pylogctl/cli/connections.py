@@ -262,9 +262,3 @@ def open_side(
     connect = stream_connector(env) if is_stream else connector(env)
     with open_cluster(env, connect, absence=absence) as cluster:
         yield Side(cluster, connect)
-
-
-def are_same(one: Side, other: Side) -> bool:
-    """Whether two sides are the same cluster: they have a broker in common."""
-    addresses = {(broker.host, broker.port) for broker in one.cluster.brokers()}
-    return any((broker.host, broker.port) in addresses for broker in other.cluster.brokers())

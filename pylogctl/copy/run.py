@@ -7,33 +7,37 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated
 
-from broker.client.cluster import with_assigned
+from broker.admin.copies import (
+    MAX_IN_FLIGHT,
+    CopyReport,
+    Ranges,
+    place,
+    plan_copy,
+    report_of,
+)
+from broker.client.cluster import are_same
 from broker.client.selection import select_partitions
 from broker.consumer.cluster_reader import ClusterReader
+from broker.errors import BrokerError
 from broker.producer.producer import DEFAULT_DELIVERY_TIMEOUT_S, Producer
-from broker.tools.mirror_producer import MirrorProducer
-from broker.tools.mirror_routes import (
-    counts_by_name,
-    counts_like,
-    create_topic,
-    place_by_name,
-    place_by_order,
-)
-from broker.topic import ReadRange, TopicPartition, validate_topic_name
+from broker.tools.copying import Copied, Copy, Limits
+from broker.tools.mirror_producer import MirroredSet, MirrorProducer
+from broker.topic import TopicPartition, validate_topic_name
 from broker.units import Pacer, Rate, count_text, format_count, format_duration, format_size
 from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Row, Text
-from pylogctl.cli.connections import Absence, Side, are_same, open_side
+from pylogctl.cli.connections import Absence, Side, open_side
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.copy.copying import Copied, Copy, Limits
+from pylogctl.cli.report import failure_of
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets
+from pylogctl.produce.sender import Batch, Confirmed
 
 
 class CopyRow(Row):
@@ -52,44 +56,37 @@ class CopyRow(Row):
 DOCUMENT = Document("copy/1", CopyRow, empty="no partitions")
 
 
-def copy_rows(
-    ranges: Mapping[TopicPartition, ReadRange],
-    copied: Mapping[TopicPartition, Copied],
-    *,
-    is_verified: bool,
-) -> list[CopyRow]:
+def copy_rows(report: CopyReport, *, is_verified: bool) -> list[CopyRow]:
     """Return a row for each source partition."""
     return [
         CopyRow(
-            str(source),
-            str(done.target),
-            ranges[source].start.offset,
-            None if (end := ranges[source].end) is None else end.offset,
-            done.next_offset,
-            done.message_count,
-            done.size_bytes,
+            str(one.source),
+            str(one.target),
+            one.start,
+            one.end,
+            one.next_offset,
+            one.message_count,
+            one.size_bytes,
             is_verified,
         )
-        for source, done in copied.items()
+        for one in report.partitions
     ]
 
 
-def summary_text(copy: Copy, source: str, target: str, *, is_verified: bool) -> str:
+def summary_text(
+    copy: Copy, source: str, target: str, *, corrupt_count: int, is_verified: bool
+) -> str:
     """Return the summary of a copy for standard error."""
     rate = format_count(copy.message_count / max(copy.seconds, 1e-9))
     return (
         f"{count_text(copy.message_count)}, {format_size(copy.size_bytes)} from {source} to "
         f"{target} in {format_duration(copy.seconds)} ({rate} msg/s)"
-        + (f", {copy.corrupt.count} corrupt" if copy.corrupt.count else "")
+        + (f", {corrupt_count} corrupt" if corrupt_count else "")
         + ("; all read back and compared" if is_verified else "")
     )
 
 
 _TIMEOUT_S = 30.0
-_MAX_IN_FLIGHT = 8  # keeps a broker busy; at an error, so many sets may be written unconfirmed
-
-Ranges = Mapping[TopicPartition, ReadRange]
-Placement = Mapping[TopicPartition, TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,45 +118,29 @@ def run(
         source = stack.enter_context(open_side(source_env, is_stream=True))
         target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
         partitions = select_partitions(source.cluster, [plan.source])
-        if plan.source == plan.target and are_same(source, target):
+        if plan.source == plan.target and are_same(source.cluster, target.cluster):
             raise UsageError(f"cannot copy topic '{plan.source}' to itself")
         ranges = resolve_ranges(env, source, partitions, plan.span, strict=plan.is_strict)
-        placement = _place(env, partitions, target, plan)
-        copied = {one: Copied(placement[one], ranges[one].start.offset) for one in partitions}
+        placement = place(
+            partitions,
+            target.cluster,
+            target.connect,
+            plan.target,
+            keeps_names=plan.keeps_names,
+            is_dry_run=env.settings.dry_run,
+            timeout_s=env.timeout_s(_TIMEOUT_S),
+        )
+        copied = plan_copy(ranges, placement)
         if env.settings.dry_run:
-            render(env, DOCUMENT, copy_rows(ranges, copied, is_verified=False))
+            render(env, DOCUMENT, copy_rows(report_of(ranges, copied), is_verified=False))
             env.note("nothing was copied")
             return ExitStatus.OK
         is_verified, corrupt_count = _copy(env, source, target, plan, ranges, copied, stop)
     if env.settings.output is not None:
-        render(env, DOCUMENT, copy_rows(ranges, copied, is_verified=is_verified))
+        render(env, DOCUMENT, copy_rows(report_of(ranges, copied), is_verified=is_verified))
     if corrupt_count and not stop.is_set:
         return ExitStatus.PARTIAL
     return stop.status
-
-
-def _place(
-    env: Environment, sources: list[TopicPartition], target: Side, plan: CopyPlan
-) -> Placement:
-    """Return the target of each source partition; create the target topic if it is missing."""
-    there = target.cluster.partitions(plan.target)
-    targets = with_assigned(target.cluster, plan.target, there)
-    if not targets:
-        broker_ids = [broker.id for broker in target.cluster.brokers()]
-        counts = counts_by_name(sources) if plan.keeps_names else counts_like(sources, broker_ids)
-        if env.settings.dry_run:
-            targets = [
-                TopicPartition(plan.target, h, i) for h, n in counts.items() for i in range(n)
-            ]
-        else:
-            targets = create_topic(
-                target.cluster,
-                target.connect,
-                plan.target,
-                counts,
-                timeout_s=env.timeout_s(_TIMEOUT_S),
-            )
-    return (place_by_name if plan.keeps_names else place_by_order)(sources, targets)
 
 
 def _copy(
@@ -179,11 +160,20 @@ def _copy(
         target.cluster,
         target.connect,
         delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
-        max_in_flight=_MAX_IN_FLIGHT,
+        max_in_flight=MAX_IN_FLIGHT,
         timeout_s=min(limit_s, _TIMEOUT_S),
     )
     target_producer.watch(waits.on_wait)
     producer = MirrorProducer(target_producer)
+    corrupt = CorruptMessages(env, plan.on_corrupt)
+    sent_sets = SentSets() if plan.is_verified else None
+
+    def note(confirmed: MirroredSet, base_offset: int) -> None:
+        assert sent_sets is not None
+        numbers = range(copy.message_count + 1, copy.message_count + 1 + confirmed.message_count)
+        batch = Batch(confirmed.target, confirmed.message_set, numbers)
+        sent_sets.note(Confirmed(batch, base_offset, confirmed.message_set))
+
     with ExitStack() as stack:
         stack.callback(producer.close)
         meter = stack.enter_context(progress(env, "copy", total_bytes(ranges)))
@@ -194,14 +184,39 @@ def _copy(
             Limits(plan.max_messages, pacer),
             lambda: stop.is_set,
             meter.advance,
-            CorruptMessages(env, plan.on_corrupt),
-            SentSets() if plan.is_verified else None,
+            corrupt.pass_over,
+            None if sent_sets is None else note,
         )
-        copy.run(reader)
-    is_verified = copy.sent_sets is not None and not stop.is_set
-    if copy.sent_sets is not None and is_verified:
-        copy.sent_sets.verify(target.cluster, target.connect, timeout_s=limit_s)
-    env.note(summary_text(copy, plan.source, plan.target, is_verified=is_verified))
+        try:
+            copy.run(reader)
+        except BrokerError as error:
+            if not copy.has_failed:
+                raise
+            raise _target_failure(copy, error) from error
+    is_verified = sent_sets is not None and not stop.is_set
+    if sent_sets is not None and is_verified:
+        sent_sets.verify(target.cluster, target.connect, timeout_s=limit_s)
+    names = (plan.source, plan.target)
+    env.note(summary_text(copy, *names, corrupt_count=corrupt.count, is_verified=is_verified))
     if stop.is_set:
-        env.note(f"interrupted; {copy.resume_hint()}")
-    return is_verified, copy.corrupt.count
+        env.note(f"interrupted; {_resume_hint(copied)}")
+    return is_verified, corrupt.count
+
+
+def _target_failure(copy: Copy, error: BrokerError) -> CliError:
+    """Return the failure of the target, with how much it has confirmed."""
+    failure = failure_of(error)
+    assert failure is not None
+    return CliError(
+        failure.status,
+        f"{failure.message}; {count_text(copy.message_count)} confirmed in the target",
+        hints=[_resume_hint(copy.copied), *failure.hints],
+        code=failure.code,
+        details={"confirmed": copy.message_count},
+    )
+
+
+def _resume_hint(copied: Mapping[TopicPartition, Copied]) -> str:
+    """Return the option that copies the rest."""
+    starts = ",".join(f"{one.name}={done.next_offset}" for one, done in copied.items())
+    return f"to copy the rest: -o {starts}"

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.admin.groups import GroupSnapshot
+from broker.client.cluster import are_same
 from broker.client.list_offsets import OffsetLister
 from broker.consumer.membership import Blacklist, TopicFilter, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
 from broker.tools.mirror_routes import TopicMap, counts_like
 from broker.topic import TopicPartition
 from broker.zk.session import Session
-from pylogctl.cli.connections import Side, are_same
+from pylogctl.cli.connections import Side
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.mirror.document import Errors, PlanRow, StatusRow
 from pylogctl.mirror.errors import RouteError
@@ -50,7 +51,7 @@ def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter
 
 def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> bool:
     """Refuse to mirror a mirrored topic again; return whether both clusters are one."""
-    if not are_same(source, target):
+    if not are_same(source.cluster, target.cluster):
         return False
     for topic in selection.topics(source):
         renamed = selection.rename(topic)

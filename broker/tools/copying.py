@@ -23,12 +23,16 @@ from broker.protocol.message_set import (
 )
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import TopicPartition
-from broker.units import Pacer, count_text
-from pylogctl.cli.errors import CliError
-from pylogctl.cli.failures import CorruptMessages
-from pylogctl.cli.report import failure_of
-from pylogctl.produce.readback import SentSets
-from pylogctl.produce.sender import Batch, Confirmed
+from broker.units import Pacer
+
+FindBehind = Callable[[TopicPartition, int], int | None]
+"""Returns the offset of the next valid message after a corrupt one, None if it is not known; the
+corrupt one's own offset if it is to be read again."""
+
+
+PassOver = Callable[[TopicPartition, int, str, FindBehind, int | None], int]
+"""Called with the place of a corrupt message, what is wrong, and the offset behind it by its own
+length field: returns where to continue, or raises."""
 
 
 @dataclass(slots=True)
@@ -56,7 +60,9 @@ class Copy:
         producer: sends message sets; the caller closes it.
         should_stop: returns whether a signal arrived.
         advance: called with the number of bytes sent.
-        sent_sets: collects sets to read back; None for no verification.
+        on_confirmed: called with each set that the target has confirmed, before it is counted, and
+            its offset there; -1 if the broker does not tell.
+        has_failed: whether it is the target that failed.
     """
 
     producer: MirrorProducer
@@ -64,11 +70,11 @@ class Copy:
     limits: Limits
     should_stop: Callable[[], bool]
     advance: Callable[[int], None]
-    corrupt: CorruptMessages
-    sent_sets: SentSets | None = None
+    pass_over: PassOver
+    on_confirmed: Callable[[MirroredSet, int], None] | None = None
     seconds: float = 0.0
+    has_failed: bool = field(default=False, init=False)
     _sent_count: int = field(default=0, init=False)
-    _has_failed: bool = field(default=False, init=False)
 
     @property
     def message_count(self) -> int:
@@ -83,14 +89,13 @@ class Copy:
     def run(self, source: ClusterReader) -> None:
         """Copy until the end of the ranges or the limit; wait until consumers can read all of it.
 
-        A `CliError` says how much is confirmed if the target failed; if a message is corrupt and
-        not skipped, all messages before it are copied.
+        If a message is corrupt and not skipped, all messages before it are copied.
         """
         started_s = time.monotonic()
         try:
             self._read(source)
-        except (BrokerError, CliError):
-            if not self._has_failed:
+        except Exception:
+            if not self.has_failed:
                 self._produce(self.producer.flush)
             raise
         self._produce(self.producer.flush)
@@ -158,7 +163,7 @@ class Copy:
         if not problem:
             return None
         corrupt = next(iter_entries(whole[found.valid_bytes :], reader.offset), None)
-        return self.corrupt.pass_over(
+        return self.pass_over(
             reader.partition,
             reader.offset,
             problem,
@@ -194,32 +199,16 @@ class Copy:
 
     def _confirm(self, mirrored_set: MirroredSet, base_offset: int) -> None:
         done = self.copied[mirrored_set.source]
-        message_set, count = mirrored_set.message_set, mirrored_set.message_count
-        if self.sent_sets is not None:
-            first = self.message_count + 1
-            batch = Batch(mirrored_set.target, message_set, range(first, first + count))
-            self.sent_sets.note(Confirmed(batch, base_offset, message_set))
-        done.message_count += count
-        done.size_bytes += len(message_set)
+        if self.on_confirmed is not None:
+            self.on_confirmed(mirrored_set, base_offset)
+        done.message_count += mirrored_set.message_count
+        done.size_bytes += len(mirrored_set.message_set)
         done.next_offset = mirrored_set.next_offset
 
     def _produce(self, action: Callable[[], None]) -> None:
-        """Run an action of the producer; add how much is confirmed to its errors."""
+        """Run an action of the producer, and note if it fails."""
         try:
             action()
-        except BrokerError as error:
-            self._has_failed = True
-            failure = failure_of(error)
-            assert failure is not None
-            raise CliError(
-                failure.status,
-                f"{failure.message}; {count_text(self.message_count)} confirmed in the target",
-                hints=[self.resume_hint(), *failure.hints],
-                code=failure.code,
-                details={"confirmed": self.message_count},
-            ) from error
-
-    def resume_hint(self) -> str:
-        """Return the option that copies the rest."""
-        starts = ",".join(f"{one.name}={done.next_offset}" for one, done in self.copied.items())
-        return f"to copy the rest: -o {starts}"
+        except BrokerError:
+            self.has_failed = True
+            raise

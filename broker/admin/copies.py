@@ -1,0 +1,190 @@
+"""Copies of a topic's messages to another topic, byte for byte."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+from broker.client.cluster import Cluster, Connect, with_assigned
+from broker.consumer.cluster_reader import ClusterReader
+from broker.errors import BrokerError, InvalidMessageError
+from broker.producer.producer import Producer
+from broker.tools.copying import Copied, Copy, FindBehind, Limits
+from broker.tools.mirror_producer import MirrorProducer
+from broker.tools.mirror_routes import (
+    counts_by_name,
+    counts_like,
+    create_topic,
+    place_by_name,
+    place_by_order,
+)
+from broker.topic import ReadRange, TopicPartition
+
+MAX_IN_FLIGHT = 8  # keeps a broker busy; at an error, so many sets may be written unconfirmed
+
+Ranges = Mapping[TopicPartition, ReadRange]
+Placement = Mapping[TopicPartition, TopicPartition]
+
+logger = logging.getLogger("pylogctl")
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedPartition:
+    """What was copied of a partition; of a plan, what would be."""
+
+    source: TopicPartition
+    target: TopicPartition
+    start: int  # offset in the source
+    end: int | None  # offset in the source where the copy ends
+    next_offset: int  # offset in the source after what is copied
+    message_count: int
+    size_bytes: int  # in the target's log
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What was copied of a topic."""
+
+    partitions: tuple[CopiedPartition, ...]
+    corrupt_count: int  # of messages that were left out
+    duration_s: float
+
+    @property
+    def message_count(self) -> int:
+        """Return how many messages the target has acknowledged."""
+        return sum(one.message_count for one in self.partitions)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return what they take in its logs."""
+        return sum(one.size_bytes for one in self.partitions)
+
+
+class _CorruptMessages:
+    """Raises for a corrupt message, or skips and counts it."""
+
+    def __init__(self, *, skips: bool) -> None:
+        self._skips = skips
+        self.count = 0
+
+    def pass_over(
+        self,
+        partition: TopicPartition,
+        offset: int,
+        problem: str,
+        find_behind: FindBehind,
+        next_offset: int | None,
+    ) -> int:
+        with suppress(BrokerError):  # must not hide the corrupt message
+            behind = find_behind(partition, offset)
+            if behind == offset:
+                return offset  # it is read again, at another replica
+            next_offset = next_offset if behind is None else behind
+        if self._skips and next_offset is not None:
+            self.count += 1
+            logger.warning("%s: %s; going on at %d", partition, problem, next_offset)
+            return next_offset
+        raise InvalidMessageError(
+            f"{partition}: {problem}", details={"offset": offset, "next_offset": next_offset}
+        )
+
+
+def place(
+    sources: Sequence[TopicPartition],
+    cluster: Cluster,
+    connect: Connect,
+    topic: str,
+    *,
+    keeps_names: bool,
+    is_dry_run: bool,
+    timeout_s: float,
+) -> Placement:
+    """Return the target of each source partition; create the target topic if it is missing.
+
+    Targets have the same names as their sources, or else the same place in order.
+    """
+    targets = with_assigned(cluster, topic, cluster.partitions(topic))
+    if not targets:
+        broker_ids = [broker.id for broker in cluster.brokers()]
+        counts = counts_by_name(sources) if keeps_names else counts_like(sources, broker_ids)
+        if is_dry_run:
+            targets = [TopicPartition(topic, h, i) for h, n in counts.items() for i in range(n)]
+        else:
+            targets = create_topic(cluster, connect, topic, counts, timeout_s=timeout_s)
+    return (place_by_name if keeps_names else place_by_order)(sources, targets)
+
+
+def plan_copy(ranges: Ranges, placement: Placement) -> dict[TopicPartition, Copied]:
+    """Return where each source partition is copied to, and that nothing is yet."""
+    return {one: Copied(placement[one], found.start.offset) for one, found in ranges.items()}
+
+
+def report_of(
+    ranges: Ranges,
+    copied: Mapping[TopicPartition, Copied],
+    *,
+    corrupt_count: int = 0,
+    seconds: float = 0.0,
+) -> CopyReport:
+    """Return what is copied."""
+    partitions = [
+        CopiedPartition(
+            source,
+            done.target,
+            ranges[source].start.offset,
+            None if (end := ranges[source].end) is None else end.offset,
+            done.next_offset,
+            done.message_count,
+            done.size_bytes,
+        )
+        for source, done in copied.items()
+    ]
+    return CopyReport(tuple(partitions), corrupt_count, seconds)
+
+
+def copy_ranges(
+    reader: ClusterReader,
+    cluster: Cluster,
+    connect: Connect,
+    ranges: Ranges,
+    placement: Placement,
+    *,
+    max_messages: int | None,
+    skips_corrupt: bool,
+    should_stop: Callable[[], bool],
+    timeout_s: float,
+) -> CopyReport:
+    """Copy what a reader gives; wait until consumers of the target cluster can read all of it.
+
+    The details of an error say how many messages are `confirmed`, and the `next_offsets` in the
+    source partitions, by name.
+    """
+    copied = plan_copy(ranges, placement)
+    corrupt = _CorruptMessages(skips=skips_corrupt)
+    target = Producer(
+        cluster,
+        connect,
+        delivery_timeout_s=timeout_s,
+        max_in_flight=MAX_IN_FLIGHT,
+        timeout_s=timeout_s,
+    )
+    with closing(MirrorProducer(target)) as producer:
+        copy = Copy(
+            producer,
+            copied,
+            Limits(max_messages, None),
+            should_stop,
+            lambda _: None,
+            corrupt.pass_over,
+        )
+        try:
+            copy.run(reader)
+        except BrokerError as error:
+            error.details["confirmed"] = copy.message_count
+            error.details["next_offsets"] = {
+                one.name: done.next_offset for one, done in copied.items()
+            }
+            raise
+    return report_of(ranges, copied, corrupt_count=corrupt.count, seconds=copy.seconds)
