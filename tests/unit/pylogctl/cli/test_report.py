@@ -40,12 +40,29 @@ def test_every_library_error_has_a_status_and_keeps_its_text(kind: type[Exceptio
         (errors.RequestTimeoutError("x"), ExitStatus.TIMEOUT),
         (errors.StorageError("x"), ExitStatus.REMOTE),
         (errors.NotLeaderError("x"), ExitStatus.UNREACHABLE),
+        (errors.ConflictError("x", "WORD"), ExitStatus.CONFLICT),
+        (errors.NotReplicatedError("x"), ExitStatus.UNSUPPORTED),
+        (errors.PartialError("x", ["done"]), ExitStatus.PARTIAL),
     ],
 )
 def test_library_error_ends_in_its_status(error: Exception, status: ExitStatus) -> None:
     failure = failure_of(error)
     assert failure is not None
     assert failure.status is status
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (errors.ConflictError("x", "WORD"), "WORD"),
+        (errors.NotReplicatedError("x"), "NOT_REPLICATED"),
+        (errors.PartialError("x"), "PARTIAL"),
+    ],
+)
+def test_library_error_has_the_word_of_its_reason(error: Exception, word: str) -> None:
+    failure = failure_of(error)
+    assert failure is not None
+    assert failure.code == word
 
 
 @pytest.mark.parametrize(
