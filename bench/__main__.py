@@ -21,6 +21,7 @@ from bench import (
     limits,
     machine,
     memory,
+    messages,
     peers,
     pipes,
     produce,
@@ -39,6 +40,7 @@ Benchmark = Callable[[Plan], Iterator[Measurement]]
 
 BENCHMARKS: dict[str, Benchmark] = {
     "codec": codec_loops.run,
+    "messages": messages.run,
     "produce": produce.run,
     "fetch": fetch.run,
     "library": library.run,
