@@ -1,46 +1,42 @@
 """Send the lines of a text to a topic, keyed by their first word, and report each delivery.
 
-    python examples/produce.py syslog zk.connect=localhost:2181 < /var/log/syslog
+    python examples/produce.py syslog localhost:9092 < /var/log/syslog
 
-Settings are 0.7's producer properties; `broker.list=localhost:9092` works without ZooKeeper. The
-lines are queued and sent in batches by sender threads. While a broker is down its lines are
-retried, also at its new address; lines that cannot be delivered are written to stderr.
+The lines are queued and sent in batches. While a broker is down its lines are retried, also at its
+new address; lines that cannot be delivered are written to stderr.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from functools import partial
 
-from broker import Producer, ProducerConfig, Report, TopicPartition
+import pylogctl
 
-delivered: Counter[TopicPartition] = Counter()
+delivered: Counter[pylogctl.TopicPartition] = Counter()
 
 
-def note(reports: Sequence[Report]) -> None:
-    """Count delivered messages, and print the others; called by sender threads."""
-    for report in reports:
-        if report.error is None:
-            delivered[report.partition] += 1
-        else:
-            sys.stderr.buffer.write(bytes(report.message) + b"\n")
+def note(line: bytes, delivery: pylogctl.Delivery) -> None:
+    """Count a line that was delivered, and print any other; called by a thread of the producer."""
+    if delivery.exception() is None:
+        delivered[delivery.result().partition] += 1
+    else:
+        sys.stderr.buffer.write(line + b"\n")
 
 
 def main() -> None:
-    """Send standard input, with settings from the command line."""
-    if len(sys.argv) < 3:
-        print("usage: produce.py TOPIC PROPERTY=VALUE ...", file=sys.stderr)
+    """Send standard input to the topic and the brokers that the command line names."""
+    if len(sys.argv) != 3:
+        print("usage: produce.py TOPIC BROKER[,BROKER...]", file=sys.stderr)
         sys.exit(2)
-    topic, *settings = sys.argv[1:]
-    properties = {"producer.type": "async", "queue.time": "100"}
-    properties |= dict(setting.split("=", 1) for setting in settings)
-    config = ProducerConfig.from_properties(properties)
+    topic, brokers = sys.argv[1:]
 
-    with Producer.from_config(config, on_delivery=note) as producer:
-        for line in sys.stdin.buffer:
-            message = line.rstrip(b"\n")
-            producer.send(topic, [message], key=message.partition(b" ")[0])
+    with pylogctl.connect(brokers) as client, client.producer(linger=0.1) as producer:
+        for text in sys.stdin.buffer:
+            line = text.rstrip(b"\n")
+            delivery = producer.send(topic, line, key=line.partition(b" ")[0])
+            delivery.add_done_callback(partial(note, line))
 
     for partition, count in sorted(delivered.items()):
         print(f"{partition}: {count} messages")

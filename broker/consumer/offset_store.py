@@ -27,6 +27,7 @@ from broker.cluster_state import Creation
 from broker.consumer.chunk import GroupMessage, inner_index
 from broker.errors import CoordinationError, OffsetStoreError
 from broker.files import write_atomically
+from broker.protocol.codec import Message
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.creations import read_creations
@@ -38,12 +39,20 @@ logger = logging.getLogger(__name__)
 UNREADABLE_OFFSET = -1  # for a stored value that is not a number; out of range on every broker
 
 
-def position_after(message: GroupMessage) -> MessagePosition:
+def position_after(message: GroupMessage | Message) -> MessagePosition:
     """Return the position after a message, which must be the object that the stream gave."""
-    _, _, offset, next_offset, _ = message
+    if isinstance(message, Message):
+        offset, next_offset, inner = message.offset, message.next_offset, message.inner
+    else:
+        _, _, offset, next_offset, _ = message
+        inner = inner_index(message)
     if next_offset != offset:
         return MessagePosition(next_offset)
-    return MessagePosition(offset, inner_index(message) + 1)
+    return MessagePosition(offset, inner + 1)
+
+
+def _partition_of(message: GroupMessage | Message) -> TopicPartition:
+    return message.partition if isinstance(message, Message) else message[1]
 
 
 class OffsetStore(Protocol):
@@ -202,8 +211,8 @@ class FileOffsets:
         OffsetStoreError: another process has the directory open, or its files are damaged.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: str | Path) -> None:
+        self._directory = directory = Path(directory)
         self._lock = threading.Lock()  # guards _stored, _creation_ids and the offsets file
         self._done: dict[TopicPartition, MessagePosition] = {}
         with self._translated():
@@ -240,13 +249,13 @@ class FileOffsets:
         self.results.close()
         self._lock_file.close()
 
-    def finish(self, message: GroupMessage) -> bool:
-        """Mark a message, given by a stream, as processed; write its results before a checkpoint.
+    def finish(self, message: GroupMessage | Message) -> bool:
+        """Mark a message of a stream or group as processed; write its results before a checkpoint.
 
         Returns:
             False if it was processed before, and its results are stored already.
         """
-        partition, position = message[1], position_after(message)
+        partition, position = _partition_of(message), position_after(message)
         before = self._done.get(partition)
         if before is not None and before >= position:
             return False
@@ -412,9 +421,9 @@ class SqliteOffsets:
     """
 
     def __init__(
-        self, path: Path, group: str, *, busy_timeout_s: float = DEFAULT_BUSY_TIMEOUT_S
+        self, path: str | Path, group: str, *, busy_timeout_s: float = DEFAULT_BUSY_TIMEOUT_S
     ) -> None:
-        self._path = path
+        self._path = Path(path)
         self._group = group
         self._busy_timeout_s = busy_timeout_s
         # used by the application only, so that the library's threads never wait for its transaction
@@ -454,8 +463,8 @@ class SqliteOffsets:
                 self._database.execute("ROLLBACK")
             raise
 
-    def finish(self, message: GroupMessage) -> bool:
-        """Move the offset past a message, given by a stream, in the open transaction.
+    def finish(self, message: GroupMessage | Message) -> bool:
+        """Move the offset past a message, given by a stream or a group, in the open transaction.
 
         Returns:
             False if the offset is past the message: another member, or this one before a restart,
@@ -463,7 +472,7 @@ class SqliteOffsets:
         """
         if not self._database.in_transaction:
             raise OffsetStoreError("finish a message within a transaction")
-        partition, position = message[1], position_after(message)
+        partition, position = _partition_of(message), position_after(message)
         with self._translated():
             stored = self._read(self._database, partition)
             if stored is not None and stored >= position:

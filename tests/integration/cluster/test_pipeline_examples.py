@@ -1,8 +1,7 @@
-"""The examples of a mirror and an audit, and what docs/python.md shows of them."""
+"""The examples of a mirror and an audit."""
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import sys
@@ -116,15 +115,3 @@ def count_of(there: RegistryCluster, topic: str) -> Callable[[], int]:
         return total
 
     return count
-
-
-def test_page_when_it_shows_lines_of_an_example_then_they_are_in_it() -> None:
-    text = (REPOSITORY / "docs/python.md").read_text()
-    for name in ("mirror.py", "audit.py"):
-        source = (EXAMPLES / name).read_text()
-        shown = text.partition(f"examples/{name})")[2].partition("\n\n    ")[2]
-        block = re.split(r"\n(?=\S)", shown, maxsplit=1)[0]
-        calls = set(re.findall(r"\b([A-Za-z_]+)\(", block)) - {"print", "send"}
-        assert calls
-        assert all(f"{call}(" in source for call in calls), (name, calls)
-        assert all(hasattr(broker, call) for call in calls if call[0].isupper())

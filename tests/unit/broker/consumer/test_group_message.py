@@ -6,6 +6,7 @@ import pytest
 
 from broker.consumer.chunk import GroupMessage, InnerMessage, inner_index
 from broker.consumer.offset_store import position_after
+from broker.protocol.codec import Message
 from broker.topic import MessagePosition, TopicPartition
 
 PARTITION = TopicPartition("t", 0, 0)
@@ -28,6 +29,8 @@ def test_position_when_a_message_is_done_then_is_behind_it() -> None:
     assert position_after(("t", PARTITION, 0, 11, b"x")) == MessagePosition(11)
     assert position_after(InnerMessage(INSIDE, 3)) == MessagePosition(7, 4)
     assert position_after(InnerMessage(("t", PARTITION, 7, 50, b"x"), 4)) == MessagePosition(50)
+    assert position_after(Message("t", PARTITION, 7, 7, b"x", 3)) == MessagePosition(7, 4)
+    assert position_after(Message("t", PARTITION, 7, 50, b"x", 4)) == MessagePosition(50)
 
 
 def test_inner_index_when_the_message_is_not_the_one_given_then_says_so() -> None:

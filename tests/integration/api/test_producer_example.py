@@ -10,7 +10,7 @@ import pytest
 
 from broker import Broker, SimpleConsumer
 
-REPOSITORY = Path(__file__).parents[4]
+REPOSITORY = Path(__file__).parents[3]
 
 
 def run(*arguments: str, lines: bytes) -> subprocess.CompletedProcess[bytes]:
@@ -24,9 +24,7 @@ def run(*arguments: str, lines: bytes) -> subprocess.CompletedProcess[bytes]:
 
 
 def test_example_when_given_lines_then_all_are_in_the_topic(running_broker: Broker) -> None:
-    done = run(
-        "events", f"broker.list=127.0.0.1:{running_broker.port}", lines=b"a one\nb two\na three\n"
-    )
+    done = run("events", f"127.0.0.1:{running_broker.port}", lines=b"a one\nb two\na three\n")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == b"events[0-0]: 3 messages\n"
     with SimpleConsumer("127.0.0.1", running_broker.port) as consumer:
