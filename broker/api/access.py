@@ -66,7 +66,7 @@ class Access:
 
     def _connect_in(self, timeout: Timeout) -> Connect:
         """Return what makes connections on which each response may take as long as a call."""
-        limit_s = self._limit_s(timeout)
+        limit_s = max(self._limit_s(timeout), 0.001)  # a socket with 0 would not block
 
         def connect(address: BrokerAddress) -> Connection:
             connection = self._connect(address)

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from broker.api.access import Access
-from broker.api.values import UNSET, Timeout, Unset, broker_id_of, topic_of, whole_of
+from broker.api.values import UNSET, Timeout, broker_id_of, topic_of, whole_of
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
     from broker.admin.reassignment import Move, MoveProgress
@@ -189,12 +189,12 @@ class ReplicaCalls(Access):
         from broker.admin.reassignment import wait_for_moves
 
         with self._call():
-            seconds = self._timeout_s if isinstance(timeout, Unset) else timeout
+            seconds = self._wait_s(timeout)
             wait_for_moves(
                 self._cluster,
                 self._connect,  # a look takes longer than the shortest of waits
                 moves,
-                timeout_s=math.inf if seconds is None else self._limit_s(seconds),
+                timeout_s=math.inf if seconds is None else seconds,
             )
 
 

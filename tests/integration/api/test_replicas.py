@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -268,6 +269,14 @@ def test_call_when_there_is_no_controller_then_is_refused_as_retriable(
     with pytest.raises(pylogctl.Refused, match="knows of no controller") as caught:
         pylog.reassignments(timeout=0.5)
     assert caught.value.is_retriable
+
+
+def test_call_when_it_has_no_time_then_has_timed_out_unless_the_response_is_there(
+    client: Client,
+) -> None:
+    for _ in range(5):
+        with suppress(pylogctl.TimedOut):
+            assert client.reassignments(timeout=0) == []
 
 
 @pytest.fixture
