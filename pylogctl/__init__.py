@@ -20,9 +20,14 @@ __released__ = "2026-11-21"
 TYPE_CHECKING = False  # as `typing` has it, which takes time to import
 if TYPE_CHECKING:
     from broker.admin.brokers import BrokerStatus as BrokerStatus
+    from broker.admin.brokers import DataDirectory as DataDirectory
+    from broker.admin.brokers import LogFailure as LogFailure
     from broker.admin.brokers import StopReport as StopReport
+    from broker.admin.brokers import StopStep as StopStep
     from broker.admin.cluster import BrokerInfo as BrokerInfo
     from broker.admin.cluster import Health as Health
+    from broker.admin.cluster import HealthCheck as HealthCheck
+    from broker.admin.copies import CopiedPartition as CopiedPartition
     from broker.admin.copies import CopyReport as CopyReport
     from broker.admin.decommission import Decommission as Decommission
     from broker.admin.group_changes import OffsetChange as OffsetChange
@@ -80,15 +85,17 @@ if TYPE_CHECKING:
     from broker.topic import TopicPartition as TopicPartition
 else:
     _MODULES = {
-        "broker.admin.brokers": ("BrokerStatus", "StopReport"),
-        "broker.admin.cluster": ("BrokerInfo", "Health"),
+        "broker.admin.brokers": (
+            *("BrokerStatus", "DataDirectory", "LogFailure", "StopReport", "StopStep"),
+        ),
+        "broker.admin.cluster": ("BrokerInfo", "Health", "HealthCheck"),
         "broker.admin.group_changes": ("OffsetChange",),
         "broker.admin.group_info": (
             *("CommittedOffset", "GroupInfo", "GroupMember", "Lag", "PartitionLag"),
         ),
         "broker.admin.lag": ("LagStatus",),
         "broker.admin.rebalance": ("GroupProblem", "OwnerChange"),
-        "broker.admin.copies": ("CopyReport",),
+        "broker.admin.copies": ("CopiedPartition", "CopyReport"),
         "broker.admin.decommission": ("Decommission",),
         "broker.admin.log_moves": ("LogMove",),
         "broker.admin.reassignment": ("Move", "MoveProgress"),

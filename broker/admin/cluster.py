@@ -8,19 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from broker.admin.brokers import request_status
+from broker.admin.recovery import find_unknown
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.cluster_state import NO_CONTROLLER, NO_LEADER
 from broker.errors import NO_ERROR, BrokerError, UnsupportedVersionError
-from broker.protocol.cluster_requests import ListUnknownReplicasRequest
-from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import (
     BrokerAddress,
     ClusterMetadataResponse,
     PartitionMetadata,
     TopicMetadata,
 )
-from broker.replica_records import UnknownReplica
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 _IMBALANCE = 0.1
@@ -45,7 +43,7 @@ class BrokerInfo:
     in_sync: int | None  # those in which it is in sync
 
 
-class Check(NamedTuple):
+class HealthCheck(NamedTuple):
     """A check of the cluster."""
 
     name: str
@@ -57,7 +55,7 @@ class Check(NamedTuple):
 class Health:
     """The checks of a cluster."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[HealthCheck, ...]
 
     @property
     def ok(self) -> bool:
@@ -65,7 +63,7 @@ class Health:
         return not self.failed
 
     @property
-    def failed(self) -> tuple[Check, ...]:
+    def failed(self) -> tuple[HealthCheck, ...]:
         """Return the checks that fail."""
         return tuple(one for one in self.checks if one.result == FAIL)
 
@@ -153,7 +151,7 @@ def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
     ]
 
 
-def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
+def health_checks(metadata: ClusterMetadataResponse) -> list[HealthCheck]:
     """Return the checks of controller, brokers, leaders and in-sync replicas."""
     partitions = partitions_of(metadata)
     replicated = [one for one in partitions if one.is_replicated]
@@ -165,7 +163,7 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
     )
     share = len(away) / len(partitions) if partitions else 0.0
     return [
-        Check(
+        HealthCheck(
             "controller",
             OK if has_controller else FAIL,
             () if has_controller else ("no broker is the controller",),
@@ -187,11 +185,11 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
             WARN,
             _names(replicated, lambda one: len(one.isr) == one.min_isr < len(one.replicas)),
         ),
-        Check("not led by the preferred replica", WARN if share > _IMBALANCE else OK, away),
+        HealthCheck("not led by the preferred replica", WARN if share > _IMBALANCE else OK, away),
     ]
 
 
-def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Check:
+def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
     """Check the disks of brokers by their status; an error stands for a status that is missing."""
     found = []
     for broker_id, status in statuses.items():
@@ -206,7 +204,7 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Ch
     return _check("storage", FAIL, tuple(found))
 
 
-def lost_check(connect: Connect, brokers: Sequence[BrokerAddress]) -> Check:
+def lost_check(connect: Connect, brokers: Sequence[BrokerAddress]) -> HealthCheck:
     """Check that brokers have no logs of topics that ZooKeeper does not know."""
     topics: set[str] = set()
     failures = []
@@ -216,22 +214,11 @@ def lost_check(connect: Connect, brokers: Sequence[BrokerAddress]) -> Check:
         except BrokerError as error:
             failures.append(str(error))
     problems = (*sorted(topics), *failures)
-    return Check("lost by ZooKeeper", FAIL if problems else OK, problems)
+    return HealthCheck("lost by ZooKeeper", FAIL if problems else OK, problems)
 
 
-def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[UnknownReplica]]:
-    """Return the replicas of a broker that ZooKeeper does not know, with the broker's id."""
-    connection = connect(broker)
-    try:
-        if not connection.understands(ListUnknownReplicasRequest):
-            return broker.id, []
-        return broker.id, UNKNOWN_REPLICAS.decode(connection.call(ListUnknownReplicasRequest()))
-    finally:
-        connection.close()
-
-
-def _check(name: str, result: str, found: tuple[str, ...]) -> Check:
-    return Check(name, result if found else OK, found)
+def _check(name: str, result: str, found: tuple[str, ...]) -> HealthCheck:
+    return HealthCheck(name, result if found else OK, found)
 
 
 def _names(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from broker.admin.cluster import BrokerInfo, Check
+from broker.admin.cluster import BrokerInfo, HealthCheck
 from broker.state_changes import LoggedChange
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Document, Flag, Integer, Millis, Row, Text
@@ -75,7 +75,7 @@ def broker_row(one: BrokerInfo) -> BrokerFacts:
     )
 
 
-def check_row(check: Check) -> CheckRow:
+def check_row(check: HealthCheck) -> CheckRow:
     """Return a row of `HEALTH`."""
     shown = ", ".join(check.found[:3])
     detail = f"{shown}, ..." if len(check.found) > 3 else shown

@@ -1,21 +1,14 @@
-"""Topics that ZooKeeper has lost: found by the logs that brokers have of them, and restored."""
+"""`pylogctl cluster recover`: shows topics that ZooKeeper has lost, asks, and has them restored."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Collection
+from typing import Annotated
 
-from broker.admin.cluster import find_unknown
-from broker.client.cluster import Connect
+from broker.admin.recovery import Lost, find_unknown, plan, restore
 from broker.client.controller_client import ask_controller, cluster_metadata
-from broker.cluster_state import PartitionState
-from broker.protocol.cluster_requests import (
-    DeleteReplicatedTopicRequest,
-    RestorePartitionsRequest,
-)
-from broker.protocol.responses import BrokerAddress, TopicMetadata
-from broker.replica_records import ReplicaRecord, UnknownReplica
-from broker.topic import TopicPartition
+from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
+from broker.protocol.responses import TopicMetadata
 from pylogctl.cli.columns import HIDDEN, Document, Flag, Integer, Row, Text
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
@@ -23,9 +16,6 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import render
-
-_BATCH = 500
-"""Partitions restored by one request: a request to ZooKeeper has at most 1 MB."""
 
 
 class RecoverRow(Row):
@@ -49,73 +39,6 @@ RECOVER = Document(
 )
 
 
-class Lost(NamedTuple):
-    """A partition that ZooKeeper has lost."""
-
-    record: ReplicaRecord  # its state after it is restored
-    copies: Mapping[int, UnknownReplica]  # its logs by broker id, the longest first
-    doubts: tuple[str, ...]  # what would be lost, or why the topic may have been deleted
-    is_former: bool  # among the lost topics there is a later one of this name
-
-
-def plan(found: Mapping[int, Iterable[UnknownReplica]]) -> list[Lost]:
-    """Return the lost partitions, and how each is to be led; `found` is by live broker."""
-    copies: dict[tuple[TopicPartition, str], dict[int, UnknownReplica]] = {}
-    for broker_id, unknown in found.items():
-        for one in unknown:
-            key = one.record.partition, one.record.creation_id
-            copies.setdefault(key, {})[broker_id] = one
-    newest: dict[str, tuple[int, str]] = {}  # creation of each topic, and its controller epoch
-    for (partition, creation_id), by_broker in copies.items():
-        epoch = max(one.record.state.controller_epoch for one in by_broker.values())
-        newest[partition.topic] = max(newest.get(partition.topic, (-1, "")), (epoch, creation_id))
-    return [
-        _planned(by_broker, found.keys(), is_former=newest[partition.topic][1] != creation_id)
-        for (partition, creation_id), by_broker in sorted(copies.items())
-    ]
-
-
-def _planned(
-    by_broker: Mapping[int, UnknownReplica], live: Collection[int], *, is_former: bool
-) -> Lost:
-    last = max((one.record for one in by_broker.values()), key=lambda one: one.age)
-    assigned = {id: one for id, one in by_broker.items() if id in last.replicas} or by_broker
-    replicas = last.replicas if assigned is not by_broker else tuple(sorted(by_broker))
-    # The copy with the latest last leader epoch, and among those the longest, has all that was
-    # committed if an in-sync replica is among the copies: the others follow it.
-    ordered = dict(
-        sorted(
-            assigned.items(),
-            key=lambda item: (item[1].last_position, item[0] == last.state.leader, -item[0]),
-            reverse=True,
-        )
-    )
-    leader, longest = next(iter(ordered.items()))
-    epoch = max(last.state.leader_epoch, longest.last_epoch) + 1
-    state = PartitionState(leader, epoch, (leader,), last.state.controller_epoch)
-    record = last._replace(replicas=replicas, state=state)
-    doubts = ["there is a later topic of this name"] if is_former else []
-    doubts += _doubts(last, assigned, live)
-    return Lost(record, ordered, tuple(doubts), is_former)
-
-
-def _doubts(
-    last: ReplicaRecord, copies: Mapping[int, UnknownReplica], live: Collection[int]
-) -> Iterable[str]:
-    if not last.replicas:
-        yield "which brokers had it is not known"
-    if last.state.isr and not copies.keys() & set(last.state.isr):
-        yield f"committed messages: no copy of brokers {_ids(last.state.isr)}, which were in sync"
-    if away := [id for id in last.replicas if id not in live]:
-        yield f"what only brokers {_ids(away)} have, which are not there"
-    if without := [id for id in last.replicas if id in live and id not in copies]:
-        yield f"brokers {_ids(without)} have no log of it: the topic may have been deleted"
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, ids))
-
-
 def recover(
     env: Environment, topics: Collection[str], *, executes: bool, discards: bool = False
 ) -> None:
@@ -126,7 +49,7 @@ def recover(
     """
     if discards and not topics:
         raise UsageError("--discard needs --topic")
-    connect = connector(env)
+    connect, timeout_s = connector(env), env.timeout_s(REQUEST_TIMEOUT_S)
     with open_cluster(env, absence=Absence.WARN) as cluster:
         metadata = cluster_metadata(cluster.brokers(), connect, tuple(topics))
     brokers = metadata.brokers
@@ -158,7 +81,7 @@ def recover(
         confirm(env, "cluster recover", f"delete all logs of {', '.join(names)}?")
         for name in names:
             request = DeleteReplicatedTopicRequest(name)
-            ask_controller(brokers, connect, request, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
+            ask_controller(brokers, connect, request, timeout_s=timeout_s)
         env.note("the brokers that are there delete the logs")
     elif executes and names:
         confirm(env, "cluster recover", f"restore {', '.join(names)}?")
@@ -166,11 +89,11 @@ def recover(
             env,
             "topics",
             names,
-            lambda name: _restore(
-                env,
-                connect,
+            lambda name: restore(
                 brokers,
+                connect,
                 [one.record for one in chosen if one.record.partition.topic == name],
+                timeout_s=timeout_s,
             ),
         )
         raise_failures(env, done, restored)
@@ -185,18 +108,6 @@ def recover(
 
 def _has_replicas(topic: TopicMetadata) -> bool:
     return any(one.is_replicated for one in topic.partitions)
-
-
-def _restore(
-    env: Environment,
-    connect: Connect,
-    brokers: Sequence[BrokerAddress],
-    records: Sequence[ReplicaRecord],
-) -> None:
-    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-    for at in range(0, len(records), _BATCH):
-        request = RestorePartitionsRequest(tuple(records[at : at + _BATCH]))
-        ask_controller(brokers, connect, request, timeout_s=timeout_s)
 
 
 def _row(one: Lost, *, is_chosen: bool) -> RecoverRow:

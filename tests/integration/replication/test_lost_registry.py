@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from broker.admin.recovery import plan
 from broker.config import ProducerConfig
 from broker.errors import InvalidRequestError, LeaderNotAvailableError
 from broker.producer.producer import Producer
@@ -32,7 +33,6 @@ from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cluster.recover import plan
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke, Spawn
 from tests.support.waiting import wait_until

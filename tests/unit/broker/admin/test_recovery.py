@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from broker.admin.recovery import Lost, plan
 from broker.cluster_state import PartitionState
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
-from pylogctl.cluster.recover import Lost, plan
 
 P = TopicPartition("t", 0, 0)
 
