@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from broker.admin.replicas import Outcome as Outcome
     from broker.admin.settings import Setting as Setting
     from broker.admin.settings_changes import SettingChange as SettingChange
+    from broker.aio.client import AsyncClient as AsyncClient
+    from broker.aio.client import aconnect as aconnect
+    from broker.aio.reader import AsyncBatches as AsyncBatches
+    from broker.aio.reader import AsyncReader as AsyncReader
     from broker.api.changes import Changes as Changes
     from broker.api.client import Client as Client
     from broker.api.client import connect as connect
@@ -89,6 +93,10 @@ else:
             *("BrokerStatus", "DataDirectory", "LogFailure", "StopReport", "StopStep"),
         ),
         "broker.admin.cluster": ("BrokerInfo", "Health", "HealthCheck"),
+        "broker.aio.client": ("AsyncClient", "aconnect"),
+        "broker.aio.reader": ("AsyncBatches", "AsyncReader"),
+        "broker.admin.brokers": ("BrokerStatus", "StopReport"),
+        "broker.admin.cluster": ("BrokerInfo", "Health"),
         "broker.admin.group_changes": ("OffsetChange",),
         "broker.admin.group_info": (
             *("CommittedOffset", "GroupInfo", "GroupMember", "Lag", "PartitionLag"),

@@ -359,7 +359,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 self._cluster,
                 self._connect,
                 ranges,
-                payload_filter=_filter(filter),
+                payload_filter=filter_of(filter),
                 limit=limit,
                 idle_s=idle,
                 read_from=read_from,
@@ -429,7 +429,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 commit=commit,
                 commit_every_s=commit_every,
                 offsets=offsets,
-                payload_filter=_filter(filter),
+                payload_filter=filter_of(filter),
                 idle_s=idle,
                 on_close=self._forget,
             )
@@ -519,7 +519,8 @@ def _acks(given: object) -> Acks:
         raise ArgumentError(f"acks is one of {valid}, not {given!r}") from None
 
 
-def _filter(given: bytes | str | PayloadFilter | None) -> PayloadFilter | None:
+def filter_of(given: bytes | str | PayloadFilter | None) -> PayloadFilter | None:
+    """Return a filter for messages; raise unless it is one."""
     if given is None or isinstance(given, PayloadFilter):
         return given
     if not isinstance(given, bytes | str):

@@ -32,7 +32,7 @@ from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import ReadRange, TopicPartition
 
-_MAX_WAIT_MS = 500
+MAX_WAIT_MS = 500
 
 
 def select(
@@ -106,6 +106,15 @@ def ranges_of(
     return ranges
 
 
+def one_of(partition: PartitionLike, read: Iterable[TopicPartition]) -> TopicPartition:
+    """Return the one partition of a reader that is meant."""
+    found = list(filter(matcher_of(partition), read))
+    if len(found) != 1:
+        shown = ", ".join(map(str, found or read))
+        raise ArgumentError(f"{partition!r} is not one partition of this reader: {shown}")
+    return found[0]
+
+
 class Reader(Iterator[Message]):
     """The messages of some partitions, from a start to a stop; made by `Client.read`.
 
@@ -151,7 +160,7 @@ class Reader(Iterator[Message]):
             connect,
             ranges,
             payload_filter=payload_filter,
-            max_wait_ms=_MAX_WAIT_MS if idle_s is None else min(_MAX_WAIT_MS, int(1000 * idle_s)),
+            max_wait_ms=MAX_WAIT_MS if idle_s is None else min(MAX_WAIT_MS, int(1000 * idle_s)),
             read_from=read_from,
             leader_wait_s=math.inf if timeout_s is None else timeout_s,
         )
@@ -256,11 +265,7 @@ class Reader(Iterator[Message]):
         """
         if self._closed.is_set():
             raise Closed("the reader is closed, or has ended")
-        found = list(filter(matcher_of(partition), self.positions))
-        if len(found) != 1:
-            shown = ", ".join(map(str, found or self.positions))
-            raise ArgumentError(f"{partition!r} is not one partition of this reader: {shown}")
-        (chosen,) = found
+        chosen = one_of(partition, self.positions)
         with translated():
             ranges = ranges_of(self._cluster, self._connect, [chosen], place, None)
             self._source.seek(chosen, *ranges[chosen].start)

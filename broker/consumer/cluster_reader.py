@@ -30,11 +30,11 @@ from broker.topic import ReadRange, TopicPartition, share_of
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
-_RECONNECT_WAIT_S = 0.2
+RECONNECT_WAIT_S = 0.2
 # of a broker that does not lead a partition, or was not told yet that it does
-_WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
+WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
 # before the leader of a partition is asked, as the broker asked before does not lead it
-_WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
+WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
 
 
 class _Source:
@@ -264,7 +264,7 @@ class ClusterReader:
         self._moves[partition] = since_s, count + 1
         if chunk.error == errors.NotLeaderError.code:
             self._cluster.note_leader(partition, chunk.high_watermark)
-        time.sleep(_WAITS_FOR_LEADER_S[min(count, len(_WAITS_FOR_LEADER_S) - 1)])
+        time.sleep(WAITS_FOR_LEADER_S[min(count, len(WAITS_FOR_LEADER_S) - 1)])
         while True:
             try:
                 return self._read_at_leader([partition])
@@ -274,7 +274,7 @@ class ClusterReader:
                     raise
             with suppress(*errors.UNANSWERED):
                 self._cluster.find_leaders([partition.topic])
-            time.sleep(_RECONNECT_WAIT_S)
+            time.sleep(RECONNECT_WAIT_S)
 
     def _read_at_leader(self, partitions: Sequence[TopicPartition]) -> None:
         """Read partitions, which no fetcher has, at the broker that leads them all."""
@@ -318,9 +318,9 @@ class ClusterReader:
         if now_s - source.lost_since_s >= self._leader_wait_s:
             raise error
         if self._has_threads:
-            self._start_thread(source, wait_s=_RECONNECT_WAIT_S)
+            self._start_thread(source, wait_s=RECONNECT_WAIT_S)
         else:
-            time.sleep(_RECONNECT_WAIT_S)
+            time.sleep(RECONNECT_WAIT_S)
 
     def _leave(self, source: _Source) -> None:
         """Read partitions elsewhere that the broker of a fetcher does not lead any more."""
@@ -337,16 +337,11 @@ class ClusterReader:
                 fetcher.forget(partition)
 
     def _add(self, chunk: Chunk) -> bool:
-        if chunk.error in _WITHOUT_LEADER or self._may_differ_at_leader(chunk):
+        if chunk.error in WITHOUT_LEADER or self._may_differ_at_leader(chunk):
             self._follow(chunk)
             return False
-        if chunk.error == errors.OffsetOutOfRangeError.code:
-            raise errors.OffsetOutOfRangeError(
-                f"{chunk.partition}: {chunk.offset} is out of range: the log now starts at "
-                f"{chunk.log_start_offset}; retention removed what was to be read"
-            )
         if chunk.error != errors.NO_ERROR:
-            raise chunk.failure()
+            raise failure_of(chunk)
         if self._moves:  # an empty chunk too: its broker leads, and may do so for long
             self._moves.pop(chunk.partition, None)
         return self._readers[chunk.partition].add(chunk)
@@ -410,6 +405,16 @@ class ClusterReader:
                     continue
             if isinstance(found, errors.BrokerError):
                 return
+
+
+def failure_of(chunk: Chunk) -> errors.BrokerError:
+    """Return the exception for a chunk that has an error."""
+    if chunk.error == errors.OffsetOutOfRangeError.code:
+        return errors.OffsetOutOfRangeError(
+            f"{chunk.partition}: {chunk.offset} is out of range: the log now starts at "
+            f"{chunk.log_start_offset}; retention removed what was to be read"
+        )
+    return chunk.failure()
 
 
 def _one_per_partition(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:

@@ -1,0 +1,80 @@
+"""What all parts of an asyncio client use: its loop, its threads, connections to brokers.
+
+What is not the data path (metadata, leaders, places in partitions, ZooKeeper, orders) is done by a
+client for threads, in threads of this client: not in the loop's default ones, so that a program
+that uses those up does not stop it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from broker.aio.connection import AsyncConnection
+from broker.api.access import limit_of
+from broker.api.client import Client
+from broker.api.errors import Closed
+from broker.api.values import Timeout
+from broker.client.cluster import Cluster, Connect
+from broker.protocol.responses import BrokerAddress
+
+_THREADS = 8
+_CONNECT_S = 5.0
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class AsyncAccess:
+    """A cluster as the tasks of one loop reach it; `client` makes the calls in threads."""
+
+    def __init__(self, client: Client, timeout_s: float | None) -> None:
+        self.client = client
+        self.timeout_s = timeout_s
+        self.loop = asyncio.get_running_loop()
+        # these block: for threads
+        self.cluster: Cluster = client._cluster
+        self.connect_blocking: Connect = client._connect
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pylogctl-aio")
+
+    def check(self) -> None:
+        """Raise if the client is closed, or if another loop runs than the one it was made in."""
+        if self.client.closed:
+            raise Closed("the client is closed")
+        loop = asyncio.get_running_loop()
+        if loop is not self.loop:
+            raise RuntimeError(f"the client belongs to {self.loop!r}, and {loop!r} is running")
+
+    async def in_thread(self, call: Callable[_P, _R], /, *args: _P.args, **named: _P.kwargs) -> _R:
+        """Return the result of a call in a thread; if this is cancelled, the call continues."""
+        self.check()
+        return await self.loop.run_in_executor(self._threads, partial(call, *args, **named))
+
+    async def look_up(self, call: Callable[_P, _R], /, *args: _P.args, **named: _P.kwargs) -> _R:
+        """Return what a call asks brokers in a thread, in the client's time."""
+
+        def limited() -> _R:
+            with self.client._call():
+                return call(*args, **named)
+
+        return await self.in_thread(limited)
+
+    async def connect(self, address: BrokerAddress) -> AsyncConnection:
+        """Return an open connection to a broker, with the timeouts of the client."""
+        self.check()
+        timeout_s = limit_of(self.timeout_s)
+        connection = AsyncConnection(
+            address, timeout_s=timeout_s, connect_timeout_s=min(timeout_s, _CONNECT_S)
+        )
+        await connection.open()
+        return connection
+
+    async def close(self, timeout: Timeout) -> None:
+        """Close the client for threads, and end its threads."""
+        try:
+            await self.loop.run_in_executor(self._threads, partial(self.client.close, timeout))
+        finally:
+            self._threads.shutdown(wait=False)

@@ -1,0 +1,176 @@
+"""The client for asyncio: `Client` for the tasks of one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import warnings
+from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
+
+from broker.aio.access import AsyncAccess
+from broker.aio.reader import AsyncBatches, AsyncReader
+from broker.api.client import Client, connect, filter_of
+from broker.api.topic_calls import TopicCalls
+from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout, number_of, topic_of
+from broker.protocol.payload_filter import PayloadFilter
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def aconnect(
+    address: str | Sequence[str] | None = None,
+    *,
+    zookeeper: str | None = None,
+    timeout: float | None = 30.0,
+) -> Connecting:
+    """Connect to a cluster; to be awaited, or entered with `async with`.
+
+    Arguments and errors are those of `connect`. The client belongs to the loop that runs then.
+    """
+    return Connecting(partial(connect, address, zookeeper=zookeeper, timeout=timeout), timeout)
+
+
+class Connecting:
+    """A client that is being connected; `await` gives it, `async with` closes it as well."""
+
+    def __init__(self, make: Callable[[], Client], timeout: float | None) -> None:
+        self._make = make
+        self._timeout = timeout
+        self._client: AsyncClient | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncClient]:
+        """Connect."""
+        return self._connect().__await__()
+
+    async def __aenter__(self) -> AsyncClient:
+        self._client = await self._connect()
+        return self._client
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if self._client is not None:
+            await self._client.__aexit__(*exc_info)
+
+    async def _connect(self) -> AsyncClient:
+        loop = asyncio.get_running_loop()
+        made = loop.run_in_executor(None, self._make)
+        try:
+            return AsyncClient(await asyncio.shield(made), self._timeout)
+        except asyncio.CancelledError:
+            made.add_done_callback(partial(_close_unused, loop))
+            raise
+
+
+def _close_unused(loop: asyncio.AbstractEventLoop, made: asyncio.Future[Client]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        loop.run_in_executor(None, made.result().close)
+
+
+def _in_thread(
+    call: Callable[Concatenate[Any, _P], _R],
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]:
+    """Return a method of `AsyncClient` that makes a call of `Client` in a thread."""
+
+    @wraps(call)
+    async def run(self: AsyncClient, /, *args: _P.args, **named: _P.kwargs) -> _R:
+        access = self._access
+        return await access.in_thread(call, access.client, *args, **named)
+
+    return run
+
+
+class AsyncClient:
+    """A cluster: sends, reads, joins groups, and orders. For the tasks of one event loop.
+
+    Made by `aconnect`; a context manager. What it has opened ends with it. Messages are sent and
+    read in the loop; other calls are those of `Client`, in a thread: if their task is cancelled,
+    they continue. A call by another loop is a `RuntimeError`.
+    """
+
+    def __init__(self, client: Client, timeout: float | None) -> None:
+        self._access = AsyncAccess(client, timeout)
+        self._readers: WeakSet[AsyncReader] = WeakSet()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        access = getattr(self, "_access", None)
+        if access is not None and not access.client.closed:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
+            access.client.closed = True  # it is part of this one, and needs no warning
+
+    @property
+    def closed(self) -> bool:
+        """Whether the client is closed."""
+        return self._access.client.closed
+
+    def read(
+        self,
+        topic: str | re.Pattern[str],
+        *,
+        partition: PartitionLike | Collection[PartitionLike] | None = None,
+        start: Start = "earliest",
+        stop: Stop = "end",
+        filter: bytes | str | PayloadFilter | None = None,
+        limit: int | None = None,
+        idle: float | None = None,
+        read_from: str = "leader",
+    ) -> AsyncReader:
+        """Return the messages of a topic from `start` to `stop`, as an asynchronous iterator.
+
+        Arguments and errors are those of `Client.read`; the errors are raised when it begins: by
+        `async for`, `async with` or `await`.
+        """
+        self._access.check()
+        if limit is not None:
+            number_of("limit", limit, 0)
+        if idle is not None:
+            number_of("idle", idle, 0)
+        reader = AsyncReader(
+            self._access,
+            topic if isinstance(topic, re.Pattern) else topic_of(topic),
+            partition,
+            start,
+            stop,
+            payload_filter=filter_of(filter),
+            limit=limit,
+            idle_s=idle,
+            read_from=read_from,
+        )
+        self._readers.add(reader)
+        return reader
+
+    def read_batches(
+        self,
+        topic: str | re.Pattern[str],
+        *,
+        partition: PartitionLike | Collection[PartitionLike] | None = None,
+        start: Start = "earliest",
+        stop: Stop = "end",
+        idle: float | None = None,
+        read_from: str = "leader",
+    ) -> AsyncBatches:
+        """Return the messages of a topic as they are in the log; see `read`."""
+        return AsyncBatches(
+            self.read(
+                topic, partition=partition, start=start, stop=stop, idle=idle, read_from=read_from
+            )
+        )
+
+    async def close(self, timeout: Timeout = UNSET) -> None:
+        """End what the client has opened; see `Client.close`. A second call does nothing."""
+        if self.closed:
+            return
+        self._access.check()
+        for reader in list(self._readers):
+            await reader.close()
+        await self._access.close(timeout)
+
+    topics = _in_thread(TopicCalls.topics)

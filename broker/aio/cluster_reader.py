@@ -1,0 +1,395 @@
+"""Reads partitions of a cluster in an event loop: `consumer/cluster_reader.py` for tasks.
+
+A task for each broker polls it, and puts chunks into a bounded queue. One request is in flight
+while the queue has no room, so that is what a slow consumer holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from broker import errors
+from broker.aio.access import AsyncAccess
+from broker.aio.connection import AsyncConnection
+from broker.client.cluster import Cluster
+from broker.client.read_replicas import LEADER, ReadReplicas
+from broker.consumer.chunk import Chunk
+from broker.consumer.cluster_reader import (
+    RECONNECT_WAIT_S,
+    WAITS_FOR_LEADER_S,
+    WITHOUT_LEADER,
+    failure_of,
+)
+from broker.consumer.fetch_session import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS, FetchSession
+from broker.consumer.partition_reader import PartitionReader
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.responses import BrokerAddress
+from broker.topic import ReadRange, TopicPartition
+
+_QUEUED_POLLS = 2
+_REPLICAS_S = 1.0  # between looks whether the set of in-sync replicas is to be read again
+
+_Placed = list[tuple[BrokerAddress, list[TopicPartition]]]
+
+
+class _Source:
+    """Partitions read at one broker, and the task that polls it."""
+
+    def __init__(self, session: FetchSession, address: BrokerAddress) -> None:
+        self.session = session
+        self.address = address
+        self.task: asyncio.Task[None] | None = None
+        self.lost_since_s: float | None = None  # since when polls fail
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether its task has ended."""
+        return self.task is None or self.task.done()
+
+
+class AsyncClusterReader:
+    """Reads partitions until all have reached their end; arguments as for `ClusterReader`.
+
+    A poll that is cancelled loses nothing: the next one continues with what it had taken.
+    """
+
+    def __init__(
+        self,
+        access: AsyncAccess,
+        ranges: Mapping[TopicPartition, ReadRange],
+        *,
+        fetch_bytes: int = DEFAULT_FETCH_BYTES,
+        max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
+        payload_filter: PayloadFilter | None = None,
+        read_from: str = LEADER,
+        leader_wait_s: float,
+    ) -> None:
+        self._access = access
+        self._cluster: Cluster = access.cluster
+        self._replicas = ReadReplicas(self._cluster, read_from)
+        self._topics = sorted({one.topic for one in ranges})
+        self._readers = {
+            partition: PartitionReader(partition, start, end)
+            for partition, (start, end) in ranges.items()
+        }
+        self._make_session = partial(
+            FetchSession,
+            fetch_bytes=fetch_bytes,
+            max_wait_ms=max_wait_ms,
+            payload_filter=payload_filter,
+            takes_followers=self._replicas.uses_followers,
+        )
+        self._leader_wait_s = leader_wait_s
+        self._sources: list[_Source] = []
+        self._source_of: dict[TopicPartition, _Source] = {}
+        self._seen_version = 0  # of `_replicas`
+        self._replicas_at_s = 0.0
+        # partitions whose leader is being searched: since when, and how many were asked since
+        self._moves: dict[TopicPartition, tuple[float, int]] = {}
+        self._queue: asyncio.Queue[tuple[_Source, list[Chunk] | Exception] | None] = asyncio.Queue(
+            _QUEUED_POLLS
+        )
+        # taken from the queue, and not handled yet
+        self._failed: tuple[_Source, Exception] | None = None
+        self._chunks: deque[Chunk] = deque()
+        self._ready: dict[TopicPartition, PartitionReader] = {}
+        self._given: list[PartitionReader] = []  # by the last poll
+        self._is_ended = False
+
+    async def open(self) -> None:
+        """Find the brokers, and begin to read."""
+        for address, partitions in await self._access.look_up(self._place):
+            self._read_at(partitions, address)
+
+    def _place(self) -> _Placed:
+        """Return the broker to read each partition from at first; in a thread."""
+        self._replicas.refresh_if_due(self._topics)
+        self._seen_version = self._replicas.version
+        by_broker: dict[int, list[TopicPartition]] = {}
+        for partition, reader in self._readers.items():
+            if not reader.is_done:
+                by_broker.setdefault(self._replicas.broker_of(partition), []).append(partition)
+        placed: _Placed = []
+        for broker_id, partitions in by_broker.items():
+            if all(self._cluster.leader_id(one) == broker_id for one in partitions):
+                placed.append((self._cluster.leader(partitions[0]), partitions))
+                continue
+            try:
+                placed.append((self._cluster.address(broker_id), partitions))
+            except errors.BrokerUnreachableError:
+                placed += [(self._leader_of(one), [one]) for one in partitions]
+        return placed
+
+    def _leader_of(self, partition: TopicPartition) -> BrokerAddress:
+        """Return the leader of a partition, which is read there from now on; in a thread."""
+        self._replicas.leave([partition])
+        return self._cluster.leader(partition)
+
+    def end(self) -> None:
+        """Stop reading; a poll that waits returns. Called in the loop."""
+        self._is_ended = True
+        for source in self._sources:
+            if source.task is not None:
+                source.task.cancel()
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self._queue.put_nowait(None)
+
+    async def ended(self) -> None:
+        """Wait until the connections are closed, after `end`."""
+        tasks = [one.task for one in self._sources if one.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def poll(self, timeout_s: float | None = None) -> list[PartitionReader] | None:
+        """Return the partitions with new data, none after so long; None once all are read.
+
+        The data must be decoded, and `take` called, before the next poll.
+        """
+        self._continue_with_given()
+        loop = asyncio.get_running_loop()
+        give_up_s = None if timeout_s is None else loop.time() + timeout_s
+        while not self._is_ended:
+            if self._failed is not None:
+                await self._handle_failure(*self._failed)
+                self._failed = None
+            await self._add_chunks()
+            if self._ready:
+                self._given = list(self._ready.values())
+                self._ready.clear()
+                return self._given
+            if all(one.is_done for one in self._readers.values()):
+                return None
+            await self._choose_again()
+            if not await self._take(give_up_s):
+                return []
+        return None
+
+    def _continue_with_given(self) -> None:
+        """Request what follows the data that were decoded."""
+        for reader in self._given:
+            partition, end = reader.partition, reader.expected_end
+            session = self._source_of[partition].session
+            if reader.is_done:
+                session.forget(partition)
+            elif end > reader.offset + len(reader.data):
+                session.expect(partition, end)  # a part of a large message has arrived
+        self._given = []
+
+    async def _take(self, give_up_s: float | None) -> bool:
+        """Take what a task has put into the queue; return False if nothing comes in time."""
+        if self._queue.empty() and give_up_s is not None:
+            try:
+                async with asyncio.timeout_at(give_up_s):
+                    item = await self._queue.get()
+            except TimeoutError:
+                return False
+        else:
+            item = await self._queue.get()
+        if item is None or item[0] not in self._sources:
+            return True  # it has ended, or other tasks have its partitions
+        source, found = item
+        if isinstance(found, Exception):
+            self._failed = source, found
+            return True
+        source.lost_since_s = None
+        self._chunks.extend(one for one in found if self._source_of[one.partition] is source)
+        return True
+
+    async def _add_chunks(self) -> None:
+        """Add chunks to their partitions, up to the second one with data of a partition."""
+        while self._chunks:
+            chunk = self._chunks[0]
+            if self._ready and (chunk.partition in self._ready or chunk.error != errors.NO_ERROR):
+                return  # the former ones must be decoded before
+            if await self._add(chunk):
+                self._ready[chunk.partition] = self._readers[chunk.partition]
+            self._chunks.popleft()
+
+    async def _add(self, chunk: Chunk) -> bool:
+        if chunk.error in WITHOUT_LEADER or await self._may_differ_at_leader(chunk):
+            await self._follow(chunk)
+            return False
+        if chunk.error != errors.NO_ERROR:
+            raise failure_of(chunk)
+        if self._moves:  # an empty chunk too: its broker leads, and may do so for long
+            self._moves.pop(chunk.partition, None)
+        return self._readers[chunk.partition].add(chunk)
+
+    async def _may_differ_at_leader(self, chunk: Chunk) -> bool:
+        """Return whether an error is that of a follower, so that the leader must be asked."""
+        if chunk.error == errors.NO_ERROR or not self._replicas.uses_followers:
+            return False
+        if chunk.error == errors.OffsetNotAvailableError.code:
+            return True
+        # listed anew, as the broker may have led the partition when it was chosen
+        leaders: Mapping[TopicPartition, int] = {}
+        with suppress(*errors.UNANSWERED):
+            leaders = await self._access.look_up(
+                self._cluster.find_leaders, [chunk.partition.topic]
+            )
+        return leaders.get(chunk.partition) != self._source_of[chunk.partition].address.id
+
+    async def _follow(self, chunk: Chunk) -> None:
+        """Read a partition at its leader, as the broker asked is not, or does not know it yet."""
+        partition, loop = chunk.partition, asyncio.get_running_loop()
+        since_s, count = self._moves.get(partition, (loop.time(), 0))
+        give_up_s = since_s + self._leader_wait_s
+        if loop.time() > give_up_s:
+            raise chunk.failure()  # no leader was found in time
+        self._moves[partition] = since_s, count + 1
+        if chunk.error == errors.NotLeaderError.code:
+            await self._access.look_up(self._cluster.note_leader, partition, chunk.high_watermark)
+        await asyncio.sleep(WAITS_FOR_LEADER_S[min(count, len(WAITS_FOR_LEADER_S) - 1)])
+        while True:
+            try:
+                leader = await self._access.look_up(self._leader_of, partition)
+                return self._read_at([partition], leader)
+            except errors.BrokerUnreachableError:
+                # the broker that named this leader does not know yet that it is gone
+                if loop.time() > give_up_s:
+                    raise
+            with suppress(*errors.UNANSWERED):
+                await self._access.look_up(self._cluster.find_leaders, [partition.topic])
+            await asyncio.sleep(RECONNECT_WAIT_S)
+
+    async def _choose_again(self) -> None:
+        """Move partitions to other replicas, after the set of in-sync replicas was refreshed."""
+        now_s = asyncio.get_running_loop().time()
+        if not self._replicas.uses_followers or now_s < self._replicas_at_s:
+            return
+        self._replicas_at_s = now_s + _REPLICAS_S
+        for address, partitions in await self._access.look_up(self._moved):
+            for partition in partitions:
+                self._source_of[partition].session.forget(partition)
+            self._read_at(partitions, address)
+
+    def _moved(self) -> _Placed:
+        """Return the partitions for which another replica is chosen now; in a thread."""
+        self._replicas.refresh_if_due(self._topics)
+        if self._replicas.version == self._seen_version:
+            return []
+        self._seen_version = self._replicas.version
+        moving: dict[int, list[TopicPartition]] = {}
+        for partition, reader in self._readers.items():
+            broker_id = self._replicas.broker_of(partition)
+            if not reader.is_done and broker_id != self._source_of[partition].address.id:
+                moving.setdefault(broker_id, []).append(partition)
+        placed: _Placed = []
+        for broker_id, partitions in moving.items():
+            try:
+                placed.append((self._cluster.address(broker_id), partitions))
+            except errors.BrokerUnreachableError:
+                self._replicas.leave(partitions)  # their present tasks keep them
+        return placed
+
+    async def seek(self, partition: TopicPartition, offset: int, inner: int = 0) -> None:
+        """Continue in a partition at another offset, or inside the wrapper there."""
+        source = self._source_of.get(partition)
+        leader = None
+        if source is None:  # its range was empty
+            leader = await self._access.look_up(self._leader_of, partition)
+        self._readers[partition].restart_at(offset, inner)
+        self._ready.pop(partition, None)
+        if leader is not None:
+            self._read_at([partition], leader)
+        elif source is not None and partition in source.session.partitions:
+            source.session.seek(partition, offset)
+        elif source is not None:  # it was read to its end
+            self._read_at([partition], source.address)
+
+    def _read_at(self, partitions: Sequence[TopicPartition], address: BrokerAddress) -> None:
+        """Read partitions, which no other task has, at a broker."""
+        source = _Source(
+            self._make_session({one: self._readers[one].offset for one in partitions}), address
+        )
+        for one in partitions:
+            self._readers[one].drop_data()
+            self._source_of[one] = source
+        used = set(self._source_of.values())
+        self._sources = [one for one in self._sources if one in used or not one.is_done]
+        self._sources.append(source)
+        self._start(source)
+
+    async def _handle_failure(self, source: _Source, error: Exception) -> None:
+        """Read partitions of a lost broker at their new leaders; retry the others there."""
+        if not isinstance(error, errors.BrokerError) or not error.is_retriable:
+            raise error
+        now_s = asyncio.get_running_loop().time()
+        source.lost_since_s = source.lost_since_s or now_s
+        session = source.session
+        session.drop_request()
+        # if leaders stay unknown, they are requested again after the next attempt
+        with suppress(*errors.UNANSWERED):
+            placed = await self._access.look_up(
+                self._led_elsewhere, source.address.id, session.partitions
+            )
+            for address, partitions in placed:
+                for partition in partitions:
+                    session.forget(partition)
+                self._read_at(partitions, address)
+        if not session.partitions:
+            self._sources.remove(source)
+        elif now_s - source.lost_since_s >= self._leader_wait_s:
+            raise error
+        else:
+            self._start(source, wait_s=RECONNECT_WAIT_S)
+
+    def _led_elsewhere(self, broker_id: int, partitions: Sequence[TopicPartition]) -> _Placed:
+        """Return partitions that other brokers lead now; in a thread."""
+        self._replicas.leave(partitions)
+        leaders = self._cluster.find_leaders(sorted({one.topic for one in partitions}))
+        moved: dict[int, list[TopicPartition]] = {}
+        for partition in partitions:
+            leader = leaders.get(partition, broker_id)
+            if leader != broker_id:
+                moved.setdefault(leader, []).append(partition)
+        return [(self._cluster.leader(some[0]), some) for some in moved.values()]
+
+    def _start(self, source: _Source, *, wait_s: float = 0.0) -> None:
+        source.task = asyncio.create_task(
+            self._fetch(source, wait_s), name=f"pylogctl-fetcher-{source.address.id}"
+        )
+
+    async def _fetch(self, source: _Source, wait_s: float) -> None:
+        """Poll one broker and queue the chunks, until a poll fails; the task of a source."""
+        connection: AsyncConnection | None = None
+        try:
+            await asyncio.sleep(wait_s)
+            connection = await self._access.connect(source.address)
+            await self._poll_at(source, connection)
+        except Exception as error:  # noqa: BLE001  # for the poll that waits
+            await self._queue.put((source, error))
+        finally:
+            if connection is not None:
+                connection.close()
+                await connection.closed()
+
+    async def _poll_at(self, source: _Source, connection: AsyncConnection) -> None:
+        session = source.session
+        response: asyncio.Future[Any] | None = None
+        while response is not None or session.is_wanting:
+            if response is None:
+                response = _ask(session, connection)
+            found = await response
+            response = None
+            if connection.hello is None:
+                chunks = session.take_07(found)
+                if not chunks:
+                    await asyncio.sleep(session.empty_wait_s)
+            else:
+                chunks = session.take(found)
+            if session.is_wanting and connection.is_open:
+                response = _ask(session, connection)  # ahead, while these chunks are decoded
+            await self._queue.put((source, session.filtered(chunks)))
+
+
+def _ask(session: FetchSession, connection: AsyncConnection) -> asyncio.Future[Any]:
+    if connection.hello is None:
+        return connection.ask(session.request_07())
+    return connection.request(session.request(connection.understands))
