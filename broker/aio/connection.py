@@ -8,9 +8,11 @@ sound.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from broker import errors
@@ -302,6 +304,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Fail what is pending, unless the connection was closed here."""
         assert self._ended is not None
         self._ended.set_result(None)
+        if exc is not None and self._transport is not None:
+            self._take_rest(self._transport)
         if self._transport is not None:
             cause = exc if isinstance(exc, OSError) else None
             self._lose(
@@ -309,6 +313,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
                     cause or ConnectionResetError("it closed the connection"), _WAITING
                 )
             )
+
+    def _take_rest(self, transport: asyncio.Transport) -> None:
+        """Read what came before a send failed: the last response of a broker that stops."""
+        with suppress(OSError):
+            descriptor = transport.get_extra_info("socket").fileno()
+            while nbytes := os.readv(descriptor, [self.get_buffer(-1)]):
+                self.buffer_updated(nbytes)
 
     def _check_silence(self) -> None:
         self._watch = None
