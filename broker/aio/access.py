@@ -21,7 +21,6 @@ from broker.api.values import Timeout
 from broker.client.cluster import Cluster, Connect
 from broker.protocol.responses import BrokerAddress
 
-_THREADS = 8
 _CONNECT_S = 5.0
 
 _P = ParamSpec("_P")
@@ -31,14 +30,16 @@ _R = TypeVar("_R")
 class AsyncAccess:
     """A cluster as the tasks of one loop reach it; `client` makes the calls in threads."""
 
-    def __init__(self, client: Client, timeout_s: float | None) -> None:
+    def __init__(
+        self, client: Client, timeout_s: float | None, threads: ThreadPoolExecutor
+    ) -> None:
         self.client = client
         self.timeout_s = timeout_s
         self.loop = asyncio.get_running_loop()
         # these block: for threads
         self.cluster: Cluster = client._cluster
         self.connect_blocking: Connect = client._connect
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pylogctl-aio")
+        self._threads = threads
 
     def check(self) -> None:
         """Raise if the client is closed, or if another loop runs than the one it was made in."""
@@ -78,3 +79,8 @@ class AsyncAccess:
             await self.loop.run_in_executor(self._threads, partial(self.client.close, timeout))
         finally:
             self._threads.shutdown(wait=False)
+
+    def drop(self) -> None:
+        """Close the client for threads, in one of them, when nobody waits for it."""
+        self._threads.submit(self.client.close)
+        self._threads.shutdown(wait=False)

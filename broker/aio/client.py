@@ -6,6 +6,7 @@ import asyncio
 import re
 import warnings
 from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
@@ -16,6 +17,8 @@ from broker.api.client import Client, connect, filter_of
 from broker.api.topic_calls import TopicCalls
 from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout, number_of, topic_of
 from broker.protocol.payload_filter import PayloadFilter
+
+_THREADS = 8
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -55,18 +58,20 @@ class Connecting:
             await self._client.__aexit__(*exc_info)
 
     async def _connect(self) -> AsyncClient:
-        loop = asyncio.get_running_loop()
-        made = loop.run_in_executor(None, self._make)
+        threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pylogctl-aio")
+        made = threads.submit(self._make)
         try:
-            return AsyncClient(await asyncio.shield(made), self._timeout)
-        except asyncio.CancelledError:
-            made.add_done_callback(partial(_close_unused, loop))
+            client = await asyncio.wrap_future(made)
+        except BaseException:
+            made.add_done_callback(_close_unused)  # if this was cancelled
+            threads.shutdown(wait=False)
             raise
+        return AsyncClient(client, self._timeout, threads)
 
 
-def _close_unused(loop: asyncio.AbstractEventLoop, made: asyncio.Future[Client]) -> None:
+def _close_unused(made: Future[Client]) -> None:
     if not made.cancelled() and made.exception() is None:
-        loop.run_in_executor(None, made.result().close)
+        made.result().close()
 
 
 def _in_thread(
@@ -90,8 +95,8 @@ class AsyncClient:
     they continue. A call by another loop is a `RuntimeError`.
     """
 
-    def __init__(self, client: Client, timeout: float | None) -> None:
-        self._access = AsyncAccess(client, timeout)
+    def __init__(self, client: Client, timeout: float | None, threads: ThreadPoolExecutor) -> None:
+        self._access = AsyncAccess(client, timeout, threads)
         self._readers: WeakSet[AsyncReader] = WeakSet()
 
     async def __aenter__(self) -> AsyncClient:
@@ -103,8 +108,8 @@ class AsyncClient:
     def __del__(self) -> None:
         access = getattr(self, "_access", None)
         if access is not None and not access.client.closed:
+            access.drop()
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
-            access.client.closed = True  # it is part of this one, and needs no warning
 
     @property
     def closed(self) -> bool:

@@ -99,6 +99,7 @@ class AsyncClusterReader:
         self._chunks: deque[Chunk] = deque()
         self._ready: dict[TopicPartition, PartitionReader] = {}
         self._given: list[PartitionReader] = []  # by the last poll
+        self._work: asyncio.Task[None] | None = None  # that the next poll waits for
         self._is_ended = False
 
     async def open(self) -> None:
@@ -133,18 +134,20 @@ class AsyncClusterReader:
     def end(self) -> None:
         """Stop reading; a poll that waits returns. Called in the loop."""
         self._is_ended = True
-        for source in self._sources:
-            if source.task is not None:
-                source.task.cancel()
+        for task in self._tasks():
+            task.cancel()
         while not self._queue.empty():
             self._queue.get_nowait()
         self._queue.put_nowait(None)
 
     async def ended(self) -> None:
         """Wait until the connections are closed, after `end`."""
-        tasks = [one.task for one in self._sources if one.task is not None]
-        if tasks:
+        if tasks := self._tasks():
             await asyncio.wait(tasks)
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        tasks = [self._work, *(one.task for one in self._sources)]
+        return [one for one in tasks if one is not None]
 
     async def poll(self, timeout_s: float | None = None) -> list[PartitionReader] | None:
         """Return the partitions with new data, none after so long; None once all are read.
@@ -155,20 +158,31 @@ class AsyncClusterReader:
         loop = asyncio.get_running_loop()
         give_up_s = None if timeout_s is None else loop.time() + timeout_s
         while not self._is_ended:
-            if self._failed is not None:
-                await self._handle_failure(*self._failed)
-                self._failed = None
-            await self._add_chunks()
-            if self._ready:
+            if self._work is not None:
+                await self._work_done(self._work)
+            elif self._failed is not None:
+                self._work = asyncio.create_task(self._handle_failure(*self._failed))
+            elif (refused := self._add_chunks()) is not None:
+                self._work = asyncio.create_task(self._handle_refusal(refused))
+            elif self._ready:
                 self._given = list(self._ready.values())
                 self._ready.clear()
                 return self._given
-            if all(one.is_done for one in self._readers.values()):
+            elif all(one.is_done for one in self._readers.values()):
                 return None
-            await self._choose_again()
-            if not await self._take(give_up_s):
+            elif self._replicas.uses_followers and loop.time() >= self._replicas_at_s:
+                self._work = asyncio.create_task(self._choose_again())
+            elif not await self._take(give_up_s):
                 return []
         return None
+
+    async def _work_done(self, work: asyncio.Task[None]) -> None:
+        """Wait for what was begun; if this is cancelled it continues, and the next poll waits."""
+        try:
+            await asyncio.shield(work)
+        finally:
+            if work.done():
+                self._work = None
 
     def _continue_with_given(self) -> None:
         """Request what follows the data that were decoded."""
@@ -201,29 +215,35 @@ class AsyncClusterReader:
         self._chunks.extend(one for one in found if self._source_of[one.partition] is source)
         return True
 
-    async def _add_chunks(self) -> None:
-        """Add chunks to their partitions, up to the second one with data of a partition."""
+    def _add_chunks(self) -> Chunk | None:
+        """Add chunks to their partitions, up to the second one with data of a partition.
+
+        Returns:
+            The next chunk, if it is an error and all before it are decoded.
+        """
         while self._chunks:
             chunk = self._chunks[0]
-            if self._ready and (chunk.partition in self._ready or chunk.error != errors.NO_ERROR):
-                return  # the former ones must be decoded before
-            if await self._add(chunk):
+            is_error = chunk.error != errors.NO_ERROR
+            if self._ready and (is_error or chunk.partition in self._ready):
+                return None  # the former ones must be decoded before
+            if is_error:
+                return chunk
+            self._moves.pop(chunk.partition, None)
+            if self._readers[chunk.partition].add(chunk):
                 self._ready[chunk.partition] = self._readers[chunk.partition]
             self._chunks.popleft()
+        return None
 
-    async def _add(self, chunk: Chunk) -> bool:
-        if chunk.error in WITHOUT_LEADER or await self._may_differ_at_leader(chunk):
-            await self._follow(chunk)
-            return False
-        if chunk.error != errors.NO_ERROR:
+    async def _handle_refusal(self, chunk: Chunk) -> None:
+        """Read a partition elsewhere that the broker asked does not serve, if another may."""
+        if chunk.error not in WITHOUT_LEADER and not await self._may_differ_at_leader(chunk):
             raise failure_of(chunk)
-        if self._moves:  # an empty chunk too: its broker leads, and may do so for long
-            self._moves.pop(chunk.partition, None)
-        return self._readers[chunk.partition].add(chunk)
+        await self._follow(chunk)
+        self._chunks.popleft()
 
     async def _may_differ_at_leader(self, chunk: Chunk) -> bool:
         """Return whether an error is that of a follower, so that the leader must be asked."""
-        if chunk.error == errors.NO_ERROR or not self._replicas.uses_followers:
+        if not self._replicas.uses_followers:
             return False
         if chunk.error == errors.OffsetNotAvailableError.code:
             return True
@@ -260,10 +280,7 @@ class AsyncClusterReader:
 
     async def _choose_again(self) -> None:
         """Move partitions to other replicas, after the set of in-sync replicas was refreshed."""
-        now_s = asyncio.get_running_loop().time()
-        if not self._replicas.uses_followers or now_s < self._replicas_at_s:
-            return
-        self._replicas_at_s = now_s + _REPLICAS_S
+        self._replicas_at_s = asyncio.get_running_loop().time() + _REPLICAS_S
         for address, partitions in await self._access.look_up(self._moved):
             for partition in partitions:
                 self._source_of[partition].session.forget(partition)
@@ -339,6 +356,7 @@ class AsyncClusterReader:
             raise error
         else:
             self._start(source, wait_s=RECONNECT_WAIT_S)
+        self._failed = None
 
     def _led_elsewhere(self, broker_id: int, partitions: Sequence[TopicPartition]) -> _Placed:
         """Return partitions that other brokers lead now; in a thread."""

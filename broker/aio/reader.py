@@ -54,6 +54,7 @@ class AsyncReader(AsyncIterator[Message]):
         self._limit = limit
         self._idle_s = idle_s
         self._read_from = read_from
+        self._beginning: asyncio.Task[None] | None = None
         self._source: AsyncClusterReader | None = None
         self._is_closed = False
         self._is_waiting = False
@@ -83,10 +84,19 @@ class AsyncReader(AsyncIterator[Message]):
 
     async def _open(self) -> None:
         with self._waiting():
-            if self._source is None:
-                await self._begin()
-                if self._is_closed:  # meanwhile
-                    await self.close()
+            await self._begun()
+            if self._is_closed:  # meanwhile
+                await self.close()
+
+    async def _begun(self) -> None:
+        """Wait until it has begun; if this is cancelled it continues to do so."""
+        if self._source is None:
+            self._beginning = self._beginning or asyncio.create_task(self._begin())
+            try:
+                await asyncio.shield(self._beginning)
+            finally:
+                if self._beginning.done():
+                    self._beginning = None
 
     async def _begin(self) -> None:
         self._access.check()
@@ -133,7 +143,7 @@ class AsyncReader(AsyncIterator[Message]):
         with self._waiting():
             if self._turn_end < len(self._in_hand):
                 await asyncio.sleep(0)
-            elif self._limit == 0 or (reader := await self._next_data()) is None:
+            elif (reader := await self._next_data()) is None:
                 await self.close()
                 return False
             else:
@@ -172,13 +182,13 @@ class AsyncReader(AsyncIterator[Message]):
 
     async def _next_data(self) -> PartitionReader | None:
         """Return a partition that has data, None at the end; no data are lost by cancellation."""
-        if self._source is None and not self._is_closed:
-            await self._begin()
+        if not self._is_closed:
+            await self._begun()
         source = self._source
         try:
             with translated():
                 self._raise_fault()
-                while source is not None and not self._is_closed:
+                while source is not None and not self._is_closed and self._limit != 0:
                     if self._readers:
                         return self._readers.pop(0)
                     found = await source.poll(self._idle_s)
