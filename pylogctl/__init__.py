@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from broker.admin.settings_changes import SettingChange as SettingChange
     from broker.aio.client import AsyncClient as AsyncClient
     from broker.aio.client import aconnect as aconnect
+    from broker.aio.group import AsyncGroup as AsyncGroup
     from broker.aio.reader import AsyncBatches as AsyncBatches
     from broker.aio.reader import AsyncReader as AsyncReader
     from broker.api.changes import Changes as Changes
@@ -94,6 +95,7 @@ else:
         ),
         "broker.admin.cluster": ("BrokerInfo", "Health", "HealthCheck"),
         "broker.aio.client": ("AsyncClient", "aconnect"),
+        "broker.aio.group": ("AsyncGroup",),
         "broker.aio.reader": ("AsyncBatches", "AsyncReader"),
         "broker.admin.brokers": ("BrokerStatus", "StopReport"),
         "broker.admin.cluster": ("BrokerInfo", "Health"),

@@ -22,6 +22,8 @@ from broker.client.cluster import Cluster, Connect
 from broker.protocol.responses import BrokerAddress
 
 _CONNECT_S = 5.0
+TURN_MESSAGES = 1000
+"""Given out before other tasks of the loop have their turn."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -84,3 +86,19 @@ class AsyncAccess:
         """Close the client for threads, in one of them, when nobody waits for it."""
         self._threads.submit(self.client.close)
         self._threads.shutdown(wait=False)
+
+
+class OneTask:
+    """A context for one task at a time: `RuntimeError` for a second one."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_in_use = False
+
+    def __enter__(self) -> None:
+        if self._is_in_use:
+            raise RuntimeError(f"another task uses this {self._what} at this moment")
+        self._is_in_use = True
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._is_in_use = False

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from broker.aio.access import AsyncAccess
@@ -17,6 +17,11 @@ from broker.api.client import Client, connect, filter_of
 from broker.api.topic_calls import TopicCalls
 from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout, number_of, topic_of
 from broker.protocol.payload_filter import PayloadFilter
+
+if TYPE_CHECKING:
+    from broker.aio.group import AsyncGroup
+    from broker.api.group import Commit
+    from broker.consumer.offset_store import OffsetStore
 
 _THREADS = 8
 
@@ -98,6 +103,7 @@ class AsyncClient:
     def __init__(self, client: Client, timeout: float | None, threads: ThreadPoolExecutor) -> None:
         self._access = AsyncAccess(client, timeout, threads)
         self._readers: WeakSet[AsyncReader] = WeakSet()
+        self._groups: WeakSet[AsyncGroup] = WeakSet()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -169,6 +175,48 @@ class AsyncClient:
             )
         )
 
+    def group(
+        self,
+        name: str,
+        topics: str | Collection[str] | re.Pattern[str],
+        *,
+        start: Literal["earliest", "latest"] = "latest",
+        commit: Commit = "after",
+        commit_every: float = 5.0,
+        offsets: OffsetStore | None = None,
+        filter: bytes | str | PayloadFilter | None = None,
+        idle: float | None = None,
+    ) -> AsyncGroup:
+        """Return the messages that a consumer group gives to this member of it.
+
+        Arguments and errors are those of `Client.group`; the errors are raised when it joins: by
+        `async for`, `async with` or `await`.
+        """
+        self._access.check()
+        from broker.aio.group import TURN_S, AsyncGroup  # late: loads kazoo
+
+        if idle is not None:
+            number_of("idle", idle, 0)
+        payload_filter = filter_of(filter)
+        group = AsyncGroup(
+            self._access,
+            partial(
+                self._access.client.group,
+                name,
+                topics,
+                start=start,
+                commit=commit,
+                commit_every=commit_every,
+                offsets=offsets,
+                filter=payload_filter,
+                idle=TURN_S,
+            ),
+            payload_filter=payload_filter,
+            idle_s=idle,
+        )
+        self._groups.add(group)
+        return group
+
     async def close(self, timeout: Timeout = UNSET) -> None:
         """End what the client has opened; see `Client.close`. A second call does nothing."""
         if self.closed:
@@ -176,6 +224,8 @@ class AsyncClient:
         self._access.check()
         for reader in list(self._readers):
             await reader.close()
+        for group in list(self._groups):
+            await group.close()
         await self._access.close(timeout)
 
     topics = _in_thread(TopicCalls.topics)

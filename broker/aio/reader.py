@@ -6,9 +6,9 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncIterator, Collection, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
-from broker.aio.access import AsyncAccess
+from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
 from broker.aio.cluster_reader import AsyncClusterReader
 from broker.api.errors import Closed, translated
 from broker.api.reader import MAX_WAIT_MS, one_of, ranges_of, select
@@ -17,8 +17,6 @@ from broker.consumer.partition_reader import PartitionReader, naming_partition
 from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import ReadRange, TopicPartition
-
-_TURN_MESSAGES = 1000  # given out before other tasks of the loop have their turn
 
 
 class AsyncReader(AsyncIterator[Message]):
@@ -57,7 +55,7 @@ class AsyncReader(AsyncIterator[Message]):
         self._beginning: asyncio.Task[None] | None = None
         self._source: AsyncClusterReader | None = None
         self._is_closed = False
-        self._is_waiting = False
+        self._one_task = OneTask("reader")
         self._readers: list[PartitionReader] = []  # that have data which is not decoded
         self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
         self._in_hand: list[Message] = []
@@ -83,7 +81,7 @@ class AsyncReader(AsyncIterator[Message]):
                 self._access.loop.call_soon_threadsafe(source.end)
 
     async def _open(self) -> None:
-        with self._waiting():
+        with self._one_task:
             await self._begun()
             if self._is_closed:  # meanwhile
                 await self.close()
@@ -140,7 +138,7 @@ class AsyncReader(AsyncIterator[Message]):
 
     async def _load(self) -> bool:
         """Take the next messages in hand; return False at the end."""
-        with self._waiting():
+        with self._one_task:
             if self._turn_end < len(self._in_hand):
                 await asyncio.sleep(0)
             elif (reader := await self._next_data()) is None:
@@ -148,7 +146,7 @@ class AsyncReader(AsyncIterator[Message]):
                 return False
             else:
                 self._decode(reader)
-            start, self._turn_end = self._turn_end, self._turn_end + _TURN_MESSAGES
+            start, self._turn_end = self._turn_end, self._turn_end + TURN_MESSAGES
             self._left = iter(self._in_hand[start : self._turn_end])
             return True
 
@@ -168,7 +166,7 @@ class AsyncReader(AsyncIterator[Message]):
 
     async def next_batch(self) -> Batch | None:
         """Return a whole chunk; None at the end. For `AsyncBatches`."""
-        with self._waiting():
+        with self._one_task:
             while (reader := await self._next_data()) is not None:
                 start, skip, data = reader.offset, reader.inner, reader.data
                 found = scan(data)
@@ -212,16 +210,6 @@ class AsyncReader(AsyncIterator[Message]):
                 with naming_partition(reader.partition):
                     reader.take_valid(0, fault)
 
-    @contextmanager
-    def _waiting(self) -> Iterator[None]:
-        if self._is_waiting:
-            raise RuntimeError("another task uses this reader at this moment")
-        self._is_waiting = True
-        try:
-            yield
-        finally:
-            self._is_waiting = False
-
     async def seek(self, partition: PartitionLike, place: Place) -> None:
         """Continue in one of the partitions elsewhere; what is in hand of it is not given any more.
 
@@ -236,7 +224,7 @@ class AsyncReader(AsyncIterator[Message]):
             raise Closed("the reader is closed, or has ended")
         chosen = one_of(partition, self.positions)
         access = self._access
-        with self._waiting(), translated():
+        with self._one_task, translated():
             ranges = await access.look_up(
                 ranges_of, access.cluster, access.connect_blocking, [chosen], place, None
             )

@@ -150,8 +150,13 @@ class Group(Iterator[Message]):
             yield Message(*message, inner)
 
     def _committed_first(self) -> Iterator[Message]:
-        is_wanted = None if self._payload_filter is None else self._payload_filter.compile()
         yield from self._left_of_chunk()
+        for _ in self._committed_chunks():
+            yield from self._left_of_chunk()
+
+    def _committed_chunks(self) -> Iterator[None]:
+        """Commit each chunk, and then have its messages in `_committed`."""
+        is_wanted = None if self._payload_filter is None else self._payload_filter.compile()
         for assigned in self._stream.chunks():
             skip = assigned.inner
             partition = assigned.partition
@@ -165,7 +170,7 @@ class Group(Iterator[Message]):
                 self._committed.extend(
                     one for one in wanted if is_wanted is None or is_wanted(one.value)
                 )
-                yield from self._left_of_chunk()
+                yield
             assigned.take_valid(0, fault)
 
     def _left_of_chunk(self) -> Iterator[Message]:

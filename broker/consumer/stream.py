@@ -124,6 +124,21 @@ class ConsumerStream:
             if self._add(assigned, chunk) and not assigned.is_revoked:
                 yield assigned
 
+    def next_messages(self) -> AssignedPartition | None:
+        """Return a partition with its `current_messages`, None at the end of the stream.
+
+        For applications that give them out and finish them by themselves, before the next call.
+        A revocation empties the list. Errors are those of `__iter__`.
+        """
+        assigned = self._await_messages()
+        self._messages = _NOTHING
+        return assigned
+
+    @property
+    def lease(self) -> Lease:
+        """Return the lease without which no message may be given out."""
+        return self._lease
+
     def skip_corrupt(self, partition: TopicPartition) -> int:
         """Skip the corrupt message at which a partition is blocked; it counts as finished.
 

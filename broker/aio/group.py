@@ -1,0 +1,268 @@
+"""A member of a consumer group in an event loop.
+
+The member itself is one for threads: the session with ZooKeeper, the assignment of partitions, the
+fetchers and the commits. A thread waits for the next chunk and decodes it; whole chunks cross to
+the loop, which gives out their messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
+from broker.api.errors import Closed, translated
+from broker.api.group import Group
+from broker.consumer.chunk import GroupMessage, InnerMessage
+from broker.consumer.committer import AssignedPartition
+from broker.errors import ConsumerTimeoutError
+from broker.protocol.codec import Message
+from broker.protocol.payload_filter import PayloadFilter
+from broker.topic import MessagePosition, TopicPartition
+
+TURN_S = 0.1
+"""How long the thread waits for messages before other calls of the group have their turn."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class _Member:
+    """The chunks of a group for threads; `load` and other calls are made one at a time."""
+
+    def __init__(self, group: Group, payload_filter: PayloadFilter | None) -> None:
+        self.group = group
+        self._is_wanted = None if payload_filter is None else payload_filter.compile()
+        self._stream = group._stream
+        self._committed_chunks: Iterator[None] | None = None
+
+    def load(self) -> Iterator[Message | None] | None:
+        """Return the messages of the next chunk, none after `TURN_S`; None at the end."""
+        try:
+            with translated():
+                if self.group._commit == "before":
+                    return self._load_committed()
+                assigned = self._stream.next_messages()
+                return None if assigned is None else self._given_out(assigned)
+        except ConsumerTimeoutError:
+            return iter(())
+
+    def _load_committed(self) -> Iterator[Message | None] | None:
+        chunks = self._committed_chunks or self.group._committed_chunks()
+        self._committed_chunks = None  # an error ends it
+        if next(chunks, self) is self:
+            return None
+        self._committed_chunks = chunks
+        return self.group._left_of_chunk()
+
+    def _given_out(self, assigned: AssignedPartition) -> Iterator[Message | None]:
+        """Give the messages of a chunk, each finished when the next is requested; in the loop.
+
+        None while the session with ZooKeeper is not certain to exist.
+        """
+        partition, is_wanted, lease = assigned.partition, self._is_wanted, self._stream.lease
+        topic, inner, now_s = partition.topic, assigned.next_inner, time.monotonic
+        for offset, next_offset, value in assigned.current_messages:
+            while now_s() >= lease.until_s:
+                yield None
+            if assigned.is_revoked:
+                return
+            place = inner
+            if next_offset == offset or inner:
+                inner = assigned.next_inner = inner + 1 if next_offset == offset else 0
+            if is_wanted is None or is_wanted(value):
+                yield Message(topic, partition, offset, next_offset, value, place)
+            if inner:
+                assigned.finish_inner(MessagePosition(offset, inner))
+            else:
+                assigned.finished = next_offset
+
+    @property
+    def is_certain(self) -> bool:
+        """Return whether the session with ZooKeeper is certain to exist; else nothing is given."""
+        return self._stream.lease.is_valid
+
+    def await_certainty(self) -> None:
+        """Wait for that a short time."""
+        self._stream.lease.wait(TURN_S)
+
+    def take_in_hand(self, message: Message | None) -> None:
+        """Note which message was given out last, for `Group.commit`."""
+        if message is not None:
+            fields: GroupMessage = (
+                message.topic,
+                message.partition,
+                message.offset,
+                message.next_offset,
+                message.value,
+            )
+            is_inner = message.inner or message.next_offset == message.offset
+            self.group._in_hand = InnerMessage(fields, message.inner) if is_inner else fields
+
+
+def _in_thread(
+    call: Callable[Concatenate[Group, _P], _R],
+) -> Callable[Concatenate[AsyncGroup, _P], Coroutine[Any, Any, _R]]:
+    """Return a method of `AsyncGroup` that makes a call of `Group` in its thread."""
+
+    @wraps(call)
+    async def run(self: AsyncGroup, /, *args: _P.args, **named: _P.kwargs) -> _R:
+        member = await self._begun()
+        if member is None:
+            raise Closed("the group was left")
+
+        def made() -> _R:
+            member.take_in_hand(self._in_hand)
+            return call(member.group, *args, **named)
+
+        return await self._access.loop.run_in_executor(self._thread, made)
+
+    return run
+
+
+class AsyncGroup(AsyncIterator[Message]):
+    """The messages of the partitions that a group assigns to this member; `AsyncClient.group`.
+
+    It joins by `async for`, `async with` or `await`, which raise what `Client.group` raises. It is
+    as `Group` otherwise: for one task at a time, and `close`, by any task, ends the iteration. A
+    task that is cancelled while it waits for a message loses none; one that is cancelled while it
+    handles a message has not handled it, unless it asks for the next one.
+    """
+
+    def __init__(
+        self,
+        access: AsyncAccess,
+        join: Callable[[], Group],
+        *,
+        payload_filter: PayloadFilter | None,
+        idle_s: float | None,
+    ) -> None:
+        self._access = access
+        self._join = join
+        self._filter = payload_filter
+        self._idle_s = idle_s
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pylogctl-aio-group")
+        self._member: _Member | None = None
+        self._beginning: asyncio.Task[None] | None = None
+        self._loading: asyncio.Future[Iterator[Message | None] | None] | None = None
+        self._left: Iterator[Message | None] = iter(())
+        self._in_hand: Message | None = None
+        self._one_task = OneTask("group")
+        self._is_closed = False
+
+    def __await__(self) -> Generator[Any, None, AsyncGroup]:
+        """Join, and return the group."""
+        yield from self._open().__await__()
+        return self
+
+    async def __aenter__(self) -> AsyncGroup:
+        await self._open()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    @property
+    def member_id(self) -> str:
+        """The id of this member in the group; empty before it has joined."""
+        return "" if self._member is None else self._member.group.member_id
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        """The partitions assigned to this member now."""
+        return frozenset() if self._member is None else self._member.group.assigned
+
+    async def _open(self) -> None:
+        if await self._begun() is None:
+            raise Closed("the group was left")
+
+    async def _begun(self) -> _Member | None:
+        """Return the member once it has joined, None if it left; not ended by cancellation."""
+        self._access.check()
+        if self._member is None and not self._is_closed:
+            beginning = self._beginning or asyncio.create_task(self._begin())
+            self._beginning = beginning
+            try:
+                await asyncio.shield(beginning)
+            finally:
+                if beginning.done():
+                    self._beginning = None
+        return None if self._is_closed else self._member
+
+    async def _begin(self) -> None:
+        group = await self._access.in_thread(self._join)
+        self._member = _Member(group, self._filter)
+        if self._is_closed:  # meanwhile
+            await self.close()
+
+    def __aiter__(self) -> AsyncGroup:
+        return self
+
+    async def __anext__(self) -> Message:
+        """Return the next message; see the class."""
+        while True:
+            for message in self._left:
+                if message is not None:
+                    self._in_hand = message
+                    return message
+                await self._pause()
+            if not await self._load():
+                raise StopAsyncIteration
+
+    async def _pause(self) -> None:
+        """Give other tasks their turn, and wait for the session with ZooKeeper."""
+        member = self._member
+        if member is None or member.is_certain:
+            await asyncio.sleep(0)
+        else:
+            await self._access.in_thread(member.await_certainty)
+
+    async def _load(self) -> bool:
+        """Take the messages of the next chunk in hand; return False at the end."""
+        with self._one_task:
+            loop, since_s = asyncio.get_running_loop(), None
+            while not self._is_closed and (member := await self._begun()) is not None:
+                since_s = since_s or loop.time()
+                self._loading = self._loading or loop.run_in_executor(self._thread, member.load)
+                try:
+                    found = await asyncio.shield(self._loading)
+                finally:
+                    if self._loading.done():
+                        self._loading = None
+                if found is None:
+                    return False
+                for message in found:
+                    self._left = _in_turns(message, found)
+                    return True
+                if self._idle_s is not None and loop.time() - since_s >= self._idle_s:
+                    return False
+            return False
+
+    commit = _in_thread(Group.commit)
+    seek = _in_thread(Group.seek)
+    skip_corrupt = _in_thread(Group.skip_corrupt)
+
+    async def close(self) -> None:
+        """End the iteration, commit unless that is manual, and leave the group.
+
+        Raises:
+            Error: the commit failed; the group was left nevertheless.
+        """
+        self._is_closed = True
+        self._left = iter(())
+        self._thread.shutdown(wait=False)
+        if self._member is not None:
+            await self._access.in_thread(self._member.group.close)
+
+
+def _in_turns(first: Message | None, rest: Iterator[Message | None]) -> Iterator[Message | None]:
+    """Give messages, and None after each `TURN_MESSAGES`."""
+    yield first
+    for number, message in enumerate(rest, 2):
+        yield message
+        if not number % TURN_MESSAGES:
+            yield None
