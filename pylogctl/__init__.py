@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from broker.admin.replicas import Outcome as Outcome
     from broker.admin.settings import Setting as Setting
     from broker.admin.settings_changes import SettingChange as SettingChange
+    from broker.aio.calls import AsyncChanges as AsyncChanges
+    from broker.aio.calls import AsyncReassignment as AsyncReassignment
     from broker.aio.client import AsyncClient as AsyncClient
     from broker.aio.client import aconnect as aconnect
     from broker.aio.group import AsyncGroup as AsyncGroup
@@ -94,11 +96,10 @@ else:
             *("BrokerStatus", "DataDirectory", "LogFailure", "StopReport", "StopStep"),
         ),
         "broker.admin.cluster": ("BrokerInfo", "Health", "HealthCheck"),
+        "broker.aio.calls": ("AsyncChanges", "AsyncReassignment"),
         "broker.aio.client": ("AsyncClient", "aconnect"),
         "broker.aio.group": ("AsyncGroup",),
         "broker.aio.reader": ("AsyncBatches", "AsyncReader"),
-        "broker.admin.brokers": ("BrokerStatus", "StopReport"),
-        "broker.admin.cluster": ("BrokerInfo", "Health"),
         "broker.admin.group_changes": ("OffsetChange",),
         "broker.admin.group_info": (
             *("CommittedOffset", "GroupInfo", "GroupMember", "Lag", "PartitionLag"),

@@ -21,6 +21,7 @@ from broker.api.values import Timeout
 from broker.client.cluster import Cluster, Connect
 from broker.protocol.responses import BrokerAddress
 
+_LOOK_UPS = 4
 _CONNECT_S = 5.0
 TURN_MESSAGES = 1000
 """Given out before other tasks of the loop have their turn."""
@@ -42,6 +43,8 @@ class AsyncAccess:
         self.cluster: Cluster = client._cluster
         self.connect_blocking: Connect = client._connect
         self._threads = threads
+        # of their own, so that calls that take long hold up no reader
+        self._look_ups = ThreadPoolExecutor(_LOOK_UPS, thread_name_prefix="pylogctl-aio-look-up")
 
     def check(self) -> None:
         """Raise if the client is closed, or if another loop runs than the one it was made in."""
@@ -58,12 +61,13 @@ class AsyncAccess:
 
     async def look_up(self, call: Callable[_P, _R], /, *args: _P.args, **named: _P.kwargs) -> _R:
         """Return what a call asks brokers in a thread, in the client's time."""
+        self.check()
 
-        def limited() -> _R:
+        def made() -> _R:
             with self.client._call():
                 return call(*args, **named)
 
-        return await self.in_thread(limited)
+        return await self.loop.run_in_executor(self._look_ups, made)
 
     async def connect(self, address: BrokerAddress) -> AsyncConnection:
         """Return an open connection to a broker, with the timeouts of the client."""
@@ -80,12 +84,16 @@ class AsyncAccess:
         try:
             await self.loop.run_in_executor(self._threads, partial(self.client.close, timeout))
         finally:
-            self._threads.shutdown(wait=False)
+            self._end_threads()
 
     def drop(self) -> None:
         """Close the client for threads, in one of them, when nobody waits for it."""
         self._threads.submit(self.client.close)
+        self._end_threads()
+
+    def _end_threads(self) -> None:
         self._threads.shutdown(wait=False)
+        self._look_ups.shutdown(wait=False)
 
 
 class OneTask:

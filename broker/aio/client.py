@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 import warnings
-from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 from broker.aio.access import AsyncAccess
+from broker.aio.calls import AsyncCalls
 from broker.aio.reader import AsyncBatches, AsyncReader
 from broker.api.client import Client, connect, filter_of
-from broker.api.topic_calls import TopicCalls
 from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout, number_of, topic_of
 from broker.protocol.payload_filter import PayloadFilter
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from broker.consumer.offset_store import OffsetStore
 
 _THREADS = 8
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 def aconnect(
@@ -79,20 +76,7 @@ def _close_unused(made: Future[Client]) -> None:
         made.result().close()
 
 
-def _in_thread(
-    call: Callable[Concatenate[Any, _P], _R],
-) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]:
-    """Return a method of `AsyncClient` that makes a call of `Client` in a thread."""
-
-    @wraps(call)
-    async def run(self: AsyncClient, /, *args: _P.args, **named: _P.kwargs) -> _R:
-        access = self._access
-        return await access.in_thread(call, access.client, *args, **named)
-
-    return run
-
-
-class AsyncClient:
+class AsyncClient(AsyncCalls):
     """A cluster: sends, reads, joins groups, and orders. For the tasks of one event loop.
 
     Made by `aconnect`; a context manager. What it has opened ends with it. Messages are sent and
@@ -227,5 +211,3 @@ class AsyncClient:
         for group in list(self._groups):
             await group.close()
         await self._access.close(timeout)
-
-    topics = _in_thread(TopicCalls.topics)

@@ -351,7 +351,7 @@ class AsyncClusterReader:
                     session.forget(partition)
                 self._read_at(partitions, address)
         if not session.partitions:
-            self._sources.remove(source)
+            self._sources = [one for one in self._sources if one is not source]
         elif now_s - source.lost_since_s >= self._leader_wait_s:
             raise error
         else:

@@ -227,3 +227,32 @@ def test_client_when_closed_with_a_group_open_then_the_group_leaves(
         assert [one async for one in group] == []
 
     asyncio.run(main())
+
+
+def test_calls_when_made_in_a_loop_then_give_what_the_other_client_gives(
+    cluster: Cluster, topic: str
+) -> None:
+    async def main() -> None:
+        async with (
+            pylogctl.aconnect(cluster.address) as client,
+            pylogctl.aconnect(cluster.address) as other,
+        ):
+            assert await read(client, topic) == ["a", "b", "c", "d"]
+            assert [one.id for one in await client.brokers()] == [0, 1]
+            assert (await client.broker(1)).id == 1
+            assert (await client.health()).ok
+            assert await client.cluster_id() == cluster.zookeeper
+            assert "billing" in [one.name for one in await client.groups()]
+            assert topic in {one.topic for one in await client.offsets_of("billing")}
+            assert (await client.copy(topic, f"{topic}-copy", to=other)).message_count == 5
+            assert await client.reassignments() == []
+            with pytest.raises(pylogctl.UnknownGroup):
+                await client.describe_group("no such group")
+            changes = [one async for one in client.changes()]
+            assert changes
+            async with client.changes(follow=True) as followed:
+                first = await anext(followed)
+                assert first == changes[0]
+                assert followed.missing == {}
+
+    asyncio.run(main())

@@ -1,0 +1,216 @@
+"""The orders of an asyncio client: those of `Client`, made in threads.
+
+If their task is cancelled, they continue; so the outcome is unknown then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from broker.aio.access import AsyncAccess
+from broker.api.cluster_calls import ClusterCalls
+from broker.api.group_calls import GroupCalls
+from broker.api.replica_calls import Reassignment, ReplicaCalls
+from broker.api.setting_calls import SettingCalls
+from broker.api.topic_calls import TopicCalls
+from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout
+from broker.errors import BrokerError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from broker.admin.copies import CopyReport
+    from broker.admin.reassignment import Move, MoveProgress
+    from broker.api.changes import Changes
+    from broker.state_changes import LoggedChange
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_S = TypeVar("_S")
+
+
+def _in_thread(
+    call: Callable[Concatenate[Any, _P], _R],
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]:
+    """Return a method of `AsyncCalls` that makes a call of `Client` in a thread."""
+    return _shown_as(call, lambda _, found: found)
+
+
+def _shown_as(
+    call: Callable[Concatenate[Any, _P], _R], show: Callable[[AsyncAccess, _R], _S]
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _S]]:
+    """Return the same, for a call whose result has calls of its own."""
+
+    @wraps(call)
+    async def run(self: AsyncCalls, /, *args: _P.args, **named: _P.kwargs) -> _S:
+        access = self._access
+        return show(access, await access.in_thread(call, access.client, *args, **named))
+
+    return run
+
+
+class AsyncReassignment:
+    """Partitions of one topic that get other replicas; see `Reassignment`."""
+
+    def __init__(self, access: AsyncAccess, reassignment: Reassignment) -> None:
+        self._access = access
+        self._reassignment = reassignment
+        self.topic: str = reassignment.topic
+        self.moves: tuple[Move, ...] = reassignment.moves
+
+    def __repr__(self) -> str:
+        return f"Async{self._reassignment!r}"
+
+    async def progress(self, *, timeout: Timeout = UNSET) -> list[MoveProgress]:
+        """Return how far the moves are that are under way; see `Reassignment.progress`."""
+        return await self._access.in_thread(self._reassignment.progress, timeout=timeout)
+
+    async def wait(self, timeout: Timeout = UNSET) -> None:
+        """Wait until the partitions have their new replicas; see `Reassignment.wait`."""
+        await self._access.in_thread(self._reassignment.wait, timeout)
+
+
+class AsyncChanges(AsyncIterator["LoggedChange"]):
+    """Changes that brokers have logged, in the order in which they happened; see `Changes`.
+
+    It begins by `async for`, `async with` or `await`.
+    """
+
+    def __init__(self, access: AsyncAccess, begin: Callable[[], Changes]) -> None:
+        self._access = access
+        self._begin = begin
+        self._changes: Changes | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncChanges]:
+        """Begin, and return the changes."""
+        yield from self._begun().__await__()
+        return self
+
+    async def __aenter__(self) -> AsyncChanges:
+        await self._begun()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self.close()
+
+    async def _begun(self) -> Changes:
+        if self._changes is None:
+            self._changes = await self._access.in_thread(self._begin)
+        return self._changes
+
+    @property
+    def missing(self) -> dict[int, BrokerError]:
+        """The brokers whose changes are missing, and why; see `Changes.missing`."""
+        return {} if self._changes is None else self._changes.missing
+
+    def __aiter__(self) -> AsyncChanges:
+        return self
+
+    async def __anext__(self) -> LoggedChange:
+        """Return the next change; to follow, wait for one."""
+        changes = await self._begun()
+        found = await self._access.in_thread(next, changes, None)
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    def close(self) -> None:
+        """End the iteration; changes that were read already still come."""
+        if self._changes is not None:
+            self._changes.close()
+
+
+class AsyncCalls:
+    """The calls of `Client` that are made in threads."""
+
+    _access: AsyncAccess
+
+    async def cluster_id(self) -> str:
+        """Return the ZooKeeper of the brokers; see `Client.cluster_id`, which is no call."""
+        return await self._access.in_thread(getattr, self._access.client, "cluster_id")
+
+    topics = _in_thread(TopicCalls.topics)
+
+    brokers = _in_thread(ClusterCalls.brokers)
+    broker = _in_thread(ClusterCalls.broker)
+    health = _in_thread(ClusterCalls.health)
+    stop_broker = _in_thread(ClusterCalls.stop_broker)
+    decommission = _in_thread(ClusterCalls.decommission)
+    move_log = _in_thread(ClusterCalls.move_log)
+
+    def changes(
+        self,
+        *,
+        topic: str | None = None,
+        partition: PartitionLike | None = None,
+        since: datetime | None = None,
+        follow: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> AsyncChanges:
+        """Return who led what, when and why; see `Client.changes`."""
+        access = self._access
+        access.check()
+        begin = partial(
+            access.client.changes,
+            topic=topic,
+            partition=partition,
+            since=since,
+            follow=follow,
+            timeout=timeout,
+        )
+        return AsyncChanges(access, begin)
+
+    groups = _in_thread(GroupCalls.groups)
+    describe_group = _in_thread(GroupCalls.describe_group)
+    offsets_of = _in_thread(GroupCalls.offsets_of)
+    lag = _in_thread(GroupCalls.lag)
+    verify_group = _in_thread(GroupCalls.verify_group)
+    reset = _in_thread(GroupCalls.reset)
+    import_offsets = _in_thread(GroupCalls.import_offsets)
+    clone_group = _in_thread(GroupCalls.clone_group)
+    delete_group = _in_thread(GroupCalls.delete_group)
+    rebalance = _in_thread(GroupCalls.rebalance)
+
+    elect = _in_thread(ReplicaCalls.elect)
+    reassign = _shown_as(ReplicaCalls.reassign, AsyncReassignment)
+    reassignments = _shown_as(
+        ReplicaCalls.reassignments,
+        lambda access, found: [AsyncReassignment(access, one) for one in found],
+    )
+    throttle_reassignments = _in_thread(ReplicaCalls.throttle_reassignments)
+    cancel_reassignment = _in_thread(ReplicaCalls.cancel_reassignment)
+
+    settings = _in_thread(SettingCalls.settings)
+    set_settings = _in_thread(SettingCalls.set_settings)
+    unset_settings = _in_thread(SettingCalls.unset_settings)
+
+    async def copy(
+        self,
+        source: str,
+        target: str,
+        *,
+        to: AsyncCalls | None = None,
+        start: Start = "earliest",
+        stop: Stop = "end",
+        limit: int | None = None,
+        keep_partitions: bool = False,
+        skip_corrupt: bool = False,
+        plan: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> CopyReport:
+        """Copy messages to another topic byte for byte; see `Client.copy`."""
+        return await self._access.in_thread(
+            self._access.client.copy,
+            source,
+            target,
+            to=to._access.client if isinstance(to, AsyncCalls) else to,
+            start=start,
+            stop=stop,
+            limit=limit,
+            keep_partitions=keep_partitions,
+            skip_corrupt=skip_corrupt,
+            plan=plan,
+            timeout=timeout,
+        )
