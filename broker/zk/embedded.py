@@ -353,7 +353,8 @@ class EmbeddedZooKeeper:
         a server on the data directory, and `CoordinationError` if the port is in use, the server
         ended (with the end of its log), or it did not serve in time.
         """
-        self._command = _server_command(self._java or find_java(), find_jars())
+        jars = find_jars()
+        self._command = _server_command(self._java or find_java(), jars)
         self._data_dir.mkdir(parents=True, exist_ok=True)
         self._lock.acquire()
         self._stopped.clear()

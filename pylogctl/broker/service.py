@@ -33,6 +33,7 @@ from pylogctl.cli.service import (
 
 EMBEDDED = "embedded"
 _POLL_S = 0.1
+_WHAT_TO_INSTALL = "pip install 'pylogctl[spark]' brings what they need"
 
 
 def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int:
@@ -52,8 +53,13 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
         if status is not None:
             return status
     set_up_logging(env, process.log_file)
+    needs_zookeeper = options.zookeeper_port is not None or any(
+        BrokerConfig.name_in_07(name) == "zk.connect"
+        for layer in layers[1:]
+        for name in layer.properties
+    )
     with pid_file(process.pid_file), graceful_stop() as stop:
-        _serve(env, options, config, process, stop)
+        _serve(env, options, config, process, stop, needs_zookeeper=needs_zookeeper)
     return 0
 
 
@@ -128,6 +134,8 @@ def _serve(
     config: BrokerConfig,
     process: ProcessOptions,
     stop: StopRequest,
+    *,
+    needs_zookeeper: bool,
 ) -> None:
     """Start a broker, announce that it is ready, and stop it on a signal or a shutdown request."""
     with ExitStack() as closing:
@@ -137,7 +145,9 @@ def _serve(
             config = replace(config, data_dirs=(data_dir,))
         runs_zookeeper = False
         if config.zookeeper_connect == EMBEDDED:
-            embedded = _embedded_zookeeper(env, config, options.zookeeper_port)
+            embedded = _embedded_zookeeper(
+                env, config, options.zookeeper_port, is_needed=needs_zookeeper
+            )
             address, runs_zookeeper = closing.enter_context(embedded)
             config = replace(config, zookeeper=address)
         broker = Broker(config, env.clock, runs_zookeeper=runs_zookeeper)
@@ -182,9 +192,13 @@ def _is_directory(path: Path) -> bool:
 
 @contextmanager
 def _embedded_zookeeper(
-    env: Environment, config: BrokerConfig, wanted_port: int | None
+    env: Environment, config: BrokerConfig, wanted_port: int | None, *, is_needed: bool
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the address of the data directory's own ZooKeeper, and whether it was started here."""
+    """Yield the address of the data directory's own ZooKeeper, and whether it was started here.
+
+    The address is empty where none can run on this machine and none `is_needed`: no option asks for
+    it, and the data directory never had one.
+    """
     from broker.zk.embedded import EmbeddedZooKeeper
 
     candidates = [path / ZOOKEEPER_NAME for path in config.data_dirs]
@@ -198,6 +212,16 @@ def _embedded_zookeeper(
     try:
         with announced_wait(env, "the embedded ZooKeeper to start"):
             server.start()
+    except ConfigError as error:
+        if is_needed or _is_directory(directory):
+            raise
+        env.note(
+            f"no ZooKeeper, so no groups and no replicas ({_WHAT_TO_INSTALL}); --no-zookeeper "
+            "leaves this note out"
+        )
+        env.trace(1, str(error))
+        yield "", False
+        return
     except CoordinationError as error:
         if "port is in use" not in str(error):
             raise

@@ -25,6 +25,7 @@ When = Literal["auto", "always", "never"]
 LogFormat = Literal["text", "json"]
 
 DEFAULT_ZOOKEEPER = "localhost:2181"
+DEFAULT_BROKER = "localhost:9092"
 
 TRACE_VERBOSITY = 2
 """The number of `-v` that reports each request."""

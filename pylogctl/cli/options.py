@@ -480,6 +480,7 @@ def accepts(
     """
     asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
     shared = (*options, *GENERAL)
+    takes_addresses = {"zookeeper", "brokers"} <= {option.name for option in options}
 
     def decorate(function: _CommandFunction) -> _CommandFunction:
         named = _parameters_of(function)[1:]
@@ -491,7 +492,12 @@ def accepts(
         def run(ctx: typer.Context, **values: Any) -> None:
             chosen = {option.name: values.pop(option.name) for option in shared}
             streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
-            env = Environment(streams, os.environ, settings_of(chosen))
+            settings = settings_of(chosen)
+            if takes_addresses and not settings.brokers and settings.zookeeper is None:
+                from pylogctl.cli.discovery import with_found_broker  # late: loads sockets
+
+                settings = with_found_broker(settings)
+            env = Environment(streams, os.environ, settings)
             values = _with_groups(values, groups)
             if env.settings.properties:
                 from pylogctl.cli.properties import validate_given  # late: few runs set any

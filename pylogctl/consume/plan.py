@@ -285,7 +285,10 @@ def _validate_selection(
     if reading.partition is not None:
         raise UsageError("--partition cannot be used with --group (the group assigns partitions)")
     if env.settings.brokers:
-        raise UsageError("--group needs a registry, and cannot be used with --broker")
+        brokers = ",".join(env.settings.brokers)
+        raise UsageError(
+            f"--group needs a ZooKeeper (-Z); brokers were given by address ({brokers})"
+        )
     if topics and include:
         raise UsageError("with --group either name topics or give --include, not both")
     ranges = [span.spec.default, *(offsets for _, offsets in span.spec.partitions)]

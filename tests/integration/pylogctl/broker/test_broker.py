@@ -17,6 +17,7 @@ import pytest
 
 from broker import Broker
 from broker.client.connection import Connection
+from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.log.segment import segment_name
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
@@ -93,6 +94,39 @@ def test_start_when_told_to_stop_by_a_signal_ends_cleanly(
     assert broker.fields["data"] == str(tmp_path / "data")
     assert broker.end(signum) == (0, "")
     assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
+
+
+@pytest.fixture
+def without_jars(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the jars of ZooKeeper are not found."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "pyspark.py").write_text("")
+    return {"PYTHONPATH": str(tmp_path / "plain")}
+
+
+def test_start_where_no_zookeeper_can_run_then_stands_alone_and_says_so(
+    serve: Callable[..., Served], tmp_path: Path, without_jars: dict[str, str]
+) -> None:
+    broker = serve("--data", str(tmp_path / "data"), env=without_jars)
+    assert broker.fields["zookeeper"] == "-"
+    status, stderr = broker.end()
+    assert status == 0
+    assert re.match(r"no ZooKeeper, so no groups.*pip install 'pylogctl\[spark\]'.*\n$", stderr)
+
+
+@pytest.mark.parametrize("is_asked_for", [True, False])
+def test_start_where_no_zookeeper_can_run_and_one_is_needed_then_fails(
+    run_process: Invoke, tmp_path: Path, without_jars: dict[str, str], is_asked_for: bool
+) -> None:
+    data = tmp_path / "data"
+    args = ["--zookeeper-port", "0"] if is_asked_for else []
+    if not is_asked_for:  # the registry of topics and groups, which a start without it would lose
+        (data / ZOOKEEPER_NAME).mkdir(parents=True)
+    result = run_process(
+        "broker", "start", "--port", "0", "--data", str(data), *args, env=without_jars
+    )
+    assert result.status == ExitStatus.CONFIG
+    assert "needs PySpark's jars" in result.stderr
 
 
 def test_start_ephemeral_leaves_nothing_behind(

@@ -1,0 +1,56 @@
+"""A command that names no address finds the broker of this machine where no ZooKeeper listens."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from pylogctl import testing
+from pylogctl.cli import discovery
+from pylogctl.cli.errors import ExitStatus
+from tests.support.command_line import Invoke
+
+
+@pytest.fixture
+def free_address() -> str:
+    """An address on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, pylog_broker: testing.Broker, free_address: str) -> None:
+    """The broker of the session at the default port, and no ZooKeeper."""
+    monkeypatch.setattr(discovery, "DEFAULT_BROKER", pylog_broker.address)
+    monkeypatch.setattr(discovery, "DEFAULT_ZOOKEEPER", free_address)
+
+
+@pytest.mark.usefixtures("here")
+def test_commands_without_an_address_when_only_a_broker_listens_then_use_it(
+    invoke: Invoke, pylog_topic: str
+) -> None:
+    assert invoke("produce", pylog_topic, stdin=b"one\ntwo\n").status == 0
+    assert invoke("consume", pylog_topic, "--from-beginning", "-e").text == "one\ntwo\n"
+    assert pylog_topic in invoke("topic", "list").text
+
+
+@pytest.mark.usefixtures("here")
+def test_command_with_an_address_when_a_broker_listens_then_uses_what_is_given(
+    invoke: Invoke, pylog_topic: str, free_address: str
+) -> None:
+    result = invoke("topic", "list", "-b", free_address, "--timeout", "1")
+    assert result.status == ExitStatus.UNREACHABLE
+    assert free_address in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_group_without_a_zookeeper_when_a_broker_was_found_then_names_what_is_missing(
+    invoke: Invoke, pylog_broker: testing.Broker
+) -> None:
+    result = invoke("consume", "--group", "g")
+    assert result.status == ExitStatus.USAGE
+    assert (
+        f"needs a ZooKeeper (-Z), and cannot be used with brokers by address "
+        f"({pylog_broker.address})" in result.stderr
+    )
