@@ -190,7 +190,7 @@ def test_broker_list_when_consuming_then_needs_no_registry(
     invoke("produce", "t", "-b", broker, stdin=b"a\n")
     args = ("consume", "t", "--from-beginning", "-e", "-X", f"broker.list={broker}")
     assert invoke(*args).text == "a\n"
-    assert invoke(*args, "-g", "g").stderr.startswith("error: --group needs a registry")
+    assert invoke(*args, "-g", "g").stderr.startswith("error: --group needs a ZooKeeper")
 
 
 @pytest.mark.parametrize("command", [("produce", "t"), ("consume", "t"), ("perf", "produce", "t")])

@@ -313,7 +313,7 @@ def owners(session: Session, group: str, topic: str) -> set[bytes]:
         (("t", "-o", "start:end"), "with --group an offset has no END"),
         (("t", "--include", "a"), "either name topics or give --include"),
         (("--include", "a, b"), "a pattern has no blank"),
-        (("t", "-b", "127.0.0.1:1"), "--group needs a registry"),
+        (("t", "-b", "127.0.0.1:1"), "--group needs a ZooKeeper"),
         (("t", "--commit-interval", "soon"), "soon"),
     ],
 )
