@@ -63,6 +63,7 @@ class Pylogctl(RootGroup):
         "brokers": ("broker", "list"),
         "cat": ("consume",),
         "cp": ("copy",),
+        "tail": ("consume", "--offset", "-10"),
     }
 
 

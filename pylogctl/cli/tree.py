@@ -175,7 +175,10 @@ def _usage_error(error: typer.TyperException) -> CliError:
     option = str(getattr(error, "option_name", ""))
     param = getattr(error, "param", None)
     if kind == "NoSuchOption":
-        return UsageError(_no_option(option, ctx, path), hints=hints)
+        from pylogctl.cli.foreign import hints_for_option
+
+        foreign = hints_for_option(option)
+        return UsageError(_no_option(option, ctx, path, guesses=not foreign), hints=foreign + hints)
     if kind == "BadOptionUsage":
         return UsageError(f"option '{option}' {_value_problem(error.message)}", hints=hints)
     if kind == "MissingParameter" and param is not None:
@@ -188,11 +191,11 @@ def _usage_error(error: typer.TyperException) -> CliError:
     return UsageError(message, hints=hints)
 
 
-def _no_option(option: str, ctx: Any, path: str) -> str:
+def _no_option(option: str, ctx: Any, path: str, *, guesses: bool) -> str:
     if option in takes_value():
         return f"option '{option}' does not apply to '{path}'"
     known = [flag for param in ctx.command.params for flag in param.opts] if ctx else []
-    return f"no option '{option}'{did_you_mean(option, known)}"
+    return f"no option '{option}'{did_you_mean(option, known) if guesses else ''}"
 
 
 def _value_problem(message: str) -> str:
@@ -299,9 +302,13 @@ class Group(TyperGroup):
         """Find the command; the error for an unknown one suggests the most similar."""
         command = self.get_command(ctx, args[0])
         if command is None:
-            guess = did_you_mean(args[0], self.list_commands(ctx))
+            from pylogctl.cli.foreign import hints_for_command
+
+            hints = [] if ctx.parent else hints_for_command(args[0])
+            guess = "" if hints else did_you_mean(args[0], self.list_commands(ctx))
             raise UsageError(
-                f"no command '{args[0]}'{guess}", hints=[f"try: {ctx.command_path} --help"]
+                f"no command '{args[0]}'{guess}",
+                hints=[*hints, f"try: {ctx.command_path} --help"],
             )
         return args[0], command, args[1:]
 
@@ -390,12 +397,19 @@ def _needs_next(word: str, valued: Mapping[str, bool]) -> bool:
     if word.startswith("--"):
         flag, equals, _ = word.partition("=")
         if flag not in valued:
-            raise UsageError(f"no option '{flag}' before a command{did_you_mean(flag, valued)}")
+            from pylogctl.cli.foreign import hints_for_option
+
+            raise UsageError(
+                f"no option '{flag}' before a command{did_you_mean(flag, valued)}",
+                hints=hints_for_option(flag),
+            )
         return valued[flag] and not equals
     for position, letter in enumerate(word[1:], start=1):
         flag = f"-{letter}"
         if flag not in valued:
-            raise UsageError(f"no option '{flag}' before a command")
+            from pylogctl.cli.foreign import hints_for_option
+
+            raise UsageError(f"no option '{flag}' before a command", hints=hints_for_option(flag))
         if valued[flag]:
             return position == len(word) - 1
     return False

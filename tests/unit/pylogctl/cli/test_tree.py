@@ -124,6 +124,34 @@ def test_command_line_that_is_wrong_is_told_in_one_sentence(
 
 
 @pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("consume --bootstrap-server h:9092", "brokers are named with -b HOST:PORT"),
+        ("consume --topic t", "the topic is an argument, as in: pylogctl consume TOPIC"),
+        ("-C -t t", "to read messages: pylogctl consume TOPIC"),
+        ("-P -t t", "to write messages: pylogctl produce TOPIC"),
+        ("topic list -o json", "as in: --output json"),
+        ("topic list --json", "as in: --output json"),
+        ("group reset g --to-earliest", "pylogctl group reset GROUP --to start"),
+        ("ls", "here: pylogctl topic list"),
+        ("create t", "here: pylogctl topic create TOPIC"),
+    ],
+)
+def test_word_of_another_tool_when_given_is_answered_with_the_right_one(
+    invoke: Invoke, words: str, answer: str
+) -> None:
+    result = invoke(*words.split())
+    assert result.status == ExitStatus.USAGE
+    assert answer in result.stderr
+    assert "did you mean" not in result.stderr
+
+
+def test_tail_is_the_last_messages_and_those_that_follow(invoke: Invoke) -> None:
+    assert root().expand_alias(["tail", "t"]) == ["consume", "--offset", "-10", "t"]
+    assert invoke("tail", "--help").text.startswith("Usage: pylogctl consume")
+
+
+@pytest.mark.parametrize(
     "args",
     [
         ["version", "--output", "csv", "--no-header"],

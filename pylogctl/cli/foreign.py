@@ -1,0 +1,74 @@
+"""What the words of other tools are here: of Kafka's scripts, kcat, rpk and kaf.
+
+Imported only for an error's hint.
+"""
+
+from __future__ import annotations
+
+_BROKERS = "brokers are named with -b HOST:PORT, or found through ZooKeeper (-Z)"
+_TOPIC = "the topic is an argument, as in: pylogctl consume TOPIC"
+_OUTPUT = "formats of documents are chosen with --output, as in: --output json"
+_RESET = "to move offsets: pylogctl group reset GROUP --to"
+
+_OPTIONS = {
+    **dict.fromkeys(("--bootstrap-server", "--bootstrap-servers", "--brokers"), _BROKERS),
+    **dict.fromkeys(("--broker-list", "-B"), _BROKERS),
+    **dict.fromkeys(("--topic", "--topics", "-t"), _TOPIC),
+    **dict.fromkeys(("--json", "--format-json"), f"{_OUTPUT}; messages as JSON: --jsonl"),
+    "-o": f"{_OUTPUT}; -o of `consume` is an offset",
+    "-C": "to read messages: pylogctl consume TOPIC",
+    "-P": "to write messages: pylogctl produce TOPIC",
+    "-L": "to see brokers and topics: pylogctl cluster describe, pylogctl topic list",
+    "-Q": "offsets at a time: pylogctl topic offsets TOPIC --at @TIME",
+    "-G": "to read as a group: pylogctl consume --group GROUP TOPIC",
+    "-K": "keys choose partitions: produce --key-delimiter",
+    "-c": "to stop after some messages: -n N",
+    "-f": "messages are formatted with -F, as in: -F '%o %s\\n'",
+    "--formatter": "messages are formatted with -F, as in: -F '%o %s\\n'",
+    "--to-earliest": f"{_RESET} start",
+    "--to-latest": f"{_RESET} end",
+    "--to-offset": f"{_RESET} 4096",
+    "--to-datetime": f"{_RESET} @2026-11-20T08:00",
+    "--by-duration": f"{_RESET} @-10m",
+    "--shift-by": f"{_RESET} shift:-100",
+    "--reset-offsets": f"{_RESET} start",
+    "--list": "pylogctl topic list, pylogctl group list",
+    "--describe": "pylogctl topic describe TOPIC, pylogctl group describe GROUP",
+    "--create": "pylogctl topic create TOPIC",
+    "--delete": "pylogctl topic delete TOPIC, pylogctl group delete GROUP",
+    "--alter": "pylogctl topic alter TOPIC, pylogctl config set",
+    "--timeout-ms": "limits of time: --timeout 10s, --idle-timeout 10s",
+    "--group-id": "the group is named with -g GROUP",
+    "--follow": "`consume` follows unless -e ends it; the last messages first: pylogctl tail TOPIC",
+    **dict.fromkeys(
+        ("--consumer-property", "--producer-property", "--property", "--command-config"),
+        "properties are given with -X KEY=VALUE; -X list shows them",
+    ),
+    "--describe-offsets": "pylogctl group describe GROUP",
+}
+
+_COMMANDS = {
+    **dict.fromkeys(("ls", "list"), "pylogctl topic list, group list, broker list, zk ls"),
+    **dict.fromkeys(
+        ("create", "new", "delete", "rm", "describe", "desc", "alter", "offsets", "count"),
+        "pylogctl topic {} TOPIC",
+    ),
+    **dict.fromkeys(("lag", "reset", "members"), "pylogctl group {} GROUP"),
+    **dict.fromkeys(("start", "stop", "status"), "pylogctl broker {}"),
+    **dict.fromkeys(("dump", "verify", "grep", "repair"), "pylogctl log {} FILE"),
+    **dict.fromkeys(("get", "stat", "tree"), "pylogctl zk {} PATH"),
+    **dict.fromkeys(("metadata", "info", "nodes"), "pylogctl cluster describe"),
+    "health": "pylogctl cluster health",
+    "sub": "pylogctl consume TOPIC",
+    "pub": "pylogctl produce TOPIC",
+}
+
+
+def hints_for_option(flag: str) -> list[str]:
+    """Return what an option of other tools is here, if that is known."""
+    return [_OPTIONS[flag]] if flag in _OPTIONS else []
+
+
+def hints_for_command(word: str) -> list[str]:
+    """Return what a command of other tools is here, if that is known."""
+    return [f"here: {_COMMANDS[word].format(word)}"] if word in _COMMANDS else []
