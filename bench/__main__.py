@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench import (
+    aio,
     codec_loops,
     commands,
     fetch,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "produce": produce.run,
     "fetch": fetch.run,
     "library": library.run,
+    "aio": aio.run,
     "pipes": pipes.run,
     "verify": verify.run,
     "latency": latency.run,

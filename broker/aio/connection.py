@@ -34,6 +34,8 @@ from broker.protocol.responses import BrokerAddress
 _SILENCE_S = 5.0
 _BUFFER_BYTES = 64 << 10
 _LEAST_ROOM_BYTES = 4 << 10
+# a system call costs more than to copy so many
+_JOINED_BYTES = 64 << 10
 _CLOSE_S = 1.0  # for bytes that are still to be sent
 _WITHOUT_ID = -1  # of a response that has no correlation id
 _WAITING = "while waiting for a response"
@@ -72,6 +74,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         # received bytes are appended, never overwritten, as responses are views of them
         self._view = memoryview(bytearray(_BUFFER_BYTES))
         self._start = self._filled = 0  # of the bytes of the next frame
+        self._unsent: list[Buffer] = []
+        self._unsent_bytes = 0
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._is_paused = False
         self._heard_s = 0.0  # when bytes came last, or the first pending request was sent
@@ -193,10 +197,20 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return response
 
     def send(self, *parts: Buffer) -> None:
-        """Send a frame, given in parts; it is buffered if the broker does not read it now."""
+        """Send a frame, given in parts; small ones of one turn of the loop together."""
         if self._transport is None:
             raise self._error()
-        self._transport.writelines(parts)
+        if not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._unsent.extend(parts)
+        self._unsent_bytes += sum(map(len, parts))
+        if self._unsent_bytes >= _JOINED_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        parts, self._unsent, self._unsent_bytes = self._unsent, [], 0
+        if parts and self._transport is not None:
+            self._transport.writelines(parts)
 
     @property
     def is_writable(self) -> bool:
@@ -214,6 +228,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Close the connection once what is buffered is sent; pending requests fail now."""
+        self._flush()
         transport, self._transport = self._transport, None
         if transport is not None:
             self._closing = transport
@@ -234,6 +249,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._ended = self._loop.create_future()
         self._failure, self._is_paused = None, False
+        self._unsent, self._unsent_bytes = [], 0
         self._start = self._filled = 0
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
