@@ -10,6 +10,7 @@
 | `pylog_own_broker` | test | makes brokers: `pylog_own_broker({"num.threads": "1"})` |
 | `pylog_clock` | test | a `Clock` to set forward, for `pylog_own_broker(clock=pylog_clock)` |
 | `pylog_faults` | test | a `Faults`: a broker of the test behind a proxy that drops, delays, cuts |
+| `pylog_group` | test | a client of a broker of the test with a double of ZooKeeper, for groups |
 | `pylog_cluster` | session | three brokers and a ZooKeeper; skips without Java |
 
 With pytest-xdist each worker has a session of its own, and so brokers of its own.
@@ -119,6 +120,15 @@ def pylog_faults() -> Iterator[Faults]:
 
     with Faults() as faults:
         yield faults
+
+
+@pytest.fixture
+def pylog_group() -> Iterator[Client]:
+    """A client of a broker of the test that has a ZooKeeper in memory: for groups, without Java."""
+    from pylogctl.testing import memory_cluster
+
+    with memory_cluster() as cluster, cluster.connect() as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -8,5 +8,6 @@ from __future__ import annotations
 from pylogctl.testing.brokers import Broker as Broker
 from pylogctl.testing.brokers import Cluster as Cluster
 from pylogctl.testing.brokers import ephemeral_cluster as ephemeral_cluster
+from pylogctl.testing.brokers import memory_cluster as memory_cluster
 from pylogctl.testing.clock import Clock as Clock
 from pylogctl.testing.faults import Faults as Faults

@@ -15,6 +15,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.server.broker import Broker as Server
 from broker.zk.embedded import EmbeddedZooKeeper
+from pylogctl.testing.zookeeper import MemoryZooKeeper
 
 _HOST = "127.0.0.1"
 _SHARED_MEMORY = Path("/dev/shm")
@@ -161,7 +162,7 @@ class Cluster:
 def ephemeral_cluster(
     count: int = 3, settings: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
-    """Run brokers with a ZooKeeper of their own, for groups and replicas.
+    """Run brokers with a real ZooKeeper of their own, for groups and replicas.
 
     It takes a second, a JVM and the jars of PySpark (`pip install pylogctl[spark]`).
 
@@ -175,10 +176,25 @@ def ephemeral_cluster(
     with ExitStack() as closing:
         made = closing.enter_context(_temporary_directory())
         zookeeper = closing.enter_context(EmbeddedZooKeeper(made, is_durable=False))
+        yield closing.enter_context(_cluster(zookeeper.connect, count, settings))
+
+
+@contextmanager
+def memory_cluster(count: int = 1, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """Run brokers with a double of ZooKeeper in this process, without Java; as `ephemeral_cluster`.
+
+    It is for groups and replicas of programs under test; see `pylogctl.testing.zookeeper` for what
+    the double lacks.
+    """
+    with MemoryZooKeeper() as zookeeper, _cluster(zookeeper.connect, count, settings) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _cluster(zookeeper: str, count: int, settings: Mapping[str, str] | None) -> Iterator[Cluster]:
+    with ExitStack() as closing:
+        common = {**(settings or {}), "zk.connect": zookeeper}
         brokers = [
-            closing.enter_context(
-                Broker({**(settings or {}), "brokerid": str(id), "zk.connect": zookeeper.connect})
-            )
-            for id in range(count)
+            closing.enter_context(Broker({**common, "brokerid": str(id)})) for id in range(count)
         ]
-        yield Cluster(zookeeper.connect, brokers)
+        yield Cluster(zookeeper, brokers)

@@ -6,7 +6,7 @@ from typing import assert_type
 
 import pylogctl
 from pylogctl.pytest_plugin import MakeBroker
-from pylogctl.testing import Broker, Clock, Cluster, Faults, ephemeral_cluster
+from pylogctl.testing import Broker, Clock, Cluster, Faults, ephemeral_cluster, memory_cluster
 
 
 def use_fixtures(
@@ -35,7 +35,8 @@ def use_classes() -> None:
     """Use the classes without pytest."""
     with Broker({"num.partitions": "3"}) as one, one.connect() as client:
         assert_type(client.send("orders", "one").offset, int)
-    with ephemeral_cluster(3) as cluster:
+    with ephemeral_cluster(3) as cluster, memory_cluster() as other:
+        assert_type(other, Cluster)
         assert_type(cluster, Cluster)
 
 

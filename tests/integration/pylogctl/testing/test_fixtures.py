@@ -60,6 +60,15 @@ PROGRAMS = {
                 pylog_faults.drop()
                 client.send("orders", "two")
         """,
+    "group": """
+        def test_it(pylog_group):
+            pylog_group.send("orders", "one")
+            with pylog_group.group("g", "orders", start="earliest", idle=5) as group:
+                assert next(group).text() == "one"
+
+        def test_again(pylog_group):
+            assert pylog_group.groups() == []
+        """,
     "cluster": """
         def test_it(pylog_cluster):
             with pylog_cluster.connect() as client:
