@@ -38,7 +38,7 @@ class AsyncAccess:
     ) -> None:
         self.client = client
         self.timeout_s = timeout_s
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         # these block: for threads
         self.cluster: Cluster = client._cluster
         self.connect_blocking: Connect = client._connect

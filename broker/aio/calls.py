@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from broker.aio.access import AsyncAccess
 from broker.api.cluster_calls import ClusterCalls
@@ -131,14 +131,14 @@ class AsyncCalls:
         """Return the ZooKeeper of the brokers; see `Client.cluster_id`, which is no call."""
         return await self._access.in_thread(getattr, self._access.client, "cluster_id")
 
-    topics = _in_thread(TopicCalls.topics)
+    topics: Final = _in_thread(TopicCalls.topics)
 
-    brokers = _in_thread(ClusterCalls.brokers)
-    broker = _in_thread(ClusterCalls.broker)
-    health = _in_thread(ClusterCalls.health)
-    stop_broker = _in_thread(ClusterCalls.stop_broker)
-    decommission = _in_thread(ClusterCalls.decommission)
-    move_log = _in_thread(ClusterCalls.move_log)
+    brokers: Final = _in_thread(ClusterCalls.brokers)
+    broker: Final = _in_thread(ClusterCalls.broker)
+    health: Final = _in_thread(ClusterCalls.health)
+    stop_broker: Final = _in_thread(ClusterCalls.stop_broker)
+    decommission: Final = _in_thread(ClusterCalls.decommission)
+    move_log: Final = _in_thread(ClusterCalls.move_log)
 
     def changes(
         self,
@@ -162,29 +162,29 @@ class AsyncCalls:
         )
         return AsyncChanges(access, begin)
 
-    groups = _in_thread(GroupCalls.groups)
-    describe_group = _in_thread(GroupCalls.describe_group)
-    offsets_of = _in_thread(GroupCalls.offsets_of)
-    lag = _in_thread(GroupCalls.lag)
-    verify_group = _in_thread(GroupCalls.verify_group)
-    reset = _in_thread(GroupCalls.reset)
-    import_offsets = _in_thread(GroupCalls.import_offsets)
-    clone_group = _in_thread(GroupCalls.clone_group)
-    delete_group = _in_thread(GroupCalls.delete_group)
-    rebalance = _in_thread(GroupCalls.rebalance)
+    groups: Final = _in_thread(GroupCalls.groups)
+    describe_group: Final = _in_thread(GroupCalls.describe_group)
+    offsets_of: Final = _in_thread(GroupCalls.offsets_of)
+    lag: Final = _in_thread(GroupCalls.lag)
+    verify_group: Final = _in_thread(GroupCalls.verify_group)
+    reset: Final = _in_thread(GroupCalls.reset)
+    import_offsets: Final = _in_thread(GroupCalls.import_offsets)
+    clone_group: Final = _in_thread(GroupCalls.clone_group)
+    delete_group: Final = _in_thread(GroupCalls.delete_group)
+    rebalance: Final = _in_thread(GroupCalls.rebalance)
 
-    elect = _in_thread(ReplicaCalls.elect)
-    reassign = _shown_as(ReplicaCalls.reassign, AsyncReassignment)
-    reassignments = _shown_as(
+    elect: Final = _in_thread(ReplicaCalls.elect)
+    reassign: Final = _shown_as(ReplicaCalls.reassign, AsyncReassignment)
+    reassignments: Final = _shown_as(
         ReplicaCalls.reassignments,
         lambda access, found: [AsyncReassignment(access, one) for one in found],
     )
-    throttle_reassignments = _in_thread(ReplicaCalls.throttle_reassignments)
-    cancel_reassignment = _in_thread(ReplicaCalls.cancel_reassignment)
+    throttle_reassignments: Final = _in_thread(ReplicaCalls.throttle_reassignments)
+    cancel_reassignment: Final = _in_thread(ReplicaCalls.cancel_reassignment)
 
-    settings = _in_thread(SettingCalls.settings)
-    set_settings = _in_thread(SettingCalls.set_settings)
-    unset_settings = _in_thread(SettingCalls.unset_settings)
+    settings: Final = _in_thread(SettingCalls.settings)
+    set_settings: Final = _in_thread(SettingCalls.set_settings)
+    unset_settings: Final = _in_thread(SettingCalls.unset_settings)
 
     async def copy(
         self,

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
 from broker.api.errors import Closed, translated
@@ -242,9 +242,9 @@ class AsyncGroup(AsyncIterator[Message]):
                     return False
             return False
 
-    commit = _in_thread(Group.commit)
-    seek = _in_thread(Group.seek)
-    skip_corrupt = _in_thread(Group.skip_corrupt)
+    commit: Final = _in_thread(Group.commit)
+    seek: Final = _in_thread(Group.seek)
+    skip_corrupt: Final = _in_thread(Group.skip_corrupt)
 
     async def close(self) -> None:
         """End the iteration, commit unless that is manual, and leave the group.

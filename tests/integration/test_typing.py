@@ -28,7 +28,10 @@ PYRIGHT = {
     "enableTypeIgnoreComments": False,  # these are mypy's
     "reportUnnecessaryTypeIgnoreComment": "error",
 }
-FIXTURES = ("pylogctl.testing.", "pylogctl.pytest_plugin.")
+FIXTURES = (
+    *(f"pylogctl.testing.{one}." for one in ("brokers", "clock", "faults")),
+    "pylogctl.pytest_plugin.",
+)
 
 
 def run(*command: str | Path, directory: Path, **environ: str) -> subprocess.CompletedProcess[str]:
