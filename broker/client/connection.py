@@ -24,6 +24,7 @@ from broker.protocol.requests import BaseRequest, encode_request
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
+DEFAULT_PORT = 9092
 # after it the sending half is closed, so that servers of other protocols respond
 _SILENCE_S = 5.0
 # room for a hundred acknowledgements, which arrive together when many requests are in flight
@@ -368,7 +369,7 @@ def _send_all(sock: socket.socket, parts: Sequence[Buffer]) -> None:
 
 
 def parse_broker_list(text: str) -> list[responses.BrokerAddress]:
-    """Return the brokers of a static list: `HOST:PORT` or 0.7's `ID:HOST:PORT`, comma-separated.
+    """Return the brokers of a static list: `HOST[:PORT]` or 0.7's `ID:HOST:PORT`, comma-separated.
 
     A broker without an id gets -1; `Connection.hello` returns its id.
     A malformed item is a `ProtocolError`.
@@ -377,13 +378,17 @@ def parse_broker_list(text: str) -> list[responses.BrokerAddress]:
 
 
 def _parse_broker(item: str) -> responses.BrokerAddress:
-    rest, _, port = item.rpartition(":")
+    rest, colon, port = item.rpartition(":")
+    if not colon or (item.startswith("[") and item.endswith("]")):
+        rest, port = item, str(DEFAULT_PORT)
     broker_id, colon, host = rest.partition(":")
     if not colon or not broker_id.isdecimal():
         broker_id, host = "-1", rest
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise errors.ProtocolError(f"'{item}' is no broker address; valid: HOST:PORT, ID:HOST:PORT")
+        raise errors.ProtocolError(
+            f"'{item}' is no broker address; valid: HOST[:PORT], ID:HOST:PORT"
+        )
     return responses.BrokerAddress(int(broker_id), host, int(port))
 
 

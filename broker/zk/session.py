@@ -153,6 +153,10 @@ DEFAULT_SESSION_TIMEOUT_MS = 6000
 DEFAULT_REQUEST_TIMEOUT_S = 10.0
 _REFUSED_AFTER_S = 0.3
 """After so long without a session `start` looks whether all servers refuse connections."""
+_STATUS_WORD = b"srvr\n"  # every ZooKeeper answers it, if only by why it does not
+_STATUS_TEXT = b"zookeeper"
+_STATUS_BYTES = 4096
+_PROBE_S = 1.0
 
 
 Watch = Callable[[], None]
@@ -521,12 +525,15 @@ def _refusal(hosts: Sequence[tuple[str, int]], timeout_s: float) -> str | None:
     reason = None
     for address in hosts:
         try:
-            socket.create_connection(address, timeout_s).close()
-        except (ConnectionRefusedError, socket.gaierror) as error:
+            with socket.create_connection(address, timeout_s) as connection:
+                connection.settimeout(min(_PROBE_S, timeout_s))
+                connection.sendall(_STATUS_WORD)
+                if _STATUS_TEXT in connection.recv(_STATUS_BYTES).lower():
+                    return None
+                reason = "what listens there is no ZooKeeper"
+        except (ConnectionRefusedError, ConnectionResetError, socket.gaierror) as error:
             reason = (error.strerror or str(error)).lower()
         except OSError:
-            return None
-        else:
             return None
     return reason
 

@@ -343,6 +343,7 @@ def test_connection_when_made_to_itself_then_refused(
         ("2:localhost:9092", [(2, "localhost", 9092)]),
         (" a:1 , 0:b:65535 ,", [(-1, "a", 1), (0, "b", 65535)]),
         ("[::1]:9092", [(-1, "::1", 9092)]),
+        ("localhost,[::1]", [(-1, "localhost", 9092), (-1, "::1", 9092)]),
         ("7:[::1]:9092", [(7, "::1", 9092)]),
     ],
 )
@@ -352,7 +353,7 @@ def test_parse_broker_list_when_good_then_addresses(
     assert parse_broker_list(text) == addresses
 
 
-@pytest.mark.parametrize("text", ["host", "host:", ":9092", "host:0", "host:65536", "host:x"])
+@pytest.mark.parametrize("text", ["host:", ":9092", "host:0", "host:65536", "host:x"])
 def test_parse_broker_list_when_malformed_then_names_the_item(text: str) -> None:
     with pytest.raises(ProtocolError, match=f"^'{text}' is no broker address"):
         parse_broker_list(f"good:1,{text}")

@@ -361,8 +361,8 @@ def test_from_config_when_not_exactly_one_way_to_brokers_then_refused(
 
 
 def test_from_config_when_a_broker_address_is_malformed_then_names_the_property() -> None:
-    with pytest.raises(ConfigError, match=r"broker\.list: 'nonsense' is no broker address"):
-        Producer.from_config(settings_of(None, broker_list="nonsense"))
+    with pytest.raises(ConfigError, match=r"broker\.list: 'nonsense:port' is no broker address"):
+        Producer.from_config(settings_of(None, broker_list="nonsense:port"))
 
 
 def test_from_config_when_zookeeper_is_not_there_then_says_so_after_the_timeout() -> None:

@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -358,3 +359,21 @@ def test_session_timeout_when_server_clamps_it_then_is_what_the_server_grants(
 ) -> None:
     with Session(zookeeper, session_timeout_ms=60_000) as patient:
         assert patient.session_timeout_s == 10.0  # 20 of the server's ticks
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>bad request</html>"])
+def test_start_when_another_server_listens_then_says_so_in_a_second(answer: bytes) -> None:
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(100)
+                    connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        session = Session(f"127.0.0.1:{server.getsockname()[1]}")
+        with pytest.raises(RegistryUnreachableError, match="what listens there is no ZooKeeper"):
+            session.start(60, retries_refused=False)
+        server.shutdown(socket.SHUT_RDWR)
