@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 class BrokerError(Exception):
@@ -118,6 +118,8 @@ class RequestTimeoutError(BrokerError):
     """A response, or an acknowledgement, did not come in the client's time limit."""
 
     is_retriable = True
+    outcome: Literal["not_done", "unknown"] = "unknown"
+    """Whether what was asked for can be done nevertheless, or be done later."""
 
 
 UNANSWERED = (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError)
@@ -130,6 +132,8 @@ class ConsumerTimeoutError(BrokerError):
 
 class QueueFullError(BrokerError):
     """The queue of an asynchronous producer had no room within the enqueue timeout."""
+
+    is_retriable = True
 
 
 class ProducerClosedError(BrokerError):

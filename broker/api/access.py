@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from broker import deadlines
 from broker.api.errors import Closed, NoZooKeeper, translated
-from broker.api.values import Timeout, Unset, seconds_of
+from broker.api.values import UNSET, Timeout, Unset, seconds_of
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.errors import BrokerError, RegistryUnreachableError
@@ -17,6 +20,11 @@ from broker.protocol.responses import BrokerAddress
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
 
+_T = TypeVar("_T")
+_FIRST_WAIT_S = 0.1  # before a call is repeated; doubled each time
+_MAX_WAIT_S = 2.0
+# beyond the limit that the work of a call is given: it says what was waited for, if it can
+_GRACE_S = 0.5
 _NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
 
 
@@ -33,6 +41,7 @@ class Access:
         cluster: Cluster,
         connect: Connect,
         timeout_s: float | None,
+        retries: int | None,
         registry: Registry | None,
         resources: ExitStack,
     ) -> None:
@@ -40,6 +49,7 @@ class Access:
         self._cluster = cluster
         self._connect = connect
         self._timeout_s = timeout_s
+        self._retries = retries
         self._registry = registry
         self._resources = resources
         self._lock = threading.RLock()  # guards the fields of the client
@@ -50,15 +60,37 @@ class Access:
             raise Closed("the client is closed")
 
     @contextmanager
-    def _call(self) -> Iterator[None]:
-        """Run a call: the client must be open, and errors are those of the API."""
+    def _call(self, timeout: Timeout = UNSET) -> Iterator[None]:
+        """Run a call: the client must be open, it ends in time, and errors are those of the API."""
         self._raise_if_closed()
-        with translated():
+        with translated(), deadlines.Limit(self._seconds(timeout)):
             yield
 
     def _limit_s(self, timeout: Timeout) -> float:
+        """Return the seconds that the present call may take from here on, and hold it to them."""
+        limit_s = limit_of(self._seconds(timeout))
+        if (call := deadlines.current()) is None:
+            return limit_s
+        call.set_limit(limit_s + _GRACE_S)
+        return max(0.0, call.started_s + limit_s - time.monotonic())
+
+    def _seconds(self, timeout: Timeout) -> float | None:
         """Return the seconds that a call may take; by default those of the client."""
-        return limit_of(seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout))
+        return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
+
+    def _repeated(self, action: Callable[[], _T]) -> _T:
+        """Return what an action of the present call does, repeated after failures that may pass."""
+        pause_s = _FIRST_WAIT_S
+        count = 0
+        while True:
+            try:
+                return action()
+            except BrokerError as error:
+                wait_s = pause_s * random.uniform(0.5, 1.0)  # not all clients at once
+                if not error.is_retriable or count == self._retries or deadlines.left_s() < wait_s:
+                    raise
+            time.sleep(wait_s)
+            count, pause_s = count + 1, min(2 * pause_s, _MAX_WAIT_S)
 
     def _wait_s(self, timeout: Timeout) -> float | None:
         """Return the seconds that a call may wait for brokers to finish; None for no limit."""
@@ -78,7 +110,7 @@ class Access:
 
     def _zookeeper(self) -> Registry:
         """Return the registry, opened by the first call that needs it; `NoZooKeeper` if none is."""
-        with self._opening_registry:
+        with deadlines.holding(self._opening_registry):
             if self._registry is None:
                 address = self._cluster_id()
                 if not address:
@@ -87,7 +119,9 @@ class Access:
 
                 registry = Registry(address)
                 try:
-                    registry.start(limit_of(self._timeout_s), retries_refused=False)
+                    registry.start(
+                        deadlines.left_s(limit_of(self._timeout_s)), retries_refused=False
+                    )
                 except RegistryUnreachableError as error:
                     raise NoZooKeeper(
                         f"the brokers' ZooKeeper, {address}, cannot be reached from here: {error}; "

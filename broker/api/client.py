@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import re
 import threading
-import time
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
+from broker import deadlines
 from broker.api.access import limit_of
 from broker.api.cluster_calls import ClusterCalls
 from broker.api.copy_calls import CopyCalls
-from broker.api.errors import Closed, DeliveryFailed, translated
+from broker.api.errors import Closed, DeliveryFailed, Error, Partial, translated
 from broker.api.group_calls import GroupCalls
 from broker.api.producer import (
     BATCH_BYTES,
@@ -27,21 +26,19 @@ from broker.api.producer import (
     Delivery,
     Producer,
 )
-from broker.api.reader import Reader, ranges_of, select
+from broker.api.reader import Batches, Reader, ranges_of, select
 from broker.api.replica_calls import ReplicaCalls
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
 from broker.api.values import (
     UNSET,
-    Batch,
     PartitionLike,
     Receipt,
     Start,
     Stop,
     Timeout,
-    Unset,
+    Value,
     number_of,
-    payloads_of,
     seconds_of,
 )
 from broker.client.cluster import Cluster, locked
@@ -70,7 +67,7 @@ logger = logging.getLogger("pylogctl")
 
 
 class _Closable(Protocol):
-    def close(self) -> None: ...
+    def close(self, timeout: Timeout = UNSET) -> None: ...
     def _abandon(self) -> None: ...
 
 
@@ -82,6 +79,8 @@ def connect(
     *,
     zookeeper: str | None = None,
     timeout: float | None = 30.0,
+    retries: int | None = None,
+    client_id: str = "pylogctl",
 ) -> Client:
     """Connect to a cluster, by the addresses of some of its brokers or by its ZooKeeper.
 
@@ -89,12 +88,16 @@ def connect(
         address: `"host:9092"`, several with commas or as a list; 9092 is the default port. One
             broker that responds is enough, if it has a ZooKeeper.
         zookeeper: `"host:2181[,..][/chroot]"`, instead of brokers.
-        timeout: seconds for each request to a broker, and for each wait for a lost one; also those
-            of calls that have no timeout of their own. None for no limit.
+        timeout: seconds from a call, this one too, until it returns or raises, unless the call has
+            a timeout of its own. None for no limit.
+        retries: how often a call is repeated after failures that may pass, such as a change of
+            leaders; by default until its timeout. 0 for never.
+        client_id: the name of this program in requests, for the logs of brokers.
 
     Raises:
-        Unreachable: no broker, or no ZooKeeper, responds.
-        ArgumentError: an address is malformed, or not exactly one of the two is given.
+        Unreachable, TimedOut: no broker, or no ZooKeeper, responds.
+        ArgumentError: an address is malformed, not exactly one of the two is given, or ZooKeeper
+            does not have the chroot.
     """
     if (address is None) == (zookeeper is None):
         raise ArgumentError(
@@ -102,10 +105,14 @@ def connect(
             hints=['pylogctl.connect("localhost:9092")'],
         )
     seconds_of(timeout)
+    if retries is not None:
+        number_of("retries", retries, 0)
+    if not isinstance(client_id, str):
+        raise TypeError(f"give client_id as str, not {type(client_id).__name__}")
     if zookeeper is not None and not isinstance(zookeeper, str):
         raise TypeError(f"give the address of ZooKeeper as str, not {zookeeper!r}")
-    with translated(), ExitStack() as resources:
-        make = _connector(timeout)
+    with translated(), deadlines.Limit(timeout), ExitStack() as resources:
+        make = _connector(timeout, client_id)
         registry = None
         cluster: Cluster
         if zookeeper is None:
@@ -120,20 +127,28 @@ def connect(
             watched = WatchedCluster(registry)
             watched.start(limit_of(timeout))
             resources.callback(watched.stop)
+            if registry.session.exists("/") is None:
+                raise ArgumentError(f"ZooKeeper has no node for '{registry.connect}'")
             cluster = watched
         cluster.brokers()
         return Client(
-            cluster, make, timeout=timeout, registry=registry, resources=resources.pop_all()
+            cluster,
+            make,
+            timeout=timeout,
+            retries=retries,
+            registry=registry,
+            resources=resources.pop_all(),
         )
 
 
-def _connector(timeout: float | None) -> Callable[[BrokerAddress], Connection]:
+def _connector(timeout: float | None, client_id: str) -> Callable[[BrokerAddress], Connection]:
     def make(address: BrokerAddress) -> Connection:
         timeout_s = limit_of(timeout)
         return Connection(
             address,
             timeout_s=timeout_s,
             connect_timeout_s=min(timeout_s, _CONNECT_S),
+            client_id=client_id,
             retries_refused=False,
         )
 
@@ -161,6 +176,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
     Made by `connect`; a context manager. What it has opened ends with it.
     """
 
+    __module__ = "pylogctl"
     closed: bool  # made by `Access`
 
     def __init__(
@@ -169,10 +185,11 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         make_connection: Callable[[BrokerAddress], Connection],
         *,
         timeout: float | None,
+        retries: int | None,
         registry: Registry | None,
         resources: ExitStack,
     ) -> None:
-        super().__init__(cluster, make_connection, timeout, registry, resources)
+        super().__init__(cluster, make_connection, timeout, retries, registry, resources)
         self._producers: dict[Acks, Producer] = {}  # of `send`
         self._found: set[TopicPartition] = set()  # by readers; for `send`
         self._open: set[_Closable] = set()  # producers and groups
@@ -198,7 +215,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
     def send(
         self,
         topic: str,
-        value: bytes | str,
+        value: Value,
         *,
         key: bytes | str | None = None,
         partition: PartitionLike | None = None,
@@ -216,19 +233,22 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             timeout: seconds; by default the client's.
 
         Raises:
-            TimedOut: it is not acknowledged in time; it may be in the log, or still be sent.
+            TimedOut: it is not acknowledged in time. If `outcome` is "unknown" it may be in the
+                log, or still be sent.
             TooLarge, InvalidName, Unreachable, Closed, TypeError: as for `Producer.send`.
             Error: the brokers refuse it.
         """
         sender = self._sender(acks)
-        receipt = sender.send(topic, value, key=key, partition=partition).result(timeout)
-        self._await_found([receipt], sender.seconds(timeout))
+        with self._call(timeout):
+            delivery = sender.send(topic, value, key=key, partition=partition, timeout=None)
+            receipt = delivery.result(None)
+            self._await_found([receipt])
         return receipt
 
     def send_many(
         self,
         topic: str,
-        values: Iterable[bytes | str],
+        values: Iterable[Value],
         *,
         key: bytes | str | None = None,
         partition: PartitionLike | None = None,
@@ -238,18 +258,38 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         """Send messages, and return where each is; in this order if they go to one partition.
 
         With a `key` or a `partition` they do; else they are spread. See `send`.
+
+        Raises:
+            Partial: some were not acknowledged; `failed` has their errors by their place ("0",
+                "1", ..), `done` the receipts of the others. If all fail, the error of the first.
         """
         sender = self._sender(acks)
-        seconds = sender.seconds(timeout)
-        give_up_s = math.inf if seconds is None else time.monotonic() + seconds
-        payloads = payloads_of(values)  # all are good, before the first is sent
-        deliveries = [sender.send(topic, one, key=key, partition=partition) for one in payloads]
-        receipts = [
-            one.result(None if seconds is None else max(0.0, give_up_s - time.monotonic()))
-            for one in deliveries
-        ]
-        self._await_found(receipts, sender.seconds(timeout))
-        return receipts
+        payloads = sender._checked(values)  # all are good, before the first is sent
+        receipts: list[Receipt] = []
+        failed: dict[int, Error] = {}
+        with self._call(timeout):
+            deliveries: dict[int, Delivery] = {}
+            for place, one in enumerate(payloads):
+                try:
+                    deliveries[place] = sender.send(
+                        topic, one, key=key, partition=partition, timeout=None
+                    )
+                except Error as error:
+                    failed[place] = error
+            for place, delivery in deliveries.items():
+                try:
+                    receipts.append(delivery.result(None))
+                except Error as error:
+                    failed[place] = error
+            self._await_found(receipts)
+        if not failed:
+            return receipts
+        first = failed[min(failed)]
+        if not receipts:
+            raise first
+        text = f"{len(failed)} of {len(payloads)} messages were not acknowledged: {first}"
+        by_place = {str(place): failed[place] for place in sorted(failed)}
+        raise Partial(text, receipts, by_place) from first
 
     def producer(
         self,
@@ -267,8 +307,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         Args:
             acks: as for `send`.
             codec: how batches are compressed.
-            linger: seconds that a batch waits for more messages. While a batch of a partition is on
-                its way others gather in any case.
+            linger: seconds that a batch waits for more messages, unless the buffer is full. While a
+                batch of a partition is on its way others gather in any case.
             batch_bytes: payload bytes that make a batch full.
             buffer_bytes: payload bytes that may be queued for one broker before `send` waits.
             partitioner: chooses partitions of messages without one.
@@ -287,6 +327,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 partitioner=partitioner,
                 on_delivery=on_delivery,
                 timeout_s=self._timeout_s,
+                retries=self._retries,
                 on_close=self._forget,
             )
         )
@@ -301,21 +342,19 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                     self._connect,
                     acks=_acks(acks),
                     timeout_s=self._timeout_s,
+                    retries=self._retries,
                     on_close=self._forget,
                 )
             return sender
 
-    def _await_found(self, receipts: Iterable[Receipt], timeout_s: float | None) -> None:
+    def _await_found(self, receipts: Iterable[Receipt]) -> None:
         """Wait until a reader finds the partitions, which these messages may have made."""
         # They are acknowledged: their receipts are good, whatever this look meets.
-        give_up_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         new = {one.partition for one in receipts if one.offset >= 0} - self._found
         for partition in new:
             with suppress(BrokerError):
                 while partition not in self._cluster.partitions(partition.topic):
-                    if time.monotonic() > give_up_s:
-                        return
-                    time.sleep(_POLL_S)
+                    deadlines.sleep(_POLL_S)
                 self._found.add(partition)
 
     def read(
@@ -329,6 +368,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         limit: int | None = None,
         idle: float | None = None,
         read_from: str = "leader",
+        timeout: Timeout = UNSET,
     ) -> Reader:
         """Return the messages of a topic from `start` to `stop`, as an iterator.
 
@@ -342,29 +382,36 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             limit: the most messages.
             idle: seconds without a message after which the iteration ends.
             read_from: `"leader"`, `"any"` in-sync replica, or the name of a rack.
+            timeout: seconds for this call, and while iterating for each time in which no broker
+                responds at all, not for the wait for messages; by default the client's.
 
         Raises:
-            UnknownTopic, ArgumentError, NotABoundary, OffsetOutOfRange, Unreachable, Closed: see
-                there; raised here, not by the iteration.
+            UnknownTopic, ArgumentError, NotABoundary, OffsetOutOfRange, Unreachable, TimedOut,
+                Closed: see there; raised here, not by the iteration.
         """
-        self._raise_if_closed()
         if limit is not None:
             number_of("limit", limit, 0)
         if idle is not None:
             number_of("idle", idle, 0)
-        with translated():
+
+        def open_reader() -> Reader:
             partitions = select(self._cluster, topic, partition)
             ranges = ranges_of(self._cluster, self._connect, partitions, start, stop)
-            reader = Reader(
+            return Reader(
                 self._cluster,
                 self._connect,
                 ranges,
-                payload_filter=filter_of(filter),
+                payload_filter=wanted,
                 limit=limit,
                 idle_s=idle,
                 read_from=read_from,
-                timeout_s=self._timeout_s,
+                timeout_s=self._seconds(timeout),
+                may_retry=self._retries != 0,
             )
+
+        with self._call(timeout):
+            wanted = filter_of(filter)
+            reader = self._repeated(open_reader)
         with self._lock:
             if not self.closed:
                 self._readers.add(reader)
@@ -381,12 +428,19 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         stop: Stop = "end",
         idle: float | None = None,
         read_from: str = "leader",
-    ) -> Iterator[Batch]:
+        timeout: Timeout = UNSET,
+    ) -> Batches:
         """Return the messages of a topic as they are in the log; see `read`."""
         reader = self.read(
-            topic, partition=partition, start=start, stop=stop, idle=idle, read_from=read_from
+            topic,
+            partition=partition,
+            start=start,
+            stop=stop,
+            idle=idle,
+            read_from=read_from,
+            timeout=timeout,
         )
-        return reader.batches()
+        return Batches(reader)
 
     def group(
         self,
@@ -399,6 +453,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         offsets: OffsetStore | None = None,
         filter: bytes | str | PayloadFilter | None = None,
         idle: float | None = None,
+        timeout: Timeout = UNSET,
     ) -> Group:
         """Join a consumer group, and return the messages of the partitions it gives to this member.
 
@@ -410,16 +465,17 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             commit_every: seconds between commits with `"after"`.
             offsets: where positions are kept; in ZooKeeper by default.
             filter, idle: as for `read`.
+            timeout: seconds for this call, not for the iteration; by default the client's.
 
         Raises:
             NoZooKeeper: the brokers have none, or it cannot be reached from here.
-            ArgumentError, InvalidName, Unreachable, Closed: see there.
+            ArgumentError, InvalidName, Unreachable, TimedOut, Closed: see there.
         """
         self._raise_if_closed()
         from broker.api.group import Group  # late: loads kazoo
 
         names = topics if isinstance(topics, str | re.Pattern) else list(topics)
-        with translated():
+        with self._call(timeout):
             group = Group(
                 name,
                 names,
@@ -431,6 +487,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 offsets=offsets,
                 payload_filter=filter_of(filter),
                 idle_s=idle,
+                timeout_s=self._timeout_s,
                 on_close=self._forget,
             )
         return self._keep(group)
@@ -441,28 +498,27 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         A second call does nothing.
 
         Args:
-            timeout: seconds for all producers together, after which they give up what they have
-                not delivered; by default the client's.
+            timeout: seconds, after which producers give up what they have not delivered, and
+                groups what they have not committed; by default the client's.
 
         Raises:
             DeliveryFailed: messages were not delivered, and the program has not read that.
         """
         refuse_senders("close")
+        seconds = self._seconds(timeout)
         with self._lock:
             if self.closed:
                 return
             self.closed = True
-            ending = [*self._open, *self._readers]
+            ending: list[_Closable | Reader] = [*self._open, *self._readers]
             senders = list(self._producers.values())
-        seconds = seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
-        give_up_s = None if seconds is None else time.monotonic() + seconds
-        with ExitStack() as closing:
+        with deadlines.Limit(seconds), ExitStack() as closing:
             closing.callback(self._resources.close)
             for one in ending:
-                closing.callback(_end, one, give_up_s)
+                closing.callback(_end, one)
             for sender in senders:
                 with suppress(DeliveryFailed):  # `send` has raised it, or that it timed out
-                    _end(sender, give_up_s)
+                    _end(sender)
 
     def _keep(self, one: _T) -> _T:
         with self._lock:
@@ -480,15 +536,17 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         """Close the client without a lock or an end of what it has opened: in a forked child."""
         self.closed = True
         self._lock = threading.RLock()  # a thread that is not here may have held it
-        for one in [*self._open, *self._readers, *self._producers.values()]:
+        for one in (*self._open, *self._producers.values()):
             one._abandon()
+        for reader in self._readers:
+            reader._abandon()
 
 
-def _end(one: _Closable, give_up_s: float | None) -> None:
-    if isinstance(one, Producer):
-        one.close(None if give_up_s is None else max(0.0, give_up_s - time.monotonic()))
-    else:
+def _end(one: _Closable | Reader) -> None:
+    if isinstance(one, Reader):
         one.close()
+    else:
+        one.close(None)  # in the time that `Client.close` has
 
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()

@@ -31,29 +31,46 @@ TopicExists = errors.TopicExistsError
 class Unreachable(errors.BrokerUnreachableError, ConnectionError):
     """No broker, or no ZooKeeper, could be connected to; or the connection broke."""
 
+    __module__ = "pylogctl"
+
 
 class TimedOut(errors.RequestTimeoutError, TimeoutError):
-    """A call did not end in time; what was asked for may be done, or still be done."""
+    """A call did not end in time.
+
+    `outcome` is `"not_done"` if it changed nothing and will not, else `"unknown"`.
+    """
+
+    __module__ = "pylogctl"
 
 
 class UnknownTopic(errors.TopicNotFoundError, LookupError):
     """A topic exists on no broker."""
 
+    __module__ = "pylogctl"
+
 
 class UnknownGroup(errors.GroupNotFoundError, LookupError):
     """There is no consumer group of a name."""
+
+    __module__ = "pylogctl"
 
 
 class UnknownBroker(errors.BrokerNotFoundError, LookupError):
     """There is no live broker of an id."""
 
+    __module__ = "pylogctl"
+
 
 class Closed(errors.ProducerClosedError):
     """A client, producer, reader or group was used after it was closed."""
 
+    __module__ = "pylogctl"
+
 
 class NoZooKeeper(errors.ConfigError):
     """A group needs the ZooKeeper of the cluster, which is not known or not reachable from here."""
+
+    __module__ = "pylogctl"
 
 
 _PUBLIC: tuple[tuple[type[errors.BrokerError], type[errors.BrokerError]], ...] = (
@@ -75,11 +92,12 @@ def public(error: errors.BrokerError) -> errors.BrokerError:
         error.failed = {name: public(one) for name, one in error.failed.items()}
     for kind, public_kind in _PUBLIC:
         if isinstance(error, kind):
-            return (
-                error
-                if isinstance(error, public_kind)
-                else public_kind(str(error), hints=error.hints, details=error.details)
-            )
+            if isinstance(error, public_kind):
+                return error
+            found = public_kind(str(error), hints=error.hints, details=error.details)
+            if isinstance(found, TimedOut) and isinstance(error, errors.RequestTimeoutError):
+                found.outcome = error.outcome
+            return found
     return error
 
 

@@ -8,9 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Literal
 
+from broker import deadlines
 from broker.api.errors import Closed, translated
 from broker.api.reader import ranges_of
-from broker.api.values import PartitionLike, Place, group_of, matcher_of, number_of, topic_of
+from broker.api.values import (
+    UNSET,
+    PartitionLike,
+    Place,
+    Timeout,
+    Unset,
+    group_of,
+    matcher_of,
+    number_of,
+    seconds_of,
+    topic_of,
+)
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
@@ -56,6 +68,7 @@ class Group(Iterator[Message]):
         offsets: OffsetStore | None,
         payload_filter: PayloadFilter | None,
         idle_s: float | None,
+        timeout_s: float | None,
         on_close: Callable[[Group], object],
     ) -> None:
         reset = {"earliest": "smallest", "latest": "largest"}.get(start)
@@ -75,6 +88,7 @@ class Group(Iterator[Message]):
         else:
             topics = [topic_of(one) for one in ([topics] if isinstance(topics, str) else topics)]
         self._commit = commit
+        self._timeout_s = timeout_s  # of calls without one
         self._registry = registry
         self._connect = connect
         self._on_close = on_close
@@ -231,14 +245,18 @@ class Group(Iterator[Message]):
         """End the iteration; see `Client`."""
         self._is_closed = True
 
-    def close(self) -> None:
+    def close(self, timeout: Timeout = UNSET) -> None:
         """End the iteration, commit unless that is manual, and leave the group.
+
+        Args:
+            timeout: seconds, after which the member is left to expire; by default the client's.
 
         Raises:
             Error: the commit failed; the group was left nevertheless.
         """
+        seconds = seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
         if not self._is_closed:
             self._is_closed = True
             self._on_close(self)
-            with translated():
+            with translated(), deadlines.Limit(seconds):
                 self._connector.shutdown()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Iterable
 
+from broker import deadlines
 from broker.api.errors import Closed, Error, TimedOut, public, translated
 from broker.api.values import (
     UNSET,
@@ -14,6 +16,7 @@ from broker.api.values import (
     Receipt,
     Timeout,
     Unset,
+    Value,
     key_of,
     matcher_of,
     number_of,
@@ -39,6 +42,7 @@ logger = logging.getLogger("pylogctl")
 BATCH_BYTES = 1 << 20
 BUFFER_BYTES = 32 << 20
 _REFRESH_S = 1.0
+_MAX_AGE_S = 10.0  # of the partitions of a topic
 _COMMIT_S = 30.0  # that a broker may take to commit a set
 CLOSE_AFTER_ERROR_S = 1.0
 
@@ -48,6 +52,7 @@ _lock = threading.Lock()  # guards the callbacks of all deliveries
 class Delivery:
     """The outcome of a call of `Producer.send`; the reading half of `concurrent.futures.Future`."""
 
+    __module__ = "pylogctl"
     __slots__ = ("_callbacks", "_inner", "_producer", "_topic")
 
     def __init__(self, producer: Producer, topic: str) -> None:
@@ -69,7 +74,8 @@ class Delivery:
 
         Raises:
             TimedOut: they are not within `timeout` seconds; they may still be sent.
-            Error: they could not be delivered.
+            Error: they could not be delivered; or this is called in a callback of the producer
+                before the delivery is done.
         """
         if (error := self.exception(timeout)) is not None:
             raise error
@@ -83,12 +89,22 @@ class Delivery:
         Raises:
             TimedOut: as for `result`.
         """
-        seconds = self._producer.seconds(timeout)
         inner = self._inner
         assert inner is not None
-        if not inner.wait(seconds):
-            raise TimedOut(f"a message to '{self._topic}' is not acknowledged after {seconds:g}s")
+        if not inner.is_done:
+            self._wait(inner, self._producer._seconds(timeout))
         return None if inner.error is None else public(inner.error)
+
+    def _wait(self, inner: FloorDelivery, seconds: float | None) -> None:
+        if self._producer._floor.is_own_thread():
+            raise Error("in a callback of its producer a delivery that is not done never gets done")
+        started_s = time.monotonic()
+        limit_s = deadlines.left_s(threading.TIMEOUT_MAX if seconds is None else seconds)
+        if not inner.wait(limit_s):
+            waited_s = time.monotonic() - started_s
+            raise TimedOut(
+                f"a message to '{self._topic}' is not acknowledged after {waited_s:.2g}s"
+            )
 
     def add_done_callback(self, fn: Callable[[Delivery], object]) -> None:
         """Call a function with this delivery once it is done, by a thread of the producer."""
@@ -98,11 +114,7 @@ class Delivery:
                 return
         self._run(fn)
 
-    def start(self, inner: FloorDelivery) -> None:
-        """Note the delivery that is waited for."""
-        self._inner = inner
-
-    def complete(self, inner: FloorDelivery | None = None) -> None:
+    def _complete(self, inner: FloorDelivery | None = None) -> None:
         """Run the callbacks; called by the sender thread, once, or at once without messages."""
         with _lock:
             self._inner = inner or self._inner
@@ -125,6 +137,8 @@ class Producer:
     `flush` or `close`.
     """
 
+    __module__ = "pylogctl"
+
     def __init__(
         self,
         cluster: Cluster,
@@ -138,13 +152,13 @@ class Producer:
         partitioner: Partitioner = hash_partitioner,
         on_delivery: Callable[[Delivery], object] | None = None,
         timeout_s: float | None,
+        retries: int | None = None,
         on_close: Callable[[Producer], object],
     ) -> None:
         number_of("linger", linger_s, 0)
         number_of("batch_bytes", batch_bytes, 1)
         number_of("buffer_bytes", buffer_bytes, 1)
-        self.timeout_s = timeout_s
-        """The client's timeout, for calls without one."""
+        self._timeout_s = timeout_s  # of calls without one
         self._on_delivery = on_delivery
         self._on_close = on_close
         self._is_closed = False
@@ -162,7 +176,10 @@ class Producer:
             acks=acks,
             codec=codec,
             refresh_s=_REFRESH_S,
-            queueing=QueueRules(batches, enqueue_timeout_s=timeout_s),
+            queueing=QueueRules(
+                batches, lingers_when_full=False, refresh_s=_MAX_AGE_S, logs_failures=False
+            ),
+            retries=retries,
             delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
             timeout_s=_COMMIT_S if timeout_s is None else min(_COMMIT_S, timeout_s),
         )
@@ -182,10 +199,11 @@ class Producer:
     def send(
         self,
         topic: str,
-        value: bytes | str,
+        value: Value,
         *,
         key: bytes | str | None = None,
         partition: PartitionLike | None = None,
+        timeout: Timeout = UNSET,
     ) -> Delivery:
         """Queue a message, and wait only while the buffer is full.
 
@@ -194,26 +212,30 @@ class Producer:
             value: the message; text as UTF-8.
             key: chooses the partition by its hash, and is not stored; else any partition.
             partition: the target; one that the topic has.
+            timeout: seconds for room in the buffer, and for the first look at a topic; by default
+                the client's. What is queued is sent within the client's, or fails.
 
         Raises:
             TooLarge, InvalidName: nothing is queued.
-            BufferFull: there was no room within the client's timeout; nothing is queued.
+            BufferFull, TimedOut: there was no room in time, or no broker that told of the topic;
+                nothing is queued.
             Unreachable: no broker was ever found.
             Closed: the producer is closed.
             TypeError: value, key or partition is of another type.
         """
-        return self._send(topic, [payload_of(value)], key, partition)
+        return self._send(topic, [payload_of(value)], key, partition, timeout)
 
     def send_many(
         self,
         topic: str,
-        values: Iterable[bytes | str],
+        values: Iterable[Value],
         *,
         key: bytes | str | None = None,
         partition: PartitionLike | None = None,
+        timeout: Timeout = UNSET,
     ) -> Delivery:
         """Queue messages for one partition, in this order; all of them or none. See `send`."""
-        return self._send(topic, payloads_of(values), key, partition)
+        return self._send(topic, payloads_of(values), key, partition, timeout)
 
     def _send(
         self,
@@ -221,6 +243,7 @@ class Producer:
         payloads: list[bytes],
         key: bytes | str | None,
         partition: PartitionLike | None,
+        timeout: Timeout,
     ) -> Delivery:
         if self._is_closed:
             raise Closed("the producer is closed")
@@ -228,25 +251,31 @@ class Producer:
         if self._on_delivery is not None:
             delivery.add_done_callback(self._on_delivery)
         key_bytes = key_of(key)
-        with translated():
-            target = (
-                self._floor.choose_partition(topic, key_bytes)
-                if partition is None
-                else self.one_partition(topic, partition)
-            )
-            delivery.start(
-                self._floor.send_to(
+        try:
+            with deadlines.Limit(self._seconds(timeout)):
+                target = (
+                    self._floor.choose_partition(topic, key_bytes)
+                    if partition is None
+                    else self._one_partition(topic, partition)
+                )
+                delivery._inner = self._floor.send_to(
                     target,
                     payloads,
-                    delivery.complete,
+                    delivery._complete,
                     can_move=key is None and partition is None,
                 )
-            )
+        except BrokerError as error:  # as `translated` does, which takes longer
+            raise public(error) from error
         if not payloads:
-            delivery.complete()
+            delivery._complete()
         return delivery
 
-    def one_partition(self, topic: str, partition: PartitionLike) -> TopicPartition:
+    def _checked(self, values: Iterable[Value]) -> list[bytes]:
+        """Return the bytes of messages that may all be sent."""
+        with translated():
+            return self._floor.checked(payloads_of(values))
+
+    def _one_partition(self, topic: str, partition: PartitionLike) -> TopicPartition:
         """Return the one partition of a topic that a value means; see `matcher_of`."""
         matches = matcher_of(partition)
         there = self._floor.partitions(topic)
@@ -263,9 +292,8 @@ class Producer:
         """Take no more messages, without a flush; see `Client`."""
         self._is_closed = True
 
-    def seconds(self, timeout: Timeout) -> float | None:
-        """Return the seconds of a call."""
-        return seconds_of(self.timeout_s if isinstance(timeout, Unset) else timeout)
+    def _seconds(self, timeout: Timeout) -> float | None:
+        return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
 
     def flush(self, timeout: Timeout = UNSET) -> None:
         """Return once all that was queued before is acknowledged.
@@ -274,8 +302,8 @@ class Producer:
             TimedOut: it is not, within `timeout` seconds.
             DeliveryFailed: messages were not delivered, and the program has not read that.
         """
-        with translated():
-            self._floor.flush(self.seconds(timeout))
+        with translated(), deadlines.Limit(self._seconds(timeout)):
+            self._floor.flush(deadlines.left_s(threading.TIMEOUT_MAX))
             self._floor.raise_failures()
 
     def close(self, timeout: Timeout = UNSET) -> None:
@@ -286,11 +314,11 @@ class Producer:
         Raises:
             DeliveryFailed: as for `flush`.
         """
-        seconds = self.seconds(timeout)
+        seconds = self._seconds(timeout)
         refuse_senders("close")
         if self._is_closed:
             return
         self._is_closed = True
         self._on_close(self)
-        with translated():
-            self._floor.close(math.inf if seconds is None else seconds)
+        with translated(), deadlines.Limit(seconds):
+            self._floor.close(deadlines.left_s(threading.TIMEOUT_MAX))

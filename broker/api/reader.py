@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
+from broker import deadlines
 from broker.api.errors import Closed, translated
 from broker.api.values import (
     Batch,
@@ -22,6 +23,7 @@ from broker.api.values import (
     topic_of,
 )
 from broker.client.cluster import Cluster, Connect, absence_of
+from broker.client.connection import Connection
 from broker.client.selection import topic_not_found
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
@@ -33,6 +35,7 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import ReadRange, TopicPartition
 
 MAX_WAIT_MS = 500
+_NO_TIMEOUT_S = 3600.0  # of one response
 
 
 def select(
@@ -92,6 +95,8 @@ def ranges_of(
 ) -> dict[TopicPartition, ReadRange]:
     """Return the range to read of each partition; without a stop a range has no end."""
     now_ms = time.time_ns() // 1_000_000
+    _validate_keys(start, partitions)
+    _validate_keys(stop, partitions)
 
     start_of = positions_of(start, now_ms)
     stop_of = None if stop is None else positions_of(stop, now_ms)
@@ -115,6 +120,14 @@ def one_of(partition: PartitionLike, read: Iterable[TopicPartition]) -> TopicPar
     return found[0]
 
 
+def _validate_keys(given: Stop, partitions: Sequence[TopicPartition]) -> None:
+    """Raise if a key of a mapping by partition means none."""
+    for key in given if isinstance(given, Mapping) else ():
+        if not any(map(matcher_of(key), partitions)):
+            shown = ", ".join(map(str, partitions))
+            raise ArgumentError(f"a place is given for partition {key!r}, but there are {shown}")
+
+
 class Reader(Iterator[Message]):
     """The messages of some partitions, from a start to a stop; made by `Client.read`.
 
@@ -124,8 +137,10 @@ class Reader(Iterator[Message]):
 
     Errors while iterating: `CorruptMessage` before a message whose CRC or structure is wrong;
     `OffsetOutOfRange` if retention has removed what comes next; `Unreachable` or `TimedOut` if a
-    broker gave no sign for the client's timeout.
+    broker gave no sign for the timeout of `read`.
     """
+
+    __module__ = "pylogctl"
 
     def __init__(
         self,
@@ -138,6 +153,7 @@ class Reader(Iterator[Message]):
         idle_s: float | None,
         read_from: str,
         timeout_s: float | None,
+        may_retry: bool,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {
             partition: one.start.offset for partition, one in ranges.items()
@@ -149,20 +165,26 @@ class Reader(Iterator[Message]):
         """The offset in each partition at which the iteration ends; none for a stop of None."""
         self._cluster = cluster
         self._connect = connect
+        self._timeout_s = timeout_s
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._limit = limit
         self._closed = threading.Event()
         self._in_hand: list[Message] = []
         self._left = iter(self._in_hand)
         self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
+        # A broker has half of the time to respond: then there is time for another one that leads.
+        response_s = (_NO_TIMEOUT_S if timeout_s is None else timeout_s) / 2
+        max_wait_s = min(
+            MAX_WAIT_MS / 1000, response_s / 2, math.inf if idle_s is None else idle_s
+        )
         self._source = ClusterReader(
             cluster,
-            connect,
+            lambda address: _with_timeout(connect(address), response_s),
             ranges,
             payload_filter=payload_filter,
-            max_wait_ms=MAX_WAIT_MS if idle_s is None else min(MAX_WAIT_MS, int(1000 * idle_s)),
+            max_wait_ms=int(1000 * max_wait_s),
             read_from=read_from,
-            leader_wait_s=math.inf if timeout_s is None else timeout_s,
+            leader_wait_s=(math.inf if timeout_s is None else timeout_s) if may_retry else 0.0,
         )
         # No generator that this object keeps may know it: a reader that is dropped ends at once.
         self._chunks = _ready(self._source, idle_s, self._closed)
@@ -212,21 +234,16 @@ class Reader(Iterator[Message]):
         self._left = iter(messages)
         return True
 
-    def batches(self) -> Iterator[Batch]:
-        """Give whole chunks; with a filter they can hold messages that do not match.
-
-        The reader ends with this iteration, also if it is left.
-        """
-        try:
-            while (reader := self._next_chunk()) is not None:
-                start, skip, data = reader.offset, reader.inner, reader.data
-                found = scan(data)
-                self._take(reader, found.valid_bytes, found.fault)
-                if found.valid_bytes:
-                    data = data[: found.valid_bytes]
-                    yield Batch(reader.partition, start, data, skip, reader.end)
-        finally:
-            self.close()
+    def _next_batch(self) -> Batch | None:
+        """Return the whole messages of the next chunk, None at the end."""
+        while (reader := self._next_chunk()) is not None:
+            start, skip, data = reader.offset, reader.inner, reader.data
+            found = scan(data)
+            self._take(reader, found.valid_bytes, found.fault)
+            if found.valid_bytes:
+                return Batch(reader.partition, start, data[: found.valid_bytes], skip, reader.end)
+        self.close()
+        return None
 
     def _next_chunk(self) -> PartitionReader | None:
         """Return a partition that has data, None at the end."""
@@ -266,7 +283,7 @@ class Reader(Iterator[Message]):
         if self._closed.is_set():
             raise Closed("the reader is closed, or has ended")
         chosen = one_of(partition, self.positions)
-        with translated():
+        with translated(), deadlines.Limit(self._timeout_s):
             ranges = ranges_of(self._cluster, self._connect, [chosen], place, None)
             self._source.seek(chosen, *ranges[chosen].start)
         self.positions[chosen] = ranges[chosen].start.offset
@@ -288,6 +305,40 @@ class Reader(Iterator[Message]):
         except ValueError:  # a thread is inside; it ends after its poll
             return
         self._source.__exit__(None, None, None)
+
+
+class Batches(Iterator[Batch]):
+    """The messages of some partitions as they are in the log; made by `Client.read_batches`.
+
+    For one thread at a time; `close`, from any thread, ends the iteration.
+    """
+
+    __module__ = "pylogctl"
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def __enter__(self) -> Batches:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __next__(self) -> Batch:
+        """Return the next batch; errors are those of `Reader`."""
+        if (batch := self._reader._next_batch()) is None:
+            raise StopIteration
+        return batch
+
+    def close(self) -> None:
+        """End the iteration and close its connections; from any thread."""
+        self._reader.close()
+
+
+def _with_timeout(connection: Connection, timeout_s: float) -> Connection:
+    connection.timeout_s = timeout_s
+    connection.connect_timeout_s = min(timeout_s, connection.connect_timeout_s)
+    return connection
 
 
 def _ready(

@@ -15,6 +15,9 @@ from broker.topic import MessagePosition, TopicPartition
 if TYPE_CHECKING:
     import pyarrow
 
+Value = bytes | str | bytearray | memoryview
+"""A message; text is sent as UTF-8."""
+
 PartitionLike = int | str | TopicPartition
 """A partition: `"2-0"` (home broker and index), a `TopicPartition`, or an index on every broker."""
 
@@ -54,6 +57,9 @@ class Receipt(NamedTuple):
     next_offset: int
 
 
+Receipt.__module__ = "pylogctl"  # the body of a NamedTuple cannot say so
+
+
 def cut_to(messages: list[Message], skip: int, end: MessagePosition | None) -> None:
     """Drop messages of wrappers: `skip` of the first, and those of the last from `end` on."""
     if end is not None and end.inner:
@@ -65,6 +71,7 @@ def cut_to(messages: list[Message], skip: int, end: MessagePosition | None) -> N
 class Batch:
     """Messages of one partition as they are in the log: `data` is what starts at offset `start`."""
 
+    __module__ = "pylogctl"
     __slots__ = ("_skip", "_stop", "data", "end", "partition", "start", "topic")
 
     def __init__(
@@ -121,7 +128,7 @@ def payload_of(value: object) -> bytes:
     raise TypeError(f"give one message as bytes or str, not {type(value).__name__}{hint}")
 
 
-def payloads_of(values: Iterable[bytes | str]) -> list[bytes]:
+def payloads_of(values: Iterable[Value]) -> list[bytes]:
     """Return the bytes of messages; `TypeError` for a single one, which can be iterated as well."""
     if isinstance(values, str | bytes | bytearray | memoryview):
         raise TypeError(

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
+from broker import deadlines
 from broker.client.connection import Connection
 from broker.client.read_replicas import InSyncReplicas
 from broker.errors import BrokerUnreachableError
@@ -92,7 +93,7 @@ class _Locked:
         method = getattr(self._cluster, name)
 
         def call(*args: Any, **named: Any) -> Any:
-            with self._lock:
+            with deadlines.holding(self._lock):
                 return method(*args, **named)
 
         return call

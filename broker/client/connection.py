@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn, TypeVar
 
-from broker import errors
+from broker import deadlines, errors
 from broker.protocol import responses
 from broker.protocol.client_connection import (
     MAX_HELLO_BYTES,
@@ -20,7 +20,7 @@ from broker.protocol.client_connection import (
 )
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
-from broker.protocol.requests import BaseRequest, encode_request
+from broker.protocol.requests import READING_TYPES, BaseRequest, encode_request
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
@@ -45,8 +45,8 @@ class Connection:
 
     Args:
         address: of the broker; the id is only shown in messages, -1 if unknown.
-        timeout_s: for each send and receive.
-        connect_timeout_s: for all connection attempts and the waits between them.
+        timeout_s: for each send and receive; less near the end of a call (`broker.deadlines`).
+        connect_timeout_s: for all connection attempts and the waits between them; the same.
         client_id: sent in the header of extension requests.
         send_bytes: SO_SNDBUF; 0 for the system's default.
         receive_bytes: SO_RCVBUF; 0 for the system's default.
@@ -103,19 +103,20 @@ class Connection:
 
     def _connect(self) -> socket.socket:
         started_s = time.monotonic()
+        limit_s = deadlines.wait_s(self.connect_timeout_s)
         attempts = 0
         while True:
             elapsed_s = time.monotonic() - started_s
             try:
                 attempts += 1
-                return self._attempt_connect(max(0.001, self.connect_timeout_s - elapsed_s))
+                return self._attempt_connect(max(0.001, limit_s - elapsed_s))
             except OSError as error:
                 wait_s = _CONNECT_WAITS_S[min(attempts, len(_CONNECT_WAITS_S)) - 1]
                 elapsed_s = time.monotonic() - started_s
                 if (
                     isinstance(error, socket.gaierror)
                     or (isinstance(error, ConnectionRefusedError) and not self.retries_refused)
-                    or elapsed_s + wait_s > self.connect_timeout_s
+                    or elapsed_s + wait_s > limit_s
                 ):
                     raise errors.BrokerUnreachableError(
                         f"cannot reach {self.name}: {reason_of(error)} "
@@ -129,7 +130,7 @@ class Connection:
             if sock.getsockname() == sock.getpeername():
                 # TCP can connect a free ephemeral port to itself
                 raise ConnectionRefusedError("connection refused")
-            sock.settimeout(self.timeout_s)
+            self._limit(sock)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if self._send_bytes:
@@ -140,6 +141,14 @@ class Connection:
             sock.close()
             raise
         return sock
+
+    def _limit(self, sock: socket.socket) -> None:
+        """Give the socket the timeout of the next send or receive."""
+        timeout_s = deadlines.left_s(self.timeout_s)
+        if timeout_s <= 0:
+            raise TimeoutError
+        if sock.gettimeout() != timeout_s:  # setting it costs a system call
+            sock.settimeout(timeout_s)
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""
@@ -185,14 +194,14 @@ class Connection:
         self.send(*greeting.parts)
         if not greeting.is_hello:
             return self.receive()
-        silence_s = min(_SILENCE_S, self.timeout_s / 2)
+        silence_s = min(_SILENCE_S, deadlines.wait_s(self.timeout_s) / 2)
         has_ended = self._end_if_silent(silence_s)
         try:
             frame = self.receive(MAX_HELLO_BYTES)
         except errors.BrokerUnreachableError as error:
             if has_ended:  # any broker closes the connection then, so it need not be a 0.7 one
                 when = "while waiting for a response"
-                raise self._protocol.timed_out(silence_s, when) from error
+                raise self._timed_out(silence_s, when) from error
             raise
         if has_ended:
             self.close()
@@ -236,6 +245,8 @@ class Connection:
 
     def send_extension(self, request: ExtensionRequest) -> int:
         """Send an extension request; return the correlation id of its response."""
+        if request.TYPE not in READING_TYPES:
+            deadlines.note_change()
         correlation_id, parts = self._protocol.encode(request)
         self.send(*parts)
         return correlation_id
@@ -290,6 +301,7 @@ class Connection:
         self.connect()
         assert self._socket is not None
         try:
+            self._limit(self._socket)
             _send_all(self._socket, parts)
         except OSError as error:
             rest = self._take_received(self._socket)
@@ -336,6 +348,7 @@ class Connection:
             view[:filled] = self._ahead
             try:
                 while filled < size:
+                    self._limit(self._socket)
                     received = self._socket.recv_into(view[filled:])
                     if not received:
                         raise ConnectionResetError("it closed the connection")
@@ -350,10 +363,16 @@ class Connection:
     def _lost(
         self, error: OSError, when: str
     ) -> errors.BrokerUnreachableError | errors.RequestTimeoutError:
+        waited_s = self.timeout_s if self._socket is None else self._socket.gettimeout()
         self.close()
         if isinstance(error, TimeoutError):
-            return self._protocol.timed_out(self.timeout_s, when)
+            return self._timed_out(waited_s or 0.0, when)
         return self._protocol.lost(error, when)
+
+    def _timed_out(self, after_s: float, when: str) -> errors.RequestTimeoutError:
+        error = self._protocol.timed_out(float(f"{after_s:.3g}"), when)
+        error.outcome = deadlines.outcome()
+        return error
 
 
 def _send_all(sock: socket.socket, parts: Sequence[Buffer]) -> None:

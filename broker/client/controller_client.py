@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 
-from broker import errors
+from broker import deadlines, errors
 from broker.client.cluster import Connect
 from broker.cluster_state import NO_CONTROLLER
 from broker.protocol.extension_requests import ClusterMetadataRequest, ExtensionRequest
@@ -42,7 +42,7 @@ def ask_controller(
         except errors.NotControllerError:
             if time.monotonic() > deadline_s:
                 raise
-        time.sleep(_PAUSE_S)
+        deadlines.sleep(_PAUSE_S)
 
 
 def find_controller(brokers: Sequence[BrokerAddress], connect: Connect) -> BrokerAddress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from broker import deadlines
 from broker.protocol.responses import DamageState
 from broker.topic import TopicPartition
 
@@ -33,5 +34,5 @@ class DamagedReads:
         if state is DamageState.LASTING or sound_count > 1 or now_s > since_s + self._limit_s:
             return False
         if state is DamageState.MENDABLE:
-            time.sleep(_WAIT_S)
+            deadlines.sleep(_WAIT_S)
         return True

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, Self, TypeVar
 
-from broker import errors
+from broker import deadlines, errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.damage import DamagedReads
@@ -212,19 +212,19 @@ class OffsetLister:
                 if wait_s is None:
                     raise
                 self._cluster.note_leader(partition, error.leader)
-                time.sleep(wait_s)
+                deadlines.sleep(wait_s)
                 self._cluster.leader(partition)  # requests it, if the broker named none
             except errors.LeaderNotAvailableError:
                 if time.monotonic() - started_s >= self._leader_wait_s:
                     raise
-                time.sleep(_ASK_AGAIN_S)
+                deadlines.sleep(_ASK_AGAIN_S)
                 self._cluster.find_leaders([partition.topic])
             except errors.OffsetNotAvailableError:
                 now_s = time.monotonic()
                 self._give_up_s = self._give_up_s or now_s + self._latest_wait_s
                 if now_s >= self._give_up_s:
                     raise
-                time.sleep(_ASK_AGAIN_S)
+                deadlines.sleep(_ASK_AGAIN_S)
             else:
                 if self._give_up_s is not None and time.monotonic() < self._give_up_s:
                     self._give_up_s = None
@@ -263,7 +263,7 @@ class OffsetLister:
                     is_late = time.monotonic() - started_s >= self._leader_wait_s
                     if is_late or not self._cluster.has_replicas(partition):
                         raise
-            time.sleep(_ASK_AGAIN_S)
+            deadlines.sleep(_ASK_AGAIN_S)
 
     def _connection(self, partition: TopicPartition) -> Connection:
         connection = self._connections.get(self._cluster.leader_id(partition))

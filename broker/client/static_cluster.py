@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.client.cluster import Connect
 from broker.client.connection import Connection, addresses_text
 from broker.client.read_replicas import InSyncReplicas
@@ -131,12 +131,15 @@ class StaticCluster:
         self._leaders: dict[str, dict[TopicPartition, int]] = {}
         self._has_answer = False
         self._is_stale = False
+        self._is_closed = False
         # where another broker than the one with that id has answered, or none
         self._wrong: set[responses.BrokerAddress] = set()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; a request of another thread fails."""
+        self._is_closed = True
         for one in (*self._listed, *self._learned.values()):
+            one.connection.interrupt()
             one.connection.close()
 
     def follow_closely(self, connect_timeout_s: float) -> None:
@@ -175,13 +178,19 @@ class StaticCluster:
             if answers and (some is learned or waits or not include_absent):
                 break
             for one in some:
+                # with a share of the call's time, as another may respond if this one hangs
+                share_s = deadlines.left_s() / (2 if self._has_several else 1)
                 try:
-                    answer = one.ask(topics, waits=waits)
+                    with deadlines.Limit(share_s):
+                        answer = one.ask(topics, waits=waits)
                 except errors.BrokerError as error:
                     if not error.is_retriable:
                         raise
                     failures[one] = error
                     continue
+                finally:
+                    if self._is_closed:  # meanwhile, and the request has opened it again
+                        one.connection.close()
                 self._has_answer = True
                 one.is_absent, one.retry_at_s = False, 0.0
                 failures.pop(one, None)
@@ -194,13 +203,19 @@ class StaticCluster:
         if not answers:
             if len(failures) == 1:
                 raise next(iter(failures.values()))
-            causes = "; ".join(map(str, failures.values()))
-            raise errors.BrokerUnreachableError(f"no broker answers: {causes}")
+            text = f"no broker answers: {'; '.join(map(str, failures.values()))}"
+            if all(isinstance(one, errors.RequestTimeoutError) for one in failures.values()):
+                raise deadlines.timed_out(text)
+            raise errors.BrokerUnreachableError(text)
         self._last, self._own_addresses = None, {}
         for answer in answers:
             self._note_leaders(answer)
         self._postpone(failures, tells=True)
         return answers
+
+    @property
+    def _has_several(self) -> bool:
+        return len(self._listed) + len(self._learned) > 1
 
     def _postpone(self, failures: Mapping[_Listed, errors.BrokerError], *, tells: bool) -> None:
         for one, failure in failures.items():

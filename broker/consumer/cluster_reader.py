@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 
-from broker import errors
+from broker import deadlines, errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
@@ -31,6 +31,7 @@ from broker.topic import ReadRange, TopicPartition, share_of
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
 RECONNECT_WAIT_S = 0.2
+_LEAST_LOOK_S = 0.5  # for new leaders, however long the lost broker was waited for
 # of a broker that does not lead a partition, or was not told yet that it does
 WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
 # before the leader of a partition is asked, as the broker asked before does not lead it
@@ -44,6 +45,7 @@ class _Source:
         self.fetcher = fetcher
         self.broker_id = broker_id
         self.thread: threading.Thread | None = None
+        self.asked_s = 0.0  # when the last poll began
         self.lost_since_s: float | None = None  # since when polls fail
         self._calls: deque[Callable[[], None]] = deque()
 
@@ -61,6 +63,7 @@ class _Source:
 
     def poll(self) -> list[Chunk] | errors.BrokerError:
         """Return the next chunks, or why there are none."""
+        self.asked_s = time.monotonic()
         try:
             return self.fetcher.poll()
         except errors.BrokerError as error:
@@ -264,7 +267,7 @@ class ClusterReader:
         self._moves[partition] = since_s, count + 1
         if chunk.error == errors.NotLeaderError.code:
             self._cluster.note_leader(partition, chunk.high_watermark)
-        time.sleep(WAITS_FOR_LEADER_S[min(count, len(WAITS_FOR_LEADER_S) - 1)])
+        deadlines.sleep(WAITS_FOR_LEADER_S[min(count, len(WAITS_FOR_LEADER_S) - 1)])
         while True:
             try:
                 return self._read_at_leader([partition])
@@ -274,7 +277,7 @@ class ClusterReader:
                     raise
             with suppress(*errors.UNANSWERED):
                 self._cluster.find_leaders([partition.topic])
-            time.sleep(RECONNECT_WAIT_S)
+            deadlines.sleep(RECONNECT_WAIT_S)
 
     def _read_at_leader(self, partitions: Sequence[TopicPartition]) -> None:
         """Read partitions, which no fetcher has, at the broker that leads them all."""
@@ -305,22 +308,25 @@ class ClusterReader:
         # the fetcher's thread, if it has one, has ended: its calls are made here
         if not error.is_retriable:
             raise error
-        now_s = time.monotonic()
-        source.lost_since_s = source.lost_since_s or now_s
+        lost_since_s = source.lost_since_s = source.lost_since_s or source.asked_s
         source.make_calls()
+        left_s = self._leader_wait_s - (time.monotonic() - lost_since_s)
         # if leaders stay unknown, they are requested again after the next attempt
-        with suppress(*errors.UNANSWERED):
+        with (
+            suppress(*errors.UNANSWERED),
+            deadlines.Limit(max(left_s, _LEAST_LOOK_S)),
+        ):
             self._leave(source)
         if not source.fetcher.partitions:
             self._sources.remove(source)
             source.fetcher.close()
             return
-        if now_s - source.lost_since_s >= self._leader_wait_s:
+        if time.monotonic() - lost_since_s >= self._leader_wait_s:
             raise error
         if self._has_threads:
             self._start_thread(source, wait_s=RECONNECT_WAIT_S)
         else:
-            time.sleep(RECONNECT_WAIT_S)
+            deadlines.sleep(RECONNECT_WAIT_S)
 
     def _leave(self, source: _Source) -> None:
         """Read partitions elsewhere that the broker of a fetcher does not lead any more."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from broker import errors
+from broker import deadlines, errors
 from broker.producer.accumulator import report
 from broker.producer.callbacks import Event, Hooks, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
@@ -16,6 +17,8 @@ from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
 from broker.producer.sender_thread import QueueRules, SenderThread, is_sender_thread
 from broker.topic import TopicPartition
+
+_GRACE_S = 1.0  # after the time limit of a close, for the end of a thread
 
 
 class AsyncProducer:
@@ -108,6 +111,7 @@ class AsyncProducer:
                     partition.home,
                     self._make_dispatcher(),
                     self._packer,
+                    self._partitions,
                     rules=self._queueing,
                     hooks=self._hooks,
                     on_delivery=self._on_delivery,
@@ -125,6 +129,10 @@ class AsyncProducer:
         delivery = None if self._hooks is None else self._hooks.take(event)
         delivery = delivery or QueuedDelivery(partition, event.key, 1, failures=self._failures)
         thread.add(partition, message, delivery)
+
+    def is_own_thread(self) -> bool:
+        """Return whether the caller is a sender thread of this producer."""
+        return threading.current_thread() in self._threads.values()
 
     def retry_now(self) -> None:
         """Make waiting sets due at once, as the cluster has changed; from any thread."""
@@ -190,7 +198,9 @@ class AsyncProducer:
         for thread in self._threads.values():
             thread.stop()
         for thread in self._threads.values():
-            thread.join()
+            # one in an attempt to connect, or in a look at the cluster, ends after it
+            left_s = deadlines.left_s()
+            thread.join(None if left_s == math.inf else left_s + _GRACE_S)
         if self._hooks is not None:
             self._report_kept(self._hooks)
 

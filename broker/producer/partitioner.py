@@ -11,15 +11,17 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.client.cluster import Cluster, with_assigned
 from broker.producer.broker_sender import POLL_S
 from broker.topic import TopicPartition, validate_topic_name
 
 _GONE_S = 1.0
 _MAX_GONE_S = 30.0
+_RENEWAL_S = 1.0  # for a look at partitions that are known already
 
 # takes the key, if there is one, and the number of partitions; returns an index in 0..n-1
 Partitioner = Callable[[bytes | None, int], int]
@@ -134,6 +136,7 @@ class TopicPartitions:
         self._max_age_s = max_age_s
         self._known: dict[str, _Known] = {}
         self._last_known: dict[str, list[TopicPartition]] = {}
+        self._asked_s: dict[str, float] = {}  # when the partitions of each topic were read
         self._new_topics: set[str] = set()
         self._gone: dict[int, _Gone] = {}
         self._found_present: dict[str, _Present] = {}
@@ -208,6 +211,7 @@ class TopicPartitions:
     def _ask(self, topic: str, known: dict[str, _Known]) -> _Known:
         """Read a topic's partitions into `known`, which `forget_all` may replace meanwhile."""
         validate_topic_name(topic)
+        self._asked_s[topic] = time.monotonic()
         try:
             led = self._cluster.partitions(topic)
             partitions = with_assigned(self._cluster, topic, led)
@@ -255,6 +259,18 @@ class TopicPartitions:
             self._known = {topic: _Known(partitions, led, time.monotonic() + self._max_age_s)}
             self._last_known[topic] = partitions
         return led
+
+    def renew(self, topic: str, age_s: float) -> None:
+        """Read the partitions of a topic again once those known have this age, or keep them."""
+        now_s = time.monotonic()
+        if age_s == math.inf or now_s - self._asked_s.get(topic, now_s) < age_s:
+            return
+        self._asked_s[topic] = now_s
+        with suppress(errors.BrokerError), deadlines.Limit(_RENEWAL_S):
+            if led := self._cluster.partitions(topic):
+                partitions = with_assigned(self._cluster, topic, led)
+                self._known[topic] = _Known(partitions, led, now_s + self._max_age_s)
+                self._last_known[topic] = partitions
 
     def forget_all(self) -> None:
         """Read every topic again, as the cluster has changed."""

@@ -463,6 +463,18 @@ class Producer:
         if isinstance(self._sending, SyncProducer):
             self._sending.watch(on_wait, on_move)
 
+    def checked(self, messages: list[bytes]) -> list[bytes]:
+        """Return payloads that may all be sent.
+
+        Raises:
+            MessageSizeTooLargeError: one is above `max_message_bytes`.
+        """
+        return self._packer.payloads(messages)
+
+    def is_own_thread(self) -> bool:
+        """Return whether the caller is a thread of this producer, as in a callback."""
+        return not isinstance(self._sending, SyncProducer) and self._sending.is_own_thread()
+
     def choose_partition(self, topic: str, key: bytes | None = None) -> TopicPartition:
         """Return the partition that the next message with this key goes to."""
         return self._partitions.choose(topic, key)

@@ -8,18 +8,21 @@ accumulator; other partitions are not affected.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from broker import deadlines
 from broker.errors import BrokerError, ProducerClosedError, QueueFullError
 from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
 from broker.producer.callbacks import Hooks
 from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery
 from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import Packer
+from broker.producer.partitioner import TopicPartitions
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -33,6 +36,10 @@ class QueueRules:
 
     batches: BatchRules
     enqueue_timeout_s: float | None = None  # for room; None without a limit, 0 not at all
+    lingers_when_full: bool = True  # as in 0.7
+    # age at which a sender thread reads the partitions of a topic again, as there may be new ones
+    refresh_s: float = math.inf
+    logs_failures: bool = True  # also those that a delivery, a report or `close` tells of
 
 
 class SenderThread(threading.Thread):
@@ -43,6 +50,7 @@ class SenderThread(threading.Thread):
         home: int,
         dispatcher: Dispatcher,
         packer: Packer,
+        partitions: TopicPartitions,
         *,
         rules: QueueRules,
         hooks: Hooks | None,
@@ -53,6 +61,7 @@ class SenderThread(threading.Thread):
         self._home = home
         self.dispatcher = dispatcher  # used by this thread alone
         self._packer = packer
+        self._partitions = partitions
         self._rules = rules
         self._hooks = hooks
         self._on_delivery = on_delivery
@@ -95,6 +104,9 @@ class SenderThread(threading.Thread):
 
     def _wait_for_room(self, count: int, size_bytes: int, partition: TopicPartition) -> None:
         """Wait in line for room; caller holds the lock."""
+        if not self._rules.lingers_when_full:
+            self._accumulator.close_batches()
+            self._work.notify()
         ticket = object()
         self._room_tickets.append(ticket)
 
@@ -102,10 +114,13 @@ class SenderThread(threading.Thread):
             is_first = self._room_tickets[0] is ticket
             return self._is_refusing or (is_first and self._accumulator.has_room(count, size_bytes))
 
+        limit_s = self._rules.enqueue_timeout_s
+        if is_sender_thread():
+            limit_s = 0
+        elif (left_s := deadlines.left_s(math.inf if limit_s is None else limit_s)) < math.inf:
+            limit_s = left_s
         try:
-            has_room = self._room.wait_for(
-                is_over, 0 if is_sender_thread() else self._rules.enqueue_timeout_s
-            )
+            has_room = self._room.wait_for(is_over, limit_s)
         finally:
             self._room_tickets.remove(ticket)
             self._room.notify_all()  # the next in line may have room as well
@@ -252,7 +267,7 @@ class SenderThread(threading.Thread):
 
     def _complete(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
         """Complete the batches of a set, report on their messages and drop it."""
-        if error is not None:
+        if error is not None and self._rules.logs_failures:
             count = sum(len(batch.payloads) for batch in outgoing.batches)
             logger.error("%d messages to %s not delivered: %s", count, outgoing.partition, error)
         for batch in outgoing.batches:
@@ -264,6 +279,8 @@ class SenderThread(threading.Thread):
                 batch.is_done = True
             self._accumulator.finish(outgoing)
             self._changed.notify_all()
+        if error is None:
+            self._partitions.renew(outgoing.partition.topic, self._rules.refresh_s)
 
 
 def is_sender_thread() -> bool:

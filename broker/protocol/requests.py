@@ -46,6 +46,16 @@ class RequestType(IntEnum):
     RESTORE_PARTITIONS = 85
 
 
+READING_TYPES = frozenset(
+    {
+        *(RequestType.FETCH, RequestType.MULTIFETCH, RequestType.OFFSETS, RequestType.HELLO),
+        *(RequestType.READ, RequestType.METADATA, RequestType.LIST_OFFSETS, RequestType.STATUS),
+        *(RequestType.LIST_REASSIGNMENTS, RequestType.READ_CHANGES, RequestType.DIGEST_LOG),
+        RequestType.LIST_UNKNOWN_REPLICAS,
+    }
+)
+"""Requests that change nothing."""
+
 _VERSION_AND_ID = struct.Struct(">hi")
 _HOME_AND_INDEX = struct.Struct(">ii")
 FIRST_EXTENSION_TYPE = 64

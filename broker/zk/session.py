@@ -21,7 +21,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import ForceRetryError, KazooRetry
 
-from broker import errors
+from broker import deadlines, errors
 from broker.zk.handshakes import Handshakes
 from broker.zk.paths import parse_connect_string, resolve
 
@@ -434,6 +434,7 @@ class Session:
         must_fit: bool = False,
     ) -> dict[str, Any]:
         """Return the results of requests by path, or the errors of those that do not fit."""
+        deadlines.note_change()
         pending = {
             path: start(resolve(self._address.chroot, path), *some)
             for path, some in arguments.items()
@@ -481,6 +482,7 @@ class Session:
         return outcomes
 
     def _start_transaction(self, changes: Iterable[NodeChange | CheckNode]) -> Any:
+        deadlines.note_change()
         transaction = self._client.transaction()
         for change in changes:
             full = resolve(self._address.chroot, change.path)
@@ -507,7 +509,7 @@ class Session:
     def _await_connection(self, deadline_s: float | None = None) -> float:
         """Wait for the connection before a request is made; return the deadline of the request."""
         if deadline_s is None:
-            deadline_s = time.monotonic() + self._request_timeout_s
+            deadline_s = time.monotonic() + deadlines.wait_s(self._request_timeout_s)
         with translated(self._address.servers, "/"):
             # Kazoo would queue the request and send it once there is a connection, long after the
             # caller got an error.

@@ -12,6 +12,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 BASE = {
     "errors",
+    "deadlines",
     "clock",
     "topic",
     "properties",
@@ -31,6 +32,7 @@ BASE = {
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "deadlines": {"errors"},
     "clock": set(),
     "topic": {"errors"},
     "units": {"errors", "clock"},
@@ -49,7 +51,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "replica_records": {"cluster_state", "topic"},
     "protocol": BASE,
     "log": BASE | {"protocol"},
-    "zk": {"errors", "clock", "topic", "config", "topic_settings", "cluster_state", "threads"},
+    "zk": {
+        "errors",
+        "deadlines",
+        "clock",
+        "topic",
+        "config",
+        "topic_settings",
+        "cluster_state",
+        "threads",
+    },
     "replication": BASE,
     "controller": BASE,
     "server": BASE | {"threads", "protocol", "log", "zk", "client", "replication", "controller"},
