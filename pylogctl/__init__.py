@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from broker.admin.replicas import Outcome as Outcome
     from broker.admin.settings import Setting as Setting
     from broker.admin.settings_changes import SettingChange as SettingChange
+    from broker.admin.topic_deletion import Deletion as Deletion
+    from broker.admin.topics import PartitionInfo as PartitionInfo
+    from broker.admin.topics import TopicInfo as TopicInfo
     from broker.aio.calls import AsyncChanges as AsyncChanges
     from broker.aio.calls import AsyncReassignment as AsyncReassignment
     from broker.aio.client import AsyncClient as AsyncClient
@@ -114,6 +117,8 @@ else:
         "broker.api.changes": ("Changes",),
         "broker.admin.settings": ("Setting",),
         "broker.admin.settings_changes": ("SettingChange",),
+        "broker.admin.topic_deletion": ("Deletion",),
+        "broker.admin.topics": ("PartitionInfo", "TopicInfo"),
         "broker.api.client": ("Client", "connect"),
         "broker.api.errors": (
             *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),

@@ -16,6 +16,7 @@ from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.client.list_offsets import Watermarks
+from broker.client.selection import select_partitions, select_topics
 from broker.cluster_state import NO_LEADER
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
@@ -109,6 +110,11 @@ class TopicFacts:
         """Return an error for each partition without a leader, or whose log cannot be read."""
         return list(self._unreadable.values())
 
+    def problem_of(self, partition: TopicPartition) -> errors.BrokerError | None:
+        """Return why facts about a partition are missing; None if none are."""
+        failure = self._failures.get(self._cluster.leader_id(partition))
+        return self._unreadable.get(partition, failure)
+
     def brokers_of(self, partitions: Iterable[TopicPartition]) -> set[int]:
         """Return the ids of the brokers that serve partitions."""
         return {self._cluster.leader_id(partition) for partition in partitions}
@@ -135,6 +141,18 @@ class TopicFacts:
                     if any(one.is_replicated for one in topic.partitions)
                 }
         return {}  # no broker responds, or a 0.7 broker knows no replicas: `describe` reports both
+
+    def describe_topic(
+        self, topic: str, replicated: Sequence[PartitionMetadata], *, now_ms: int
+    ) -> list[PartitionFacts]:
+        """Return the facts about all partitions of a topic; `replicated` has those with replicas.
+
+        `TopicNotFoundError` if there are no partitions. `now_ms` is since 1970.
+        """
+        if replicated:
+            return [self.describe_replicated(one) for one in replicated]
+        found = select_partitions(self._cluster, select_topics(self._cluster, [topic]))
+        return [self.describe(one, now_ms=now_ms) for one in found]
 
     def describe_replicated(self, known: PartitionMetadata) -> PartitionFacts:
         """Return the facts about a partition with replicas, most of them from its leader.

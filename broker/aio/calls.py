@@ -132,6 +132,13 @@ class AsyncCalls:
         return await self._access.in_thread(getattr, self._access.client, "cluster_id")
 
     topics: Final = _in_thread(TopicCalls.topics)
+    describe: Final = _in_thread(TopicCalls.describe)
+    create_topic: Final = _in_thread(TopicCalls.create_topic)
+    alter_topic: Final = _in_thread(TopicCalls.alter_topic)
+    delete_topic: Final = _in_thread(TopicCalls.delete_topic)
+    count: Final = _in_thread(TopicCalls.count)
+    offsets: Final = _in_thread(TopicCalls.offsets)
+    sample: Final = _in_thread(TopicCalls.sample)
 
     brokers: Final = _in_thread(ClusterCalls.brokers)
     broker: Final = _in_thread(ClusterCalls.broker)

@@ -6,7 +6,14 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from broker.api.access import Access
-from broker.api.values import UNSET, Timeout, broker_id_of, topic_of
+from broker.api.values import (
+    UNSET,
+    Timeout,
+    broker_id_of,
+    setting_name_of,
+    setting_texts_of,
+    topic_of,
+)
 from broker.errors import PartialError
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
@@ -79,12 +86,10 @@ class SettingCalls(Access):
         from broker.admin import settings_changes
 
         _validate_one(topic, broker)
-        if not isinstance(values, Mapping):
-            raise TypeError(f"give settings as a mapping by name, not {type(values).__name__}")
-        pairs = [(_name(name), _text(name, value)) for name, value in values.items()]
+        given = setting_texts_of(values)
         with self._call():
             target = _target(topic, broker)
-            texts = settings_changes.normalize_pairs(target, pairs)
+            texts = settings_changes.normalize_pairs(target, given.items())
             registry = self._zookeeper()
             change = settings_changes.set_settings(
                 registry, target, texts, may_be_absent=may_be_absent, is_dry_run=plan
@@ -126,7 +131,7 @@ class SettingCalls(Access):
                 change, _ = settings_changes.unset_all(registry, target, is_dry_run=plan)
             else:
                 change = settings_changes.unset_settings(
-                    registry, target, [_name(one) for one in names], is_dry_run=plan
+                    registry, target, [setting_name_of(one) for one in names], is_dry_run=plan
                 )
             if not plan:
                 self._await_applied(registry, target, change, timeout)
@@ -169,17 +174,3 @@ def _target(topic: str | None, broker: int | None) -> Target:
         return target_of_topic(topic)
     assert broker is not None  # `_validate_one`
     return target_of_broker(broker)
-
-
-def _name(name: object) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"give the name of a setting as str, not {type(name).__name__}")
-    return name
-
-
-def _text(name: str, value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | str):
-        return str(value)
-    raise TypeError(f"give {name} as an int, a bool or str, not {type(value).__name__}")

@@ -2,13 +2,311 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from random import Random
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
 from broker.api.access import Access
+from broker.api.errors import NoZooKeeper
+from broker.api.values import (
+    UNSET,
+    PartitionLike,
+    Start,
+    Timeout,
+    broker_ids_of,
+    setting_texts_of,
+    topic_of,
+    whole_of,
+)
+from broker.errors import ArgumentError
+from broker.topic import MAX_PARTITIONS, TopicPartition
+
+if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
+    from broker.admin.topic_deletion import Deletion
+    from broker.admin.topics import PartitionInfo, TopicInfo
+    from broker.client.cluster import Connect
+    from broker.protocol.codec import Message
+    from broker.topic import ReadRange
+    from broker.zk.session import Session
+
+_Partitions = PartitionLike | Collection[PartitionLike] | None
 
 
 class TopicCalls(Access):
-    """The calls of a client on topics."""
+    """The calls of a client on topics.
 
-    def topics(self) -> list[str]:
-        """Return the names of all topics."""
+    `timeout` is in seconds, by default the client's: each response may take as long, and so may a
+    change, with the wait until brokers show it.
+    """
+
+    def topics(self, *, timeout: Timeout = UNSET) -> list[TopicInfo]:
+        """Return all topics, by name. A broker is asked once or twice, however many there are.
+
+        Raises:
+            Unreachable, TimedOut: no broker responds.
+            NotSupported: the brokers speak only Kafka 0.7, and there is no ZooKeeper.
+        """
+        from broker.admin.topics import list_topics
+
         with self._call():
-            return self._cluster.topics()
+            return list_topics(self._cluster, self._connect_in(timeout))
+
+    def describe(self, topic: str, *, timeout: Timeout = UNSET) -> list[PartitionInfo]:
+        """Return the partitions of a topic: leaders, replicas, offsets; by home broker and index.
+
+        A broker that does not respond leaves None where it is asked, and a `problem`.
+
+        Raises:
+            UnknownTopic: no broker has the topic.
+            Unreachable, TimedOut: no broker of the topic responds.
+        """
+        from broker.admin.topics import describe_topic
+
+        topic_of(topic)
+        with self._call():
+            return describe_topic(self._cluster, self._connect_in(timeout), topic)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int | None = None,
+        brokers: Collection[int] | None = None,
+        settings: Mapping[str, str | int | bool] = MappingProxyType({}),
+        exist_ok: bool = False,
+        plan: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> TopicInfo:
+        """Create a topic, and return it once all brokers show it.
+
+        Args:
+            name: of the topic.
+            partitions: 1 to 10,000; with `replicas` of all brokers together, else on each.
+            replicas: copies of each partition, which the controller spreads over the brokers; they
+                need ZooKeeper. None for a topic without.
+            brokers: ids of those to create it on; by default all that are live. Without `replicas`.
+            settings: where not those of brokers, such as `{"min.insync.replicas": 2}`; with
+                `replicas`.
+            exist_ok: leave a topic that exists as it is, and return it.
+            plan: change nothing; return the topic as it would be.
+            timeout: seconds; by default the client's.
+
+        Raises:
+            TopicExists: it exists, and not `exist_ok`.
+            Conflict: there are fewer live brokers than `replicas`.
+            UnknownBroker: no live broker has one of the ids.
+            NoZooKeeper: `replicas` are given, and the brokers have none.
+            NotSupported: a broker speaks only Kafka 0.7.
+            TimedOut: it is not created, or not shown by all brokers, in time.
+            InvalidName, ArgumentError, Unreachable: as elsewhere. Of several brokers some may have
+                the topic then: the same call with `exist_ok` does the rest.
+        """
+        from broker.admin.topic_changes import NewTopic, create
+
+        topic_of(name)
+        _validate_partitions(partitions)
+        chosen = broker_ids_of(brokers)
+        texts = setting_texts_of(settings)
+        if replicas is not None:
+            whole_of("replicas", replicas, 1)
+            if chosen:
+                raise ArgumentError("the controller places replicas: leave out `brokers`")
+        elif texts:
+            raise ArgumentError("`settings` are for topics with `replicas`")
+        with self._call():
+            if replicas is not None and not self._cluster_id():
+                raise NoZooKeeper("these brokers have no ZooKeeper, which replicas need")
+            return create(
+                self._cluster,
+                self._connect_in(timeout),
+                NewTopic(name, partitions, replicas, chosen, texts),
+                exist_ok=exist_ok,
+                is_plan=plan,
+                timeout_s=self._limit_s(timeout),
+            )
+
+    def alter_topic(
+        self, name: str, *, partitions: int, plan: bool = False, timeout: Timeout = UNSET
+    ) -> TopicInfo:
+        """Add partitions to a topic, and return it once all brokers show them.
+
+        Args:
+            name: of the topic.
+            partitions: how many it is to have; a topic without replicas, on each broker. For that
+                ZooKeeper is needed.
+            plan: change nothing; return the topic as it would be.
+            timeout: seconds; by default the client's.
+
+        Raises:
+            UnknownTopic: no broker has the topic.
+            Conflict: it has as many partitions, or more.
+            NoZooKeeper: the topic has no replicas, and ZooKeeper cannot be reached.
+            TimedOut, Unreachable: the partitions may be added later.
+        """
+        from broker.admin.topic_changes import alter
+
+        topic_of(name)
+        _validate_partitions(partitions)
+        with self._call():
+            return alter(
+                self._cluster,
+                self._connect_in(timeout),
+                lambda: self._zookeeper().session,
+                name,
+                partitions=partitions,
+                is_plan=plan,
+                timeout_s=self._limit_s(timeout),
+            )
+
+    def delete_topic(
+        self,
+        name: str,
+        *,
+        missing_ok: bool = False,
+        with_offsets: bool = False,
+        plan: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> Deletion:
+        """Delete a topic with all its messages, and return what was deleted once none is left.
+
+        Brokers that are away delete a topic with replicas when they are back; another one they
+        bring back. A producer that goes on sending makes the topic again.
+
+        Args:
+            name: of the topic.
+            missing_ok: a topic that does not exist is no error.
+            with_offsets: delete the offsets that groups have stored, too. Else they stay, and are
+                void once the topic is created again.
+            plan: change nothing; return what would be deleted.
+            timeout: seconds; by default the client's.
+
+        Raises:
+            UnknownTopic: there is none of the name, and not `missing_ok`.
+            NoZooKeeper: `with_offsets` needs ZooKeeper, which cannot be reached.
+            NotSupported: a broker does not know the request.
+            TimedOut, Unreachable: the topic may be deleted in part, or later.
+        """
+        from broker.admin.topic_deletion import delete
+
+        topic_of(name)
+        with self._call():
+            session, note = self._session_for_deletion(is_needed=with_offsets)
+            return delete(
+                self._cluster,
+                self._connect_in(timeout),
+                session,
+                name,
+                missing_ok=missing_ok,
+                with_offsets=with_offsets,
+                is_plan=plan,
+                timeout_s=self._limit_s(timeout),
+                note=note,
+            )
+
+    def _session_for_deletion(self, *, is_needed: bool) -> tuple[Session | None, str]:
+        """Return the session with ZooKeeper, None with a note if that cannot be reached."""
+        if self._registry is None and not is_needed and not self._cluster_id():
+            return None, ""
+        try:
+            return self._zookeeper().session, ""
+        except NoZooKeeper as error:
+            if is_needed:
+                raise
+            return None, f"what ZooKeeper has of the topic stays there: {error}"
+
+    def count(
+        self,
+        topic: str,
+        *,
+        partition: _Partitions = None,
+        start: Start = "earliest",
+        stop: Start = "end",
+        timeout: Timeout = UNSET,
+    ) -> int:
+        """Return the number of messages from `start` to `stop`, by reading them.
+
+        Args:
+            topic: its name.
+            partition: as for `read`.
+            start: as for `read`.
+            stop: as for `read`, but there is one.
+            timeout: seconds for each response; by default the client's.
+
+        Raises:
+            CorruptMessage: a message cannot be counted.
+            UnknownTopic, NotABoundary, OffsetOutOfRange, ArgumentError: as for `read`.
+            Unreachable, TimedOut: a broker of the topic does not respond.
+        """
+        from broker.admin.topics import count_in
+
+        connect = self._connect_in(timeout)
+        with self._call():
+            ranges = self._ranges(connect, topic, partition, start, stop)
+            return count_in(self._cluster, connect, ranges)
+
+    def offsets(
+        self,
+        topic: str,
+        at: Start,
+        *,
+        partition: _Partitions = None,
+        timeout: Timeout = UNSET,
+    ) -> dict[TopicPartition, int]:
+        """Return the offset that a place means in each partition now, such as `"end"` or `"@-1h"`.
+
+        A time is as precise as segments are: at most one segment too early. Errors are those of
+        `count`.
+        """
+        connect = self._connect_in(timeout)
+        with self._call():
+            ranges = self._ranges(connect, topic, partition, at, "end")
+            return {one: found.start.offset for one, found in ranges.items()}
+
+    def sample(
+        self,
+        topic: str,
+        n: int = 5,
+        *,
+        partition: _Partitions = None,
+        start: Start = "earliest",
+        stop: Start = "end",
+        at_random: bool = False,
+        timeout: Timeout = UNSET,
+    ) -> list[Message]:
+        """Return up to `n` messages of each partition, by offset, without reading all.
+
+        They are evenly spaced from the first, or chosen `at_random`. Where there is more than 1 MiB
+        positions are chosen: a large message is likelier than a small one. Errors are those of
+        `count`.
+        """
+        from broker.admin.topics import sample_of
+
+        whole_of("n", n, 1)
+        connect = self._connect_in(timeout)
+        with self._call():
+            ranges = self._ranges(connect, topic, partition, start, stop)
+            random = Random() if at_random else None
+            return sample_of(self._cluster, connect, ranges, n, random)
+
+    def _ranges(
+        self,
+        connect: Connect,
+        topic: str,
+        partition: _Partitions,
+        start: Start,
+        stop: Start,
+    ) -> dict[TopicPartition, ReadRange]:
+        from broker.api.reader import ranges_of, select
+
+        if stop is None:
+            raise TypeError("give stop as a place, such as 'end', not None: there is no end then")
+        partitions = select(self._cluster, topic_of(topic), partition)
+        return ranges_of(self._cluster, connect, partitions, start, stop)
+
+
+def _validate_partitions(count: int) -> None:
+    whole_of("partitions", count, 1)
+    if count > MAX_PARTITIONS:
+        raise ArgumentError(f"partitions is at most {MAX_PARTITIONS}, not {count}")

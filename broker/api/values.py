@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -194,6 +194,39 @@ def ms_of(name: str, time: object) -> int:
     if not isinstance(time, datetime):
         raise TypeError(f"give {name} as a datetime, not {type(time).__name__}")
     return epoch_ms(time.astimezone())
+
+
+def broker_ids_of(brokers: object) -> tuple[int, ...]:
+    """Return ids of brokers, none for None; `TypeError` for anything but several ints."""
+    if brokers is None:
+        return ()
+    if isinstance(brokers, str) or not isinstance(brokers, Collection):
+        raise TypeError(f"give brokers as several ids, such as a list, not {brokers!r}")
+    if not brokers:
+        raise ArgumentError("no broker is given; leave out `brokers` for all live ones")
+    return tuple(map(broker_id_of, brokers))
+
+
+def setting_name_of(name: object) -> str:
+    """Return the name of a setting; `TypeError` for anything but text."""
+    if not isinstance(name, str):
+        raise TypeError(f"give the name of a setting as str, not {type(name).__name__}")
+    return name
+
+
+def setting_texts_of(values: object) -> dict[str, str]:
+    """Return settings as texts, by name; `TypeError` for a value of another type."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"give settings as a mapping by name, not {type(values).__name__}")
+    return {setting_name_of(name): _setting_text(name, value) for name, value in values.items()}
+
+
+def _setting_text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | str):
+        return str(value)
+    raise TypeError(f"give {name} as an int, a bool or str, not {type(value).__name__}")
 
 
 def matcher_of(partition: PartitionLike) -> Callable[[TopicPartition], bool]:

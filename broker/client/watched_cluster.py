@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from broker.client.registry_cluster import RegisteredCluster, partitions_at
@@ -78,6 +78,13 @@ class WatchedCluster(RegisteredCluster):
     def assigned(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic with replicas, also those without a leader now."""
         return self._find_replicated(topic).assigned
+
+    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Read the leaders of the partitions of topics that have replicas again, new ones too."""
+        names = list(topics)
+        for topic in names:
+            self._replicated.pop(topic, None)  # no watch tells of partitions that were added
+        return super().find_leaders(names)
 
     def _find_replicated(self, topic: str) -> _Replicated:
         """Return the partitions with replicas, read after each change of the brokers."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
+from broker.admin.sampling import Sampler
 from broker.admin.topic_facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
 from broker.client.cluster import Cluster
 from broker.client.selection import select_partitions, select_topics
@@ -23,9 +24,9 @@ from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import chosen_columns, render
+from pylogctl.format.envelope import facts_of
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
 from pylogctl.topic import document
-from pylogctl.topic.sampling import Sampler
 
 
 @contextmanager
@@ -97,14 +98,12 @@ def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
 def describe(env: Environment, topics: Iterable[str]) -> None:
     """Render the partitions of topics, and the settings of topics with replicas."""
     now_ms = env.clock.time_ms()
-    with _open_facts(env) as (cluster, facts):
+    with _open_facts(env) as (_, facts):
         topics = list(topics)
         replicated = facts.replicated(topics)
 
         def describe_one(topic: str) -> list[PartitionFacts]:
-            if topic in replicated:
-                return [facts.describe_replicated(one) for one in replicated[topic]]
-            return [facts.describe(one, now_ms=now_ms) for one in _partitions(cluster, topic)]
+            return facts.describe_topic(topic, replicated.get(topic, ()), now_ms=now_ms)
 
         described, done = for_each(env, "topics", topics, describe_one)
         found = [one for partitions in described for one in partitions]
@@ -187,7 +186,7 @@ def sample(
         def sample_one(topic: str) -> list[document.SampleRow]:
             ranges = _ranges(env, side, topic, span, wanted, strict=strict)
             return [
-                document.sample_row(message, show_payload)
+                document.sample_row(facts_of(one, message), show_payload)
                 for one, found in ranges.items()
                 for message in Sampler(positions, one, random).sample(found, message_count)
             ]

@@ -28,7 +28,7 @@ def use_fixtures(
     pylog_faults.cut_after(100)
     assert_type(pylog_faults.connect(timeout=1), pylogctl.Client)
     pylog_cluster.broker(1).kill()
-    assert_type(pylog.topics(), list[str])
+    assert_type(pylog.topics(), list[pylogctl.TopicInfo])
 
 
 def use_classes() -> None:

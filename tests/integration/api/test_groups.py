@@ -155,7 +155,7 @@ def test_connect_when_given_zookeeper_then_finds_the_same_cluster(
     cluster: Cluster, client: pylogctl.Client, topic: str
 ) -> None:
     with pylogctl.connect(zookeeper=cluster.zookeeper) as other:
-        wait_until(lambda: topic in other.topics(), "the topic in ZooKeeper")
+        wait_until(lambda: topic in [one.name for one in other.topics()], "the topic in ZooKeeper")
         assert [one.text() for one in other.read(topic)] == ["a", "b", "c", "d", "end"]
         other.send("made-here", "x")
         assert [one.text() for one in other.read("made-here")] == ["x"]

@@ -158,6 +158,19 @@ def test_delete_when_there_is_no_registry_for_the_command_then_brokers_are_asked
     assert create(topic).topic == "t"
 
 
+def test_create_if_not_exists_when_it_has_replicas_then_it_stays_as_it_is(
+    topic: Invoke, session: Session
+) -> None:
+    create(topic)
+    before = nodes(session)
+
+    result = topic("create", "t", "--partitions", "2", "--if-not-exists", "--timeout", "2s")
+
+    assert result.status == ExitStatus.OK, result.stderr
+    assert "topic 't' exists with replicas; it stays as it is" in result.stderr
+    assert nodes(session) == before
+
+
 def test_delete_without_data_when_it_has_replicas_then_conflict(
     topic: Invoke, session: Session
 ) -> None:

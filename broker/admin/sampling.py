@@ -8,9 +8,8 @@ from random import Random
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.partition_reader import naming_partition
 from broker.positions import nth_message
-from broker.protocol.message_set import messages_of
+from broker.protocol.message_set import Message, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
-from pylogctl.format.envelope import MessageFacts, facts_of
 
 _WHOLE_BYTES = 1 << 20
 
@@ -35,7 +34,7 @@ class Sampler:
         self._random = random
         self._whole_bytes = whole_bytes
 
-    def sample(self, wanted: ReadRange, count: int) -> list[MessageFacts]:
+    def sample(self, wanted: ReadRange, count: int) -> list[Message]:
         """Return up to `count` different messages of a range that has an end, by offset."""
         start, end = wanted.start, wanted.end
         assert end is not None, "a range to sample has an end"
@@ -45,7 +44,7 @@ class Sampler:
 
     def _by_number(
         self, start: MessagePosition, end: MessagePosition, count: int
-    ) -> Iterator[MessageFacts]:
+    ) -> Iterator[Message]:
         until = end.offset + (end.inner > 0)
         if start.offset >= until:
             return
@@ -61,7 +60,7 @@ class Sampler:
 
     def _by_position(
         self, start: MessagePosition, end: MessagePosition, count: int
-    ) -> Iterator[MessageFacts]:
+    ) -> Iterator[Message]:
         after = start
         for position in self._choose(start.offset, end.offset, count):
             wanted = max(position, after.offset)
@@ -85,9 +84,9 @@ class Sampler:
             return sorted(self._random.sample(range(first, last), number))
         return [first + index * size // number for index in range(number)]
 
-    def _entry(self, offset: int) -> tuple[list[MessageFacts], int]:
+    def _entry(self, offset: int) -> tuple[list[Message], int]:
         """Return the messages of the entry at an offset, and the offset of the next entry."""
         entry = self._positions.entry_at(self._partition, offset)
         with naming_partition(self._partition):
-            messages = [facts_of(self._partition, one) for one in messages_of(entry)]
+            messages = list(messages_of(entry))
         return messages, entry.next_offset

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.admin.sampling import Sampler
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import InvalidMessageError
 from broker.protocol.compression import Codec
-from broker.protocol.message_set import Entry, build_set, iter_entries, messages_of
+from broker.protocol.message_set import Entry, Message, build_set, iter_entries, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.report import failure_of
-from pylogctl.format.envelope import MessageFacts
-from pylogctl.topic.sampling import Sampler
 
 PARTITION = TopicPartition("t", 0, 0)
 BASE = 1000
@@ -61,13 +60,13 @@ class LogInMemory:
         count: int,
         chance: Random | None,
         whole_bytes: int,
-    ) -> list[MessageFacts]:
+    ) -> list[Message]:
         positions = cast(BoundaryFinder, self)
         sampler = Sampler(positions, PARTITION, chance, whole_bytes=whole_bytes)
         return sampler.sample(ReadRange(start, end), count)
 
 
-def points_of(found: list[MessageFacts]) -> list[MessagePosition]:
+def points_of(found: list[Message]) -> list[MessagePosition]:
     return [MessagePosition(one.offset, one.inner) for one in found]
 
 

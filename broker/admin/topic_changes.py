@@ -1,0 +1,419 @@
+"""Creates topics and adds partitions to them: on brokers, by the controller, by a setting.
+
+What can be refused is refused by the plan, before anything is changed. `create` and `alter` do all
+of it, and return once brokers show the change.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from broker import errors
+from broker.admin import topics
+from broker.admin.replicas import replicas_of
+from broker.client.cluster import Cluster, Connect
+from broker.client.controller_client import ask_controller
+from broker.client.selection import select_partitions
+from broker.cluster_state import ReplicatedPartition
+from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
+    CreateReplicatedTopicRequest,
+    ReplicateTopicRequest,
+    Setting,
+)
+from broker.protocol.extension_requests import CreateTopicRequest
+from broker.protocol.replica_requests import PARTITIONS
+from broker.protocol.responses import BrokerAddress, PartitionMetadata
+from broker.topic import TopicPartition, validate_topic_name
+from broker.topic_settings import PARTITION_COUNT, normalize
+
+if TYPE_CHECKING:
+    from broker.zk.session import Session
+
+_T = TypeVar("_T")
+_POLL_S = 0.05
+
+PartitionsRequest = CreateReplicatedTopicRequest | AddPartitionsRequest | ReplicateTopicRequest
+"""A request to the controller that makes partitions with replicas."""
+
+
+class TopicCreation(NamedTuple):
+    """Partitions of a topic to have on one broker; `before` is how many it has there now."""
+
+    broker: BrokerAddress
+    before: int
+    partition_count: int
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether the topic is missing on the broker."""
+        return not self.before
+
+
+def plan_creation(
+    cluster: Cluster,
+    connect: Connect,
+    topic: str,
+    *,
+    partition_count: int,
+    broker_ids: Collection[int] = (),
+) -> list[TopicCreation]:
+    """Return a step for each broker of `broker_ids`, or for each live one if empty."""
+    validate_topic_name(topic)
+    live = {broker.id: broker for broker in cluster.brokers()}
+    if not live:
+        raise errors.BrokerNotFoundError("no live broker to create a topic on")
+    for broker_id in broker_ids:
+        if broker_id not in live:
+            raise errors.BrokerNotFoundError(
+                f"broker '{broker_id}' not found",
+                hints=[f"live brokers: {', '.join(map(str, live))}"],
+            )
+    brokers = [live[broker_id] for broker_id in sorted(set(broker_ids) or live)]
+    for broker in brokers:
+        with closing(connect(broker)) as connection:
+            if connection.hello() is None:
+                raise errors.UnsupportedVersionError(
+                    f"{connection.name} knows only the requests of Kafka 0.7, which cannot create "
+                    "a topic",
+                    hints=["such a broker creates a topic with the first message sent to it"],
+                )
+    homes = [partition.home for partition in cluster.partitions(topic)]
+    return [TopicCreation(broker, homes.count(broker.id), partition_count) for broker in brokers]
+
+
+def existing_text(topic: str, creation: TopicCreation) -> str:
+    """Return what there is of a topic on a broker, as a part of a sentence."""
+    plural = "" if creation.before == 1 else "s"
+    return (
+        f"topic '{topic}' exists on broker {creation.broker.id} "
+        f"with {creation.before} partition{plural}"
+    )
+
+
+def check_absent(topic: str, plan: Sequence[TopicCreation]) -> None:
+    """Raise `TopicExistsError` if the topic exists on a broker of the plan."""
+    for one in plan:
+        if not one.is_needed:
+            raise errors.TopicExistsError(
+                existing_text(topic, one), hints=["--if-not-exists leaves it as it is"]
+            )
+
+
+def create_on(connect: Connect, topic: str, creation: TopicCreation) -> bool:
+    """Create a topic on one broker; return False if it was created concurrently."""
+    with closing(connect(creation.broker)) as connection:
+        try:
+            connection.call(CreateTopicRequest(topic, creation.partition_count))
+        except errors.TopicExistsError:
+            return False
+    return True
+
+
+def await_topic(cluster: Cluster, topic: str, homes: set[int], *, timeout_s: float) -> None:
+    """Wait until the brokers in `homes` have registered a topic that they have just created."""
+    give_up_s = time.monotonic() + timeout_s
+    while missing := homes - {partition.home for partition in cluster.partitions(topic)}:
+        if time.monotonic() >= give_up_s:
+            where = ", ".join(map(str, sorted(missing)))
+            raise errors.RequestTimeoutError(
+                f"topic '{topic}' is created but not registered by broker {where} "
+                f"after {timeout_s:g}s"
+            )
+        time.sleep(_POLL_S)
+
+
+def plan_replicated(
+    cluster: Cluster,
+    topic: str,
+    *,
+    partition_count: int,
+    replication_factor: int,
+    settings: Mapping[str, str],
+) -> CreateReplicatedTopicRequest:
+    """Return the request that creates a topic with replicas."""
+    validate_topic_name(topic)
+    live_count = len(cluster.brokers())
+    if replication_factor > live_count:
+        raise errors.ConflictError(
+            f"{replication_factor} replicas need as many live brokers, not {live_count}",
+            hints=["try: pylogctl broker list"],
+        )
+    try:
+        given = tuple(Setting(name, value) for name, value in normalize(settings).items())
+    except errors.ConfigError as error:
+        raise errors.ArgumentError(str(error)) from error
+    return CreateReplicatedTopicRequest(topic, partition_count, replication_factor, given)
+
+
+def plan_partitions(
+    cluster: Cluster, connect: Connect, topic: str, partition_count: int
+) -> AddPartitionsRequest:
+    """Return the request that adds partitions to a topic with replicas.
+
+    `NotReplicatedError` for a topic without them, `TopicNotFoundError` for no topic.
+    """
+    present = len(replicas_of(cluster, connect, [topic]))
+    if present >= partition_count:
+        raise errors.ConflictError(
+            f"topic '{topic}' has {present} partitions; they cannot become fewer or be replaced"
+        )
+    return AddPartitionsRequest(topic, partition_count - present)
+
+
+def ask_for_partitions(
+    cluster: Cluster,
+    connect: Connect,
+    request: PartitionsRequest,
+    *,
+    timeout_s: float,
+) -> tuple[ReplicatedPartition, ...]:
+    """Have the controller make partitions with replicas, and return these."""
+    brokers = cluster.brokers()
+    return PARTITIONS.decode(ask_controller(brokers, connect, request, timeout_s=timeout_s))
+
+
+def plan_partition_count(cluster: Cluster, topic: str, partition_count: int) -> list[TopicCreation]:
+    """Return how many partitions each live broker of a topic without replicas has and gets."""
+    counts = Counter(one.home for one in select_partitions(cluster, [topic]))
+    if max(counts.values()) > partition_count or min(counts.values()) == partition_count:
+        raise errors.ConflictError(
+            f"topic '{topic}' has {max(counts.values())} partitions on a broker; they cannot "
+            "become fewer or be replaced"
+        )
+    return [
+        TopicCreation(one, counts[one.id], partition_count)
+        for one in cluster.brokers()
+        if one.id in counts
+    ]
+
+
+def set_partition_count(
+    cluster: Cluster,
+    session: Session,
+    topic: str,
+    plan: Sequence[TopicCreation],
+    *,
+    timeout_s: float,
+) -> None:
+    """Have each broker of a plan add partitions to a topic, and wait until they have."""
+    from broker.zk.settings import SettingsRegistry, node_of_topic  # late: kazoo
+
+    count = plan[0].partition_count
+    # A setting of the topic: a broker that is down, or gets the topic later, applies it too.
+    SettingsRegistry(session).change(
+        node_of_topic(topic), lambda before: {**before, PARTITION_COUNT: str(count)}
+    )
+    give_up_s = time.monotonic() + timeout_s
+    while any(n < count for n in _counts_on(cluster, topic, plan)):
+        if time.monotonic() >= give_up_s:
+            raise errors.RequestTimeoutError(
+                f"topic '{topic}' is to have {count} partitions on each broker, and some "
+                f"broker does not have them after {timeout_s:g}s",
+                hints=[f"try: pylogctl topic describe {topic}"],
+            )
+        time.sleep(_POLL_S)
+
+
+def _counts_on(cluster: Cluster, topic: str, plan: Sequence[TopicCreation]) -> list[int]:
+    counts = Counter(one.home for one in cluster.partitions(topic))
+    return [counts[one.broker.id] for one in plan]
+
+
+class NewTopic(NamedTuple):
+    """A topic to create; without `replicas` the partitions are on each broker."""
+
+    name: str
+    partitions: int
+    replicas: int | None
+    brokers: tuple[int, ...]  # empty for all live ones
+    settings: Mapping[str, str]
+
+
+def create(
+    cluster: Cluster,
+    connect: Connect,
+    wanted: NewTopic,
+    *,
+    exist_ok: bool,
+    is_plan: bool,
+    timeout_s: float,
+) -> topics.TopicInfo:
+    """Create a topic, and return it once brokers show it; with `is_plan`, what it would be.
+
+    After a lost response, a topic of the same shape is the one that was to be created.
+    """
+    give_up_s = time.monotonic() + timeout_s
+    validate_topic_name(wanted.name)
+    present = topics.metadata_of(cluster, connect, (wanted.name,)).get(wanted.name, ())
+    if present and (wanted.replicas or any(one.is_replicated for one in present)):
+        found = topics.shape_of(wanted.name, present, None)
+        if not exist_ok:
+            raise errors.TopicExistsError(_shape_text(found))
+        return topics.topic_info(cluster, connect, wanted.name)
+    make = _create_on_brokers if wanted.replicas is None else _create_replicated
+    planned = make(cluster, connect, wanted, present, exist_ok, is_plan, give_up_s)
+    if is_plan:
+        return planned
+    homes = set(planned.brokers) - {one.partition.home for one in present}
+    new_count = planned.partitions - len(present)
+
+    def is_shown(found: Collection[TopicPartition]) -> bool:
+        return {one.home for one in found} >= homes and len(found) >= new_count
+
+    topics.await_shown(cluster, connect, wanted.name, is_shown, give_up_s=give_up_s)
+    made = topics.topic_info(cluster, connect, wanted.name)
+    if not exist_ok and (made.partitions, made.replicas) != (planned.partitions, planned.replicas):
+        raise errors.TopicExistsError(_shape_text(made))  # another program has created it
+    return made
+
+
+def _shape_text(found: topics.TopicInfo) -> str:
+    replicas = "without replicas" if found.replicas is None else f"with {found.replicas} replicas"
+    return f"topic '{found.name}' exists with {found.partitions} partitions, {replicas}"
+
+
+def _create_on_brokers(
+    cluster: Cluster,
+    connect: Connect,
+    wanted: NewTopic,
+    present: Sequence[PartitionMetadata],
+    exist_ok: bool,
+    is_plan: bool,
+    give_up_s: float,
+) -> topics.TopicInfo:
+    """Create a topic on brokers, unless it is only planned; return its shape then."""
+    plan = plan_creation(
+        cluster,
+        connect,
+        wanted.name,
+        partition_count=wanted.partitions,
+        broker_ids=wanted.brokers,
+    )
+    if not exist_ok:
+        check_absent(wanted.name, plan)
+    needed = [one for one in plan if one.is_needed]
+    for step in () if is_plan else needed:
+
+        def create_one(is_repeated: bool, step: TopicCreation = step) -> bool:
+            return create_on(connect, wanted.name, step) or is_repeated
+
+        if not _until_answered(create_one, give_up_s) and not exist_ok:
+            raise errors.TopicExistsError(
+                f"topic '{wanted.name}' was created on broker {step.broker.id} meanwhile"
+            )
+    homes = {one.partition.home for one in present} | {one.broker.id for one in plan}
+    total = len(present) + sum(one.partition_count for one in needed)
+    return topics.TopicInfo(wanted.name, total, None, tuple(sorted(homes)), 0)
+
+
+def _create_replicated(
+    cluster: Cluster,
+    connect: Connect,
+    wanted: NewTopic,
+    present: Sequence[PartitionMetadata],
+    exist_ok: bool,
+    is_plan: bool,
+    give_up_s: float,
+) -> topics.TopicInfo:
+    """Have the controller create a topic, unless it is only planned; return its shape then."""
+    assert wanted.replicas is not None
+    assert not present
+    request = plan_replicated(
+        cluster,
+        wanted.name,
+        partition_count=wanted.partitions,
+        replication_factor=wanted.replicas,
+        settings=wanted.settings,
+    )
+
+    def create_all(is_repeated: bool) -> None:
+        left_s = max(0.0, give_up_s - time.monotonic())
+        try:
+            ask_for_partitions(cluster, connect, request, timeout_s=left_s)
+        except errors.TopicExistsError:
+            if not (is_repeated or exist_ok):
+                raise
+
+    if not is_plan:
+        _until_answered(create_all, give_up_s)
+    return topics.TopicInfo(wanted.name, wanted.partitions, wanted.replicas, (), 0)
+
+
+def _until_answered(attempt: Callable[[bool], _T], give_up_s: float) -> _T:
+    """Call `attempt` until a response comes; its argument is whether an earlier one was lost."""
+    is_repeated = False
+    while True:
+        try:
+            return attempt(is_repeated)
+        except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
+            if time.monotonic() >= give_up_s:
+                raise
+        is_repeated = True
+        time.sleep(_POLL_S)
+
+
+def alter(
+    cluster: Cluster,
+    connect: Connect,
+    open_session: Callable[[], Session],
+    topic: str,
+    *,
+    partitions: int,
+    is_plan: bool,
+    timeout_s: float,
+) -> topics.TopicInfo:
+    """Add partitions to a topic until it has so many (without replicas: on each broker).
+
+    Returns the topic once brokers show them; with `is_plan`, what it would be. `open_session` opens
+    the one with ZooKeeper, which a topic without replicas needs.
+    """
+    give_up_s = time.monotonic() + timeout_s
+    before = topics.topic_info(cluster, connect, topic)
+    if before.replicas is None:
+        plan = plan_partition_count(cluster, topic, partitions)
+        session = open_session()
+        added = sum(partitions - one.before for one in plan)
+        if not is_plan:
+            set_partition_count(cluster, session, topic, plan, timeout_s=timeout_s)
+        new = {
+            TopicPartition(topic, one.broker.id, index)
+            for one in plan
+            for index in range(one.before, partitions)
+        }
+    else:
+        request = plan_partitions(cluster, connect, topic, partitions)
+        added = request.partition_count
+        new = set() if is_plan else _add_partitions(cluster, connect, request, give_up_s)
+    if is_plan:
+        return replace(before, partitions=before.partitions + added)
+    topics.await_shown(cluster, connect, topic, new.issubset, give_up_s=give_up_s)
+    return topics.topic_info(cluster, connect, topic)
+
+
+def _add_partitions(
+    cluster: Cluster, connect: Connect, request: AddPartitionsRequest, give_up_s: float
+) -> set[TopicPartition]:
+    """Have the controller add partitions, and return them.
+
+    After a lost response, look whether they are there: repeated, the request, which names how many
+    to add, might add them twice.
+    """
+    before = replicas_of(cluster, connect, [request.topic]).keys()
+    left_s = max(0.0, give_up_s - time.monotonic())
+    try:
+        made = ask_for_partitions(cluster, connect, request, timeout_s=left_s)
+        return {one.partition for one in made}
+    except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
+        while True:
+            added = replicas_of(cluster, connect, [request.topic]).keys() - before
+            if len(added) >= request.partition_count:
+                return added
+            if time.monotonic() >= give_up_s:
+                raise
+            time.sleep(_POLL_S)
