@@ -174,9 +174,7 @@ class Reader(Iterator[Message]):
         self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
         # A broker has half of the time to respond: then there is time for another one that leads.
         response_s = (_NO_TIMEOUT_S if timeout_s is None else timeout_s) / 2
-        max_wait_s = min(
-            MAX_WAIT_MS / 1000, response_s / 2, math.inf if idle_s is None else idle_s
-        )
+        max_wait_s = min(MAX_WAIT_MS / 1000, response_s / 2, math.inf if idle_s is None else idle_s)
         self._source = ClusterReader(
             cluster,
             lambda address: _with_timeout(connect(address), response_s),

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from broker.api.access import Access
-from broker.api.errors import NoZooKeeper
+from broker.api.errors import NoZooKeeper, translated
 from broker.api.values import (
     UNSET,
     PartitionLike,
@@ -36,7 +36,7 @@ _Partitions = PartitionLike | Collection[PartitionLike] | None
 class TopicCalls(Access):
     """The calls of a client on topics.
 
-    `timeout` is in seconds, by default the client's: each response may take as long, and so may a
+    `timeout` is in seconds, by default the client's: from the call until it returns or raises; of a
     change, with the wait until brokers show it.
     """
 
@@ -49,8 +49,9 @@ class TopicCalls(Access):
         """
         from broker.admin.topics import list_topics
 
-        with self._call():
-            return list_topics(self._cluster, self._connect_in(timeout))
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
+            return self._repeated(lambda: list_topics(self._cluster, connect))
 
     def describe(self, topic: str, *, timeout: Timeout = UNSET) -> list[PartitionInfo]:
         """Return the partitions of a topic: leaders, replicas, offsets; by home broker and index.
@@ -64,8 +65,9 @@ class TopicCalls(Access):
         from broker.admin.topics import describe_topic
 
         topic_of(topic)
-        with self._call():
-            return describe_topic(self._cluster, self._connect_in(timeout), topic)
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
+            return self._repeated(lambda: describe_topic(self._cluster, connect, topic))
 
     def create_topic(
         self,
@@ -115,7 +117,7 @@ class TopicCalls(Access):
                 raise ArgumentError("the controller places replicas: leave out `brokers`")
         elif texts:
             raise ArgumentError("`settings` are for topics with `replicas`")
-        with self._call():
+        with self._call(timeout):
             if replicas is not None and not self._cluster_id():
                 raise NoZooKeeper("these brokers have no ZooKeeper, which replicas need")
             return create(
@@ -149,7 +151,7 @@ class TopicCalls(Access):
 
         topic_of(name)
         _validate_partitions(partitions)
-        with self._call():
+        with self._call(timeout):
             return alter(
                 self._cluster,
                 self._connect_in(timeout),
@@ -191,7 +193,7 @@ class TopicCalls(Access):
         from broker.admin.topic_deletion import delete
 
         topic_of(name)
-        with self._call():
+        with self._call(timeout):
             session, note = self._session_for_deletion(is_needed=with_offsets)
             return delete(
                 self._cluster,
@@ -232,7 +234,8 @@ class TopicCalls(Access):
             partition: as for `read`.
             start: as for `read`.
             stop: as for `read`, but there is one.
-            timeout: seconds for each response; by default the client's.
+            timeout: seconds that a broker may be silent; by default the client's. To count takes as
+                long as it takes.
 
         Raises:
             CorruptMessage: a message cannot be counted.
@@ -241,9 +244,10 @@ class TopicCalls(Access):
         """
         from broker.admin.topics import count_in
 
-        connect = self._connect_in(timeout)
-        with self._call():
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
             ranges = self._ranges(connect, topic, partition, start, stop)
+        with translated():  # without a limit: it takes as long as it takes
             return count_in(self._cluster, connect, ranges)
 
     def offsets(
@@ -259,9 +263,8 @@ class TopicCalls(Access):
         A time is as precise as segments are: at most one segment too early. Errors are those of
         `count`.
         """
-        connect = self._connect_in(timeout)
-        with self._call():
-            ranges = self._ranges(connect, topic, partition, at, "end")
+        with self._call(timeout):
+            ranges = self._ranges(self._connect_in(timeout), topic, partition, at, "end")
             return {one: found.start.offset for one, found in ranges.items()}
 
     def sample(
@@ -284,11 +287,11 @@ class TopicCalls(Access):
         from broker.admin.topics import sample_of
 
         whole_of("n", n, 1)
-        connect = self._connect_in(timeout)
-        with self._call():
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
             ranges = self._ranges(connect, topic, partition, start, stop)
             random = Random() if at_random else None
-            return sample_of(self._cluster, connect, ranges, n, random)
+            return self._repeated(lambda: sample_of(self._cluster, connect, ranges, n, random))
 
     def _ranges(
         self,
@@ -302,8 +305,12 @@ class TopicCalls(Access):
 
         if stop is None:
             raise TypeError("give stop as a place, such as 'end', not None: there is no end then")
-        partitions = select(self._cluster, topic_of(topic), partition)
-        return ranges_of(self._cluster, connect, partitions, start, stop)
+
+        def find() -> dict[TopicPartition, ReadRange]:
+            partitions = select(self._cluster, topic_of(topic), partition)
+            return ranges_of(self._cluster, connect, partitions, start, stop)
+
+        return self._repeated(find)
 
 
 def _validate_partitions(count: int) -> None:

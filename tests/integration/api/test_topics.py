@@ -147,7 +147,7 @@ def test_facts_when_one_of_two_brokers_falls_silent_then_lack_its_part_only(
             raise BrokerUnreachableError("it is silent")
         return call(self, request)
 
-    with pylogctl.connect([one.address for one in brokers]) as client:
+    with pylogctl.connect([one.address for one in brokers], retries=0) as client:
         client.create_topic("t")
         client.create_topic("u", brokers=[1])
         monkeypatch.setattr(Connection, "call", failing)
