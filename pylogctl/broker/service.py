@@ -27,6 +27,7 @@ from pylogctl.cli.service import (
     announce_ready,
     go_to_background,
     leave_terminal,
+    notify_manager,
     pid_file,
     set_up_logging,
 )
@@ -166,6 +167,7 @@ def _serve(
             while not stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):
                 pass
         finally:
+            notify_manager(env, "STOPPING=1")
             broker.stop()
         if broker.failure is not None:
             raise broker.failure

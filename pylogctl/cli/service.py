@@ -10,9 +10,10 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +40,10 @@ def announce_ready(
     row: Row,
     targets: ReadyTargets = ReadyTargets(),
 ) -> None:
-    """Write the READY line to the targets, then to standard output in the format of `--output`."""
+    """Write the READY line to the targets, then to standard output in the format of `--output`.
+
+    systemd is told too, if it runs this service with `Type=notify`.
+    """
     line = _ready_line(env, row.by_column())
     if targets.file is not None:
         temporary = targets.file.with_name(f"{targets.file.name}.{os.getpid()}")
@@ -53,6 +57,16 @@ def announce_ready(
     else:
         render(env, document, [row])
     env.flush()
+    notify_manager(env, "READY=1")
+
+
+def notify_manager(env: Environment, state: str) -> None:
+    """Tell systemd the state of this service, where it asks for that; see sd_notify(3)."""
+    address = env.environ.get("NOTIFY_SOCKET", "")
+    if address[:1] not in ("/", "@"):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, suppress(OSError):
+        manager.sendto(state.encode(), address.replace("@", "\0", 1))
 
 
 def _ready_line(env: Environment, record: dict[str, Any]) -> str:

@@ -161,6 +161,18 @@ def test_start_tells_readiness_to_a_file_and_a_descriptor(
     assert f"port={broker.fields['port']} " in line
 
 
+def test_start_when_systemd_asks_for_it_then_is_told_of_readiness_and_of_the_stop(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        broker = serve("--ephemeral", env={"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        assert manager.recv(100) == b"READY=1"
+        assert broker.end()[0] == 0
+        assert manager.recv(100) == b"STOPPING=1"
+
+
 def test_start_in_the_background_returns_when_ready(run_process: Invoke, tmp_path: Path) -> None:
     pid_file, log_file = tmp_path / "pid", tmp_path / "log"
     result = run_process(
