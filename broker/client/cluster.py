@@ -83,14 +83,19 @@ class Cluster(Protocol):
 
 
 class _Locked:
-    """Calls the methods of a cluster one at a time."""
+    """Calls the methods of a cluster one at a time, but for those that only look at memory."""
+
+    # an event loop calls them, and may not wait for a request of another thread
+    _IN_MEMORY = frozenset(("leader_id", "note_leader", "note_answer"))
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._cluster, name)
+        method: Callable[..., Any] = getattr(self._cluster, name)
+        if name in self._IN_MEMORY:
+            return method
 
         def call(*args: Any, **named: Any) -> Any:
             with deadlines.holding(self._lock):

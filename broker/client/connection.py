@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from broker import deadlines, errors
 from broker.protocol import responses
@@ -273,15 +273,14 @@ class Connection:
             self.close()
             raise
 
-    def await_end(self) -> NoReturn:
-        """Drop responses until the broker, which is shutting down, closes the connection."""
-        while True:
-            try:
-                with suppress(errors.ServerError):
-                    self._protocol.decode(self.receive())
-            except errors.BrokerStoppedError:
-                self.close()
-                raise
+    def drop_response(self) -> None:
+        """Drop a response of a broker that shuts down; an error once it closes the connection."""
+        try:
+            with suppress(errors.ServerError):
+                self._protocol.decode(self.receive())
+        except errors.BrokerStoppedError:
+            self.close()
+            raise
 
     def send_request(self, request: BaseRequest) -> None:
         """Send one of 0.7's requests."""

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.errors import BrokerError
-from broker.producer.delivery import OnDelivery, QueuedDelivery, Report, reports_of
+from broker.producer.delivery import Handle, OnDelivery, Report, reports_of
+from broker.producer.encoder import Packer
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
@@ -56,7 +57,7 @@ class Batch:
     def __init__(self, since_s: float, *, can_move: bool) -> None:
         self.can_move = can_move  # all may go to another partition; else none may
         self.payloads: list[bytes] = []
-        self.deliveries: list[QueuedDelivery] = []
+        self.deliveries: list[Handle] = []
         self.size_bytes = 0
         self.since_s = since_s  # when the first message came
         self.is_closed = False
@@ -122,6 +123,41 @@ class OutgoingSet:
         self.message_set: Buffer = b""  # until the owner has encoded the batches
         self._on_complete = on_complete
 
+    @property
+    def message_count(self) -> int:
+        """Return the number of its messages."""
+        return sum(len(batch.payloads) for batch in self.batches)
+
+    def encode(self, packer: Packer) -> None:
+        """Make the message set, one of those of each batch."""
+        sets = []
+        for batch in self.batches:
+            message_set, batch.is_wrapped = packer.pack(self.partition.topic, batch.payloads)
+            batch.set_bytes = len(message_set)
+            sets.append(message_set)
+        self.message_set = sets[0] if len(sets) == 1 else b"".join(sets)
+
+    def complete_batches(
+        self,
+        base_offset: int,
+        error: BrokerError | None,
+        on_delivery: OnDelivery | None,
+        *,
+        logs: bool,
+    ) -> None:
+        """Complete the deliveries of all batches, and report on the messages.
+
+        `logs`: a failure is logged.
+        """
+        if error is not None and logs:
+            logger.error(
+                "%d messages to %s not delivered: %s", self.message_count, self.partition, error
+            )
+        for batch in self.batches:
+            batch.complete(self.partition, base_offset, error, on_delivery)
+            if base_offset >= 0:
+                base_offset += batch.set_bytes
+
     def complete(
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
@@ -173,7 +209,7 @@ class Accumulator:
         self,
         partition: TopicPartition,
         payloads: Sequence[bytes],
-        delivery: QueuedDelivery,
+        delivery: Handle,
         now_s: float,
     ) -> bool:
         """Add messages even without room; return whether that changes when `take` is due."""

@@ -16,7 +16,7 @@ from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress
 
 # attempts to reach a broker where others answer: the choice of a load balancer is its own
-_MAX_ADDRESSES = 16
+MAX_ADDRESSES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class BrokerConnection:
         return connection
 
     def _connect_at_any_address(self) -> Connection:
-        for attempt in range(_MAX_ADDRESSES):
+        for attempt in range(MAX_ADDRESSES):
             address = None
             try:
                 address = self._find_address()
                 connection = self._connect_to(address)
             except BrokerUnreachableError as error:
-                is_last = attempt + 1 == _MAX_ADDRESSES or self._is_aborted
-                if address is not None and self._is_elsewhere(address, error) and not is_last:
+                is_last = attempt + 1 == MAX_ADDRESSES or self._is_aborted
+                if address is not None and self.is_elsewhere(address, error) and not is_last:
                     continue
                 if self._note_presence is not None:
                     self._note_presence(self.broker_id, False)
@@ -103,7 +103,7 @@ class BrokerConnection:
             return connection
         raise AssertionError("the last attempt returns or raises")
 
-    def _is_elsewhere(self, address: BrokerAddress, error: BrokerUnreachableError) -> bool:
+    def is_elsewhere(self, address: BrokerAddress, error: BrokerUnreachableError) -> bool:
         """Return whether to retry at once: at another address, or as another broker answered."""
         if self._note_answer is None:
             return False
@@ -123,8 +123,13 @@ class BrokerConnection:
         connection = former or self._connect(address)
         connection.retries_refused = False
         self._connection = connection
+        self._is_07 = connection.hello() is None
+        self._validate(connection)
+        return connection
+
+    def _validate(self, connection: Connection) -> None:
+        """Close a connection to another broker, and raise."""
         hello = connection.hello()
-        self._is_07 = hello is None
         if hello is not None and self.broker_id not in (-1, hello.broker_id):
             # the address of a broker that is gone can become that of another one
             connection.close()
@@ -133,7 +138,6 @@ class BrokerConnection:
                 f"broker {self.broker_id} is elsewhere",
                 hello.broker_id,
             )
-        return connection
 
     @property
     def current(self) -> Connection:

@@ -108,6 +108,9 @@ class _InFlight:
 class BrokerSender:
     """Sends message sets to one broker, in order, and reads its responses."""
 
+    notes_ends_07 = True
+    """Whether `await_grown` will be called."""
+
     def __init__(
         self,
         connection: BrokerConnection,
@@ -127,6 +130,7 @@ class BrokerSender:
         self._single: dict[TopicPartition, tuple[SinglePublish, SinglePublishResponse]] = {}
         # a set was refused, and the broker refuses those behind it on this connection
         self.must_reconnect = False
+        self._is_ending = False  # the broker, which shuts down, responds a last time
         # the ends of the logs of a broker of 0.7 once it has appended all sets
         self.ends_07: dict[TopicPartition, int] = {}
 
@@ -211,7 +215,7 @@ class BrokerSender:
         if not any(one.message_set for one in sets):
             return
         for one in sets:
-            if one.partition not in self.ends_07:
+            if self.notes_ends_07 and one.partition not in self.ends_07:
                 self.ends_07[one.partition] = _latest_07(connection, one.partition)
         produces = tuple(
             requests.ProduceRequest(one.partition.topic, one.partition.index, one.message_set)
@@ -220,8 +224,9 @@ class BrokerSender:
         connection.send_request(
             produces[0] if len(produces) == 1 else requests.MultiProduceRequest(produces)
         )
-        for one in sets:
-            self.ends_07[one.partition] += scan(one.message_set).valid_bytes
+        if self.notes_ends_07:
+            for one in sets:
+                self.ends_07[one.partition] += scan(one.message_set).valid_bytes
 
     def receive_ready(self) -> None:
         """Handle the responses that have come, without waiting; see `receive` for errors."""
@@ -240,6 +245,9 @@ class BrokerSender:
         """
         request = self._window[0]
         connection = self.connection.current
+        if self._is_ending:
+            connection.drop_response()
+            return
         frame = connection.receive()
         self.heard_s = time.monotonic()
         if request.response is not None:
@@ -283,7 +291,7 @@ class BrokerSender:
                 self.must_reconnect |= error.is_retriable
                 self._results.refused(one, error)
         if not_stored:  # the broker's last response follows: all that it acknowledged is flushed
-            connection.await_end()
+            self._is_ending = self.must_reconnect = True
 
     def take_back(
         self, error: errors.BrokerError
@@ -302,7 +310,7 @@ class BrokerSender:
         except errors.BrokerError:  # there was only a part of a response
             pass
         self.connection.close()
-        self.must_reconnect = False
+        self.must_reconnect = self._is_ending = False
         window, self._window, self._window_bytes = self._window, deque(), 0
         is_known = isinstance(error, errors.BrokerStoppedError)
         return {

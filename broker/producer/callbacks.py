@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from broker.errors import BrokerError, MessageDroppedError
 from broker.producer.accumulator import Batch
-from broker.producer.delivery import Failures, QueuedDelivery
+from broker.producer.delivery import Failures, Handle, QueuedDelivery
 from broker.producer.encoder import Packer
 from broker.topic import TopicPartition
 
@@ -23,7 +23,7 @@ class Origin:
 
     __slots__ = ("delivery", "is_taken", "message", "partition")
 
-    def __init__(self, partition: TopicPartition, message: bytes, delivery: QueuedDelivery) -> None:
+    def __init__(self, partition: TopicPartition, message: bytes, delivery: Handle) -> None:
         self.partition = partition
         self.message = message
         self.delivery = delivery
@@ -146,11 +146,11 @@ class Hooks:
                 self._route(event)
         return own
 
-    def _delivery_of(self, partition: TopicPartition, event: Event) -> QueuedDelivery:
+    def _delivery_of(self, partition: TopicPartition, event: Event) -> Handle:
         taken = self.take(event)
         return taken or QueuedDelivery(partition, event.key, 1, failures=self._failures)
 
-    def take(self, event: Event) -> QueuedDelivery | None:
+    def take(self, event: Event) -> Handle | None:
         """Return the delivery of an event's origin, to complete; None the next time."""
         origin = event.origin
         if origin is None or origin.is_taken:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from broker.errors import BrokerError, DeliveryFailedError, RequestTimeoutError
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
@@ -65,6 +65,30 @@ def reports_of(
     return reports
 
 
+class Counted(Protocol):
+    """What `Failures` counts."""
+
+    counted_in: int
+    """The round it is counted in; 0 at first."""
+
+
+class Handle(Protocol):
+    """What a program holds for queued messages of one call."""
+
+    partition: TopicPartition
+    key: bytes | None
+
+    @property
+    def can_move(self) -> bool:
+        """Return whether the messages may go to another partition."""
+
+    def complete_message(self, offset: int, next_offset: int, error: BrokerError | None) -> None:
+        """Complete the next of its messages; offsets are -1 if they are unknown."""
+
+    def notice(self) -> None:
+        """Note that the program knows of the failure, if there is one."""
+
+
 class Failures:
     """Counts failed deliveries that the program has not read; safe for several threads."""
 
@@ -76,7 +100,7 @@ class Failures:
         self._count = 0
         self._first: BrokerError | None = None
 
-    def add(self, delivery: Delivery, error: BrokerError) -> None:
+    def add(self, delivery: Counted, error: BrokerError) -> None:
         """Count a delivery that has failed, once until it is noticed."""
         with self._lock:
             if delivery.counted_in != self._round:
@@ -84,7 +108,7 @@ class Failures:
                 self._count += 1
                 self._first = self._first or error
 
-    def notice(self, delivery: Delivery) -> None:
+    def notice(self, delivery: Counted) -> None:
         """Stop counting a delivery, as the program knows of its failure."""
         with self._lock:
             if delivery.counted_in == self._round:

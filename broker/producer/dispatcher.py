@@ -17,8 +17,10 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from broker import errors
@@ -28,6 +30,7 @@ from broker.producer.broker_sender import (
     BrokerSender,
     BrokerSenders,
     PendingSet,
+    Results,
     SendRules,
 )
 from broker.producer.route import Route, Routes
@@ -65,11 +68,22 @@ class Moved(NamedTuple):
 OnWait = Callable[[Waiting], bool]
 
 
+class Question(NamedTuple):
+    """What the cluster is asked before sets are sent again."""
+
+    routes: Sequence[Route]  # that wait for the answer
+    topics: set[str]  # whose leaders may have changed
+    sources: Sequence[TopicPartition]  # whose sets may move to another partition
+
+
 class Dispatcher:
     """Sends sets, and completes them, as the `Results` of its senders; for one thread at a time.
 
+    `step`, `drain`, `flush` and what is built on them wait for brokers. An event loop calls what
+    never waits: `offer`, `receive_ready`, `due`, `resend`, `fail_all`; and `ask` in a thread.
+
     `replacement` returns a partition of a topic on another broker than the one with an id, if there
-    is any, for sets that move; `note_presence`: see `BrokerSenders`.
+    is any, for sets that move; `note_presence`: see `BrokerSenders`; `make_senders` makes these.
     """
 
     def __init__(
@@ -80,16 +94,21 @@ class Dispatcher:
         *,
         replacement: Callable[[str, int], TopicPartition | None],
         note_presence: Callable[[int, bool], None],
+        make_senders: Callable[[Results], BrokerSenders] | None = None,
     ) -> None:
         self.on_wait: OnWait = lambda _waiting: True
         self.on_move: Callable[[Moved], object] = _log_move  # called when sets move
         self._cluster = cluster
         self._rules = rules
         self._replacement = replacement
-        self._senders = BrokerSenders(cluster, connect, rules, self, note_presence)
+        self._senders = (
+            BrokerSenders(cluster, connect, rules, self, note_presence)
+            if make_senders is None
+            else make_senders(self)
+        )
         self.routes = Routes(rules.backoff_s)
         self._unsent = self.routes.unsent
-        self._written = WrittenEnds(cluster, connect)
+        self.written = WrittenEnds(cluster, connect)
         self._receive_due_s = 0.0
         self._failure: errors.BrokerError | None = None
         self._wake = threading.Event()
@@ -102,8 +121,8 @@ class Dispatcher:
     def take_failure(self) -> errors.BrokerError | None:
         """Return the first error since the last call for which sets were given up, or lost."""
         failure, self._failure = self._failure, None
-        if failure is self._written.loss:
-            self._written.loss = None
+        if failure is self.written.loss:
+            self.written.loss = None
         return failure
 
     # Sending.
@@ -132,25 +151,35 @@ class Dispatcher:
 
     def send_together(self, sets: Sequence[PendingSet]) -> None:
         """Send sets of different partitions, with one request to each broker; see `send`."""
-        by_sender: dict[BrokerSender, list[PendingSet]] = {}
+        for sender, some in self._by_sender(sets).items():
+            while not sender.has_room(_size_bytes(some)):
+                self._receive(sender)
+            # responses may have broken routes
+            for other, ready in self._by_sender(some).items():
+                self._transmit(other, ready)
+
+    def offer(self, sets: Iterable[PendingSet]) -> None:
+        """Send sets as `send_together` does; those without room wait for `resend`."""
+        for sender, some in self._by_sender(sets).items():
+            if sender.has_room(_size_bytes(some)):
+                self._transmit(sender, some)
+                continue
+            for one in some:
+                route = self.routes[one.partition]
+                route.waiting.append(one)
+                self._unsent[one.partition] = route
+
+    def _by_sender(self, sets: Iterable[PendingSet]) -> dict[BrokerSender, list[PendingSet]]:
+        """Return the sets that can be sent by their senders, and queue those behind others."""
+        found: dict[BrokerSender, list[PendingSet]] = {}
         for one in sets:
             route = self.routes[one.partition]
             if one.partition in self._unsent:
                 route.waiting.append(one)
             else:
                 sender = route.sender or self._find_sender(route)
-                by_sender.setdefault(sender, []).append(one)
-        for sender, some in by_sender.items():
-            while not sender.has_room(sum(len(one.message_set) for one in some)):
-                self._receive(sender)
-            ready = []
-            for one in some:
-                if one.partition in self._unsent:
-                    self.routes[one.partition].waiting.append(one)
-                else:
-                    ready.append(one)
-            if ready:
-                self._transmit(sender, ready)
+                found.setdefault(sender, []).append(one)
+        return found
 
     def _find_sender(self, route: Route) -> BrokerSender:
         route.sender = sender = self._senders[self._cluster.leader_id(route.partition)]
@@ -170,17 +199,21 @@ class Dispatcher:
     def poll(self) -> None:
         """Read the responses that have come, and send again sets that are due, without waiting."""
         self._receive_due_s = time.monotonic() + _RECEIVE_INTERVAL_S
+        self.receive_ready()
+        if self._unsent:
+            self.retry_due()
+            self._ask_whether_to_wait(time.monotonic())
+        if self.written.has_new_term:
+            # at once: a broker knows the end of one term before a crash only
+            self._find_loss()
+
+    def receive_ready(self) -> None:
+        """Read the responses that have come, without waiting."""
         for sender in list(self._senders.values()):  # a callback may send to another broker
             try:
                 sender.receive_ready()
             except errors.BrokerError as failure:
                 self._lose(sender, failure)
-        if self._unsent:
-            self.retry_due()
-            self._ask_whether_to_wait(time.monotonic())
-        if self._written.has_new_term:
-            # at once: a broker knows the end of one term before a crash only
-            self._find_loss()
 
     def _receive(self, sender: BrokerSender) -> None:
         try:
@@ -205,7 +238,7 @@ class Dispatcher:
             one.term = term
         else:
             end = base_offset + len(one.message_set)
-            self._written.note(partition, acks, term, end)
+            self.written.note(partition, acks, term, end)
         if route.returned:
             route.return_stored(one, base_offset)
             self.routes.plan_retry(route)
@@ -235,7 +268,7 @@ class Dispatcher:
         """Take back the sets in flight on a lost connection."""
         sets, error = sender.take_back(error)
         if isinstance(error, errors.BrokerStoppedError):
-            self._written.note_stopped(
+            self.written.note_stopped(
                 {one.partition for one in self.routes.values() if one.sender is sender}
             )
         for one, may_be_stored in sets.items():
@@ -243,7 +276,7 @@ class Dispatcher:
             route.in_flight -= 1
             is_stop = isinstance(error, errors.BrokerStoppedError)
             is_barrier = isinstance(one, Barrier)
-            if is_stop and is_barrier and one.partition not in self._written.partitions:
+            if is_stop and is_barrier and one.partition not in self.written.partitions:
                 one.complete(-1, None)  # all before it is safe
             elif error.is_retriable:
                 self.routes.return_set(route, one, error, may_be_stored=may_be_stored)
@@ -258,27 +291,70 @@ class Dispatcher:
     def retry_now(self) -> None:
         """Make waiting sets due at once, as the cluster has changed; from any thread."""
         for route in list(self._unsent.values()):
-            route.retry_s = 0.0
+            route.retry_s, route.is_asked = 0.0, False
         self._senders.retry_now()
         self._wake.set()
 
     def retry_due(self) -> None:
         """Send sets that are due again, and give up those that have waited for too long."""
+        ready, question = self.due()
+        if question is None:
+            self.resend(ready)
+        else:
+            self.resend([*ready, *question.routes], self.ask(question))
+
+    def due(self) -> tuple[list[Route], Question | None]:
+        """Return the routes to send on again now, and those that wait for an answer before it.
+
+        The same is not asked again before the next attempt has failed.
+        """
         now_s = time.monotonic()
-        due = [one for one in self._unsent.values() if one.is_due(now_s)]
-        topics = {one.partition.topic for one in due if one.wants_leader()}
-        if topics:
-            try:
-                self._cluster.find_leaders(topics)
-            except errors.BrokerError as failure:
-                if not failure.is_retriable:
-                    raise
-        for route in due:
-            error = route.error
+        ready: list[Route] = []
+        asking: list[Route] = []
+        for one in self._unsent.values():
+            if one.is_due(now_s):
+                is_open = one.is_asked or not (one.wants_leader() or self._may_move(one))
+                (ready if is_open else asking).append(one)
+                one.is_asked = True
+        if not asking:
+            return ready, None
+        topics = {one.partition.topic for one in asking if one.wants_leader()}
+        sources = [one.partition for one in asking if self._may_move(one)]
+        return ready, Question(asking, topics, sources)
+
+    def _may_move(self, route: Route) -> bool:
+        return self._rules.moves and route.lacks_broker() and bool(route.movable())
+
+    def ask(self, question: Question) -> dict[TopicPartition, TopicPartition]:
+        """Request leaders, and return where sets may move to; it uses no state of this object."""
+        targets: dict[TopicPartition, TopicPartition] = {}
+        if question.topics:
+            with _retriable_ignored():
+                self._cluster.find_leaders(question.topics)
+        for source in question.sources:
+            with _retriable_ignored():
+                if not self._cluster.has_replicas(source):
+                    leader_id = self._cluster.leader_id(source)
+                    target = self._replacement(source.topic, leader_id)
+                    if target not in (None, source):
+                        targets[source] = target
+        return targets
+
+    def resend(
+        self,
+        routes: Iterable[Route],
+        targets: Mapping[TopicPartition, TopicPartition] = MappingProxyType({}),
+    ) -> None:
+        """Send on routes that are due, or give up their sets, or move them to the targets."""
+        now_s = time.monotonic()
+        for route in routes:
+            error, target = route.error, targets.get(route.partition)
             if error is not None and route.is_over(self._rules, now_s):
                 self._give_up(route, error)
-            elif error is None or not self._move(route, error):
-                self._send_waiting(route)
+                continue
+            if error is not None and target is not None:
+                self._move(route, error, target)
+            self._send_waiting(route)
 
     def _send_waiting(self, route: Route) -> None:
         """Send the sets that wait for a partition; only the first one while the route is broken."""
@@ -315,24 +391,10 @@ class Dispatcher:
         self._failure = self._failure or error
         one.complete(-1, error, is_raised=True)
 
-    def _move(self, route: Route, error: errors.BrokerError) -> bool:
-        """Move the sets that may move to another partition; return whether none is left."""
-        if not (self._rules.moves and route.lacks_broker()):
-            return False
-        moving = [one for one in route.waiting if one.can_move and one not in route.stored]
-        if not moving:
-            return False
+    def _move(self, route: Route, error: errors.BrokerError, target: TopicPartition) -> None:
+        """Move the sets that may move to another partition."""
+        moving = route.movable()
         source = route.partition
-        try:
-            if self._cluster.has_replicas(source):
-                return False
-            target = self._replacement(source.topic, self._cluster.leader_id(source))
-        except errors.BrokerError as failure:
-            if not failure.is_retriable:
-                raise
-            return False
-        if target is None or target == source:
-            return False
         self.on_move(Moved(source, target, moving, error))
         gone = set(moving)
         route.waiting = deque(one for one in route.waiting if one not in gone)
@@ -346,7 +408,6 @@ class Dispatcher:
         self._unsent.setdefault(target, other)
         if other.error is None:
             self._send_waiting(other)
-        return not route.waiting
 
     # Waiting.
 
@@ -438,15 +499,15 @@ class Dispatcher:
         flushed, and are not waited for: consumers can read them as soon as the broker is back.
         """
         self.flush()
-        barriers = self.send_barriers(self._written.partitions)
+        barriers = self.send_barriers(self.written.partitions)
         limit_s = min(self._rules.delivery_timeout_s, self._rules.timeout_s)
-        self._written.prove(barriers, limit_s)
+        self.written.prove(barriers, limit_s)
         for sender in self._senders.values():
             sender.await_grown()
 
     def _find_loss(self) -> None:
         """Check with the leaders of partitions with a new term that acknowledged sets are there."""
-        loss = self._written.find_loss()
+        loss = self.written.find_loss()
         self._failure = self._failure or loss
 
     def send_barriers(self, partitions: Iterable[TopicPartition]) -> list[Barrier]:
@@ -460,7 +521,7 @@ class Dispatcher:
 
     def hand_over(self, other: Dispatcher) -> None:
         """Make a new dispatcher wait until the sets of this one can be read."""
-        other._written, self._written = self._written, other._written
+        other.written, self.written = self.written, other.written
         for broker_id, sender in self._senders.items():
             if sender.ends_07:
                 other._senders[broker_id].ends_07 = dict(sender.ends_07)
@@ -489,6 +550,19 @@ class Dispatcher:
         self._senders.clear()
         self.routes.clear()
         self._unsent.clear()
+
+
+def _size_bytes(sets: Iterable[PendingSet]) -> int:
+    return sum(len(one.message_set) for one in sets)
+
+
+@contextmanager
+def _retriable_ignored() -> Iterator[None]:
+    try:
+        yield
+    except errors.BrokerError as failure:
+        if not failure.is_retriable:
+            raise
 
 
 def _log_move(moved: Moved) -> None:

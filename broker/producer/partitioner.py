@@ -87,7 +87,7 @@ PARTITIONERS: dict[str, Callable[[], Partitioner]] = {
 }
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """A topic's partitions by home and index, all and those with a leader; when they expire."""
 
     partitions: list[TopicPartition]
@@ -134,16 +134,22 @@ class TopicPartitions:
         self._partitioner = partitioner
         self._refresh_s = refresh_s
         self._max_age_s = max_age_s
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, Known] = {}
         self._last_known: dict[str, list[TopicPartition]] = {}
         self._asked_s: dict[str, float] = {}  # when the partitions of each topic were read
         self._new_topics: set[str] = set()
         self._gone: dict[int, _Gone] = {}
         self._found_present: dict[str, _Present] = {}
 
-    def choose(self, topic: str, key: bytes | None) -> TopicPartition:
-        """Return the partition that the next message with this key goes to."""
-        known = self._find(topic)
+    def choose(
+        self, topic: str, key: bytes | None, known: Known | None = None
+    ) -> TopicPartition:
+        """Return the partition that the next message with this key goes to.
+
+        With `known`, the partitions of the topic, it never waits.
+        """
+        if known is None:
+            known = self.find(topic)
         if key is not None:
             return self._choose_of(known.partitions, topic, key)
         partitions = known.led or known.partitions
@@ -200,15 +206,20 @@ class TopicPartitions:
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic, or those it can be created with."""
         # while all brokers are away they are the last known ones: its messages wait for them
-        return self._find(topic).partitions
+        return self.find(topic).partitions
 
-    def _find(self, topic: str) -> _Known:
+    def find(self, topic: str) -> Known:
+        """Return the partitions of a topic, read if they are not in memory."""
+        return self.in_memory(topic) or self._ask(topic, self._known)
+
+    def in_memory(self, topic: str) -> Known | None:
+        """Return the partitions of a topic, without a request; None if they are to be read."""
         known = self._known.get(topic)
         if known is None or (known.until_s != math.inf and time.monotonic() > known.until_s):
-            known = self._ask(topic, self._known)
+            return None
         return known
 
-    def _ask(self, topic: str, known: dict[str, _Known]) -> _Known:
+    def _ask(self, topic: str, known: dict[str, Known]) -> Known:
         """Read a topic's partitions into `known`, which `forget_all` may replace meanwhile."""
         validate_topic_name(topic)
         self._asked_s[topic] = time.monotonic()
@@ -219,7 +230,7 @@ class TopicPartitions:
             if not error.is_retriable or topic not in self._last_known:
                 raise
             partitions = self._last_known[topic]  # its brokers may be back soon
-            found = known[topic] = _Known(partitions, partitions, time.monotonic() + _GONE_S)
+            found = known[topic] = Known(partitions, partitions, time.monotonic() + _GONE_S)
             return found
         until_s = time.monotonic() + self._max_age_s
         if not partitions:
@@ -228,7 +239,7 @@ class TopicPartitions:
             if topic not in self._last_known:
                 self._new_topics.add(topic)
         self._last_known[topic] = partitions
-        found = known[topic] = _Known(partitions, led, until_s)
+        found = known[topic] = Known(partitions, led, until_s)
         return found
 
     def _of_new_topic(self, topic: str) -> list[TopicPartition]:
@@ -256,7 +267,7 @@ class TopicPartitions:
             led = sorted([*led, *others])
         if led:
             partitions = with_assigned(self._cluster, topic, led)
-            self._known = {topic: _Known(partitions, led, time.monotonic() + self._max_age_s)}
+            self._known = {topic: Known(partitions, led, time.monotonic() + self._max_age_s)}
             self._last_known[topic] = partitions
         return led
 

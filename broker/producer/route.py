@@ -27,6 +27,7 @@ class Route:
         "error",
         "failures",
         "in_flight",
+        "is_asked",
         "partition",
         "retry_s",
         "returned",
@@ -52,6 +53,7 @@ class Route:
         self.failures = 0  # how often in a row sets came back
         self.since_s = 0.0  # when they first did
         self.retry_s = 0.0  # when to send again
+        self.is_asked = False  # the cluster was asked what to do, for this attempt
 
     def take_stored(self) -> None:
         """Complete the sets at the head that are stored already."""
@@ -73,6 +75,10 @@ class Route:
         if isinstance(error, errors.BrokerStoppedError | errors.RequestTimeoutError):
             return True
         return isinstance(error, errors.BrokerUnreachableError) and self.failures > 1
+
+    def movable(self) -> list[PendingSet]:
+        """Return the sets that wait and may go to another partition."""
+        return [one for one in self.waiting if one.can_move and one not in self.stored]
 
     def return_set(self, one: PendingSet, error: errors.BrokerError) -> None:
         """Take a set back that is to be sent again."""
@@ -100,6 +106,7 @@ class Route:
         self.requeue()
         self.take_stored()
         self.sender = None
+        self.is_asked = False
         self.failures += 1
         wait_s = retry_wait_s(backoff_s, self.failures)
         self.retry_s = time.monotonic() + wait_s
@@ -113,6 +120,7 @@ class Route:
     def mend(self) -> None:
         """Mark the route as good: the leader has taken the first set."""
         self.error, self.failures, self.retry_s = None, 0, 0.0
+        self.is_asked = False
 
     def is_due(self, now_s: float) -> bool:
         """Return whether the sets that wait may be sent."""

@@ -19,7 +19,7 @@ from broker import deadlines
 from broker.errors import BrokerError, ProducerClosedError, QueueFullError
 from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
 from broker.producer.callbacks import Hooks
-from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery
+from broker.producer.delivery import Delivery, Failures, Handle, OnDelivery, QueuedDelivery
 from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
@@ -132,7 +132,7 @@ class SenderThread(threading.Thread):
                 f"there is no room for {count} to {partition}"
             )
 
-    def add(self, partition: TopicPartition, payload: bytes, delivery: QueuedDelivery) -> None:
+    def add(self, partition: TopicPartition, payload: bytes, delivery: Handle) -> None:
         """Queue a message that a callback returned, whether there is room or not."""
         with self._lock:
             self._accumulator.add(partition, [payload], delivery, time.monotonic())
@@ -239,20 +239,13 @@ class SenderThread(threading.Thread):
             self.dispatcher.fail_all(BrokerError(f"failure while sending: {error!r}"))
 
     def _encode(self, outgoing: OutgoingSet) -> None:
-        # one message set of those of each batch
-        sets = []
-        for batch in outgoing.batches:
-            if self._hooks is not None:
+        if self._hooks is not None:
+            for batch in outgoing.batches:
                 error = self._hooks.apply(outgoing.partition, batch)
                 if error is not None:
                     batch.complete(outgoing.partition, -1, error, self._on_delivery)
                     batch.payloads, batch.deliveries = [], []
-            message_set, batch.is_wrapped = self._packer.pack(
-                outgoing.partition.topic, batch.payloads
-            )
-            batch.set_bytes = len(message_set)
-            sets.append(message_set)
-        outgoing.message_set = sets[0] if len(sets) == 1 else b"".join(sets)
+        outgoing.encode(self._packer)
 
     def _end_set(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
         if error is not None and self._is_aborted:
@@ -267,13 +260,8 @@ class SenderThread(threading.Thread):
 
     def _complete(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
         """Complete the batches of a set, report on their messages and drop it."""
-        if error is not None and self._rules.logs_failures:
-            count = sum(len(batch.payloads) for batch in outgoing.batches)
-            logger.error("%d messages to %s not delivered: %s", count, outgoing.partition, error)
-        for batch in outgoing.batches:
-            batch.complete(outgoing.partition, base_offset, error, self._on_delivery)
-            if base_offset >= 0:
-                base_offset += batch.set_bytes
+        logs = self._rules.logs_failures
+        outgoing.complete_batches(base_offset, error, self._on_delivery, logs=logs)
         with self._lock:
             for batch in outgoing.batches:
                 batch.is_done = True

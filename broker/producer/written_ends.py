@@ -7,7 +7,7 @@ and returns where each term ends in its log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from broker import errors
 from broker.client.cluster import Cluster, Connect
@@ -18,6 +18,9 @@ from broker.protocol.responses import NO_TERM
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+
+_Term = tuple[TopicPartition, int]
 
 
 class Barrier:
@@ -49,7 +52,7 @@ class WrittenEnds:
         self._cluster = cluster
         self._connect = connect
         self._last: dict[TopicPartition, tuple[int, int]] = {}  # term and end
-        self._former: dict[tuple[TopicPartition, int], int] = {}
+        self._former: dict[_Term, int] = {}
         self.has_new_term = False  # since `find_loss`: sets of a former term are unsure
         self.loss: errors.AcknowledgedLossError | None = None  # found, and not raised yet
 
@@ -78,18 +81,40 @@ class WrittenEnds:
 
     def find_loss(self) -> errors.AcknowledgedLossError | None:
         """Check the former terms of partitions with their leaders, without waiting for these."""
+        unsure = self.unsure()
+        return self.settle(unsure, self.find_ends(unsure)) if unsure else None
+
+    def unsure(self) -> Mapping[_Term, int]:
+        """Return the ends of what was acknowledged in former terms, which are to be checked."""
         self.has_new_term = False
-        if self._former:
+        return dict(self._former)
+
+    def find_ends(self, terms: Iterable[_Term]) -> dict[_Term, int]:
+        """Ask leaders where terms end in their logs; it uses no state of this object."""
+        found: dict[_Term, int] = {}
+        try:
+            with self._lister(0.0) as lister:
+                for partition, term in terms:
+                    found[partition, term] = _term_end(lister, partition, term)
+        except errors.BrokerError as error:
+            logger.debug("it is asked later what is left of a term: %s", error)
+        return found
+
+    def settle(
+        self, unsure: Mapping[_Term, int], found: Mapping[_Term, int]
+    ) -> errors.AcknowledgedLossError | None:
+        """Compare the ends with those that leaders have found; forget these."""
+        loss = None
+        for term, end in found.items():
+            if self._former.get(term) == unsure[term]:  # nothing was added meanwhile
+                del self._former[term]
             try:
-                with self._lister(0.0) as lister:
-                    self._prove_former(lister)
+                _validate(term[0], unsure[term], end)
             except errors.AcknowledgedLossError as error:
                 logger.error("%s", error)
-                self.loss = error
-                return error
-            except errors.BrokerError as error:
-                logger.debug("it is asked later what is left of a term: %s", error)
-        return None
+                loss = loss or error
+        self.loss = self.loss or loss
+        return loss
 
     def prove(self, barriers: Iterable[Barrier], limit_s: float) -> None:
         """Check all partitions after their leaders have committed all before the barriers."""

@@ -6,7 +6,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
-from typing import NoReturn
 
 from broker.client.cluster import Cluster
 from broker.errors import (
@@ -158,7 +157,7 @@ class FakeConnection:
     def open_extension(self, frame: bytes, correlation_id: int) -> Reader:
         return Reader(frame)
 
-    def await_end(self) -> NoReturn:
+    def drop_response(self) -> None:
         raise BrokerUnreachableError("gone down")
 
     def interrupt(self) -> None:
