@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from broker.aio.client import AsyncClient as AsyncClient
     from broker.aio.client import aconnect as aconnect
     from broker.aio.group import AsyncGroup as AsyncGroup
+    from broker.aio.producer import AsyncDelivery as AsyncDelivery
+    from broker.aio.producer import AsyncProducer as AsyncProducer
     from broker.aio.reader import AsyncBatches as AsyncBatches
     from broker.aio.reader import AsyncReader as AsyncReader
     from broker.api.changes import Changes as Changes
@@ -102,6 +104,7 @@ else:
         "broker.aio.calls": ("AsyncChanges", "AsyncReassignment"),
         "broker.aio.client": ("AsyncClient", "aconnect"),
         "broker.aio.group": ("AsyncGroup",),
+        "broker.aio.producer": ("AsyncDelivery", "AsyncProducer"),
         "broker.aio.reader": ("AsyncBatches", "AsyncReader"),
         "broker.admin.group_changes": ("OffsetChange",),
         "broker.admin.group_info": (

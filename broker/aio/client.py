@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import warnings
 from collections.abc import Callable, Collection, Generator, Sequence
@@ -14,8 +15,11 @@ from weakref import WeakSet
 from broker.aio.access import AsyncAccess
 from broker.aio.calls import AsyncCalls
 from broker.aio.reader import AsyncBatches, AsyncReader
+from broker.aio.send_calls import SendCalls
 from broker.api.client import Client, connect, filter_of
+from broker.api.producer import CLOSE_AFTER_ERROR_S
 from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout, number_of, topic_of
+from broker.errors import BrokerError
 from broker.protocol.payload_filter import PayloadFilter
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from broker.consumer.offset_store import OffsetStore
 
 _THREADS = 8
+
+logger = logging.getLogger("pylogctl")
 
 
 def aconnect(
@@ -76,7 +82,7 @@ def _close_unused(made: Future[Client]) -> None:
         made.result().close()
 
 
-class AsyncClient(AsyncCalls):
+class AsyncClient(SendCalls, AsyncCalls):
     """A cluster: sends, reads, joins groups, and orders. For the tasks of one event loop.
 
     Made by `aconnect`; a context manager. What it has opened ends with it. Messages are sent and
@@ -85,15 +91,21 @@ class AsyncClient(AsyncCalls):
     """
 
     def __init__(self, client: Client, timeout: float | None, threads: ThreadPoolExecutor) -> None:
-        self._access = AsyncAccess(client, timeout, threads)
+        super().__init__(AsyncAccess(client, timeout, threads))
         self._readers: WeakSet[AsyncReader] = WeakSet()
         self._groups: WeakSet[AsyncGroup] = WeakSet()
 
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.close()
+    async def __aexit__(self, exc_type: object, *exc_info: object) -> None:
+        if exc_type is None:
+            await self.close()
+            return
+        try:
+            await self.close(CLOSE_AFTER_ERROR_S)
+        except BrokerError as error:
+            logger.error("%s", error)  # another error is on its way to the program
 
     def __del__(self) -> None:
         access = getattr(self, "_access", None)
@@ -206,8 +218,13 @@ class AsyncClient(AsyncCalls):
         if self.closed:
             return
         self._access.check()
-        for reader in list(self._readers):
-            await reader.close()
-        for group in list(self._groups):
-            await group.close()
-        await self._access.close(timeout)
+        give_up_s = self._deadline(self._seconds(timeout))
+        try:
+            await self._end_sending(timeout)
+        finally:
+            for reader in list(self._readers):
+                await reader.close()
+            for group in list(self._groups):
+                await group.close()
+            rest_s = None if give_up_s is None else max(0.0, give_up_s - self._access.loop.time())
+            await self._access.close(rest_s)

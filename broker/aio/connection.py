@@ -62,6 +62,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self.client_id = client_id
         self.on_lost: Callable[[errors.BrokerError], object] | None = None
         """Called once when an open connection is lost, after its requests have failed."""
+        self.on_writable: Callable[[], object] | None = None
+        """Called when the connection is writable again."""
         self._connect_timeout_s = connect_timeout_s
         self._protocol = ClientConnection(address, client_id)
         self.name = self._protocol.name
@@ -184,6 +186,10 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def expect(self, correlation_id: int) -> asyncio.Future[Reader]:
         """Return what gets the response to the request that `send` sends next; see `request`."""
         return self._expect(correlation_id)
+
+    def expect_frame(self) -> asyncio.Future[memoryview]:
+        """Return what gets the frame of the response to the request that `send` sends next."""
+        return self._expect(_WITHOUT_ID)
 
     def _expect(self, correlation_id: int) -> asyncio.Future[Any]:
         if self._transport is None:
@@ -315,6 +321,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Let those continue that wait in `drained`."""
         self._is_paused = False
         self._wake_writers()
+        if self.on_writable is not None:
+            self.on_writable()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail what is pending, unless the connection was closed here."""

@@ -319,8 +319,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             Producer(
                 self._cluster,
                 self._connect,
-                acks=_acks(acks),
-                codec=codec if isinstance(codec, Codec) else _codec(codec),
+                acks=acks_of(acks),
+                codec=codec if isinstance(codec, Codec) else codec_of(codec),
                 linger_s=linger,
                 batch_bytes=batch_bytes,
                 buffer_bytes=buffer_bytes,
@@ -340,7 +340,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 sender = self._producers[acks] = Producer(
                     self._cluster,
                     self._connect,
-                    acks=_acks(acks),
+                    acks=acks_of(acks),
                     timeout_s=self._timeout_s,
                     retries=self._retries,
                     on_close=self._forget,
@@ -561,7 +561,8 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-def _codec(name: object) -> Codec:
+def codec_of(name: object) -> Codec:
+    """Return the codec that a name means."""
     try:
         return Codec[name.upper()] if isinstance(name, str) else Codec(name)  # type: ignore[arg-type]  # an error if it is none
     except (KeyError, ValueError):
@@ -569,7 +570,8 @@ def _codec(name: object) -> Codec:
         raise ArgumentError(f"there is no codec '{name}'; valid: {valid}") from None
 
 
-def _acks(given: object) -> Acks:
+def acks_of(given: object) -> Acks:
+    """Return the acknowledgements that a value means."""
     try:
         return Acks(given)  # type: ignore[arg-type]  # an error if it is none
     except ValueError:

@@ -41,9 +41,9 @@ logger = logging.getLogger("pylogctl")
 
 BATCH_BYTES = 1 << 20
 BUFFER_BYTES = 32 << 20
-_REFRESH_S = 1.0
-_MAX_AGE_S = 10.0  # of the partitions of a topic
-_COMMIT_S = 30.0  # that a broker may take to commit a set
+REFRESH_S = 1.0
+MAX_AGE_S = 10.0  # of the partitions of a topic
+COMMIT_S = 30.0  # that a broker may take to commit a set
 CLOSE_AFTER_ERROR_S = 1.0
 
 _lock = threading.Lock()  # guards the callbacks of all deliveries
@@ -175,13 +175,13 @@ class Producer:
             partitioner=partitioner,
             acks=acks,
             codec=codec,
-            refresh_s=_REFRESH_S,
+            refresh_s=REFRESH_S,
             queueing=QueueRules(
-                batches, lingers_when_full=False, refresh_s=_MAX_AGE_S, logs_failures=False
+                batches, lingers_when_full=False, refresh_s=MAX_AGE_S, logs_failures=False
             ),
             retries=retries,
             delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
-            timeout_s=_COMMIT_S if timeout_s is None else min(_COMMIT_S, timeout_s),
+            timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
         )
 
     def __enter__(self) -> Producer:

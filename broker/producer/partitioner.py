@@ -141,9 +141,7 @@ class TopicPartitions:
         self._gone: dict[int, _Gone] = {}
         self._found_present: dict[str, _Present] = {}
 
-    def choose(
-        self, topic: str, key: bytes | None, known: Known | None = None
-    ) -> TopicPartition:
+    def choose(self, topic: str, key: bytes | None, known: Known | None = None) -> TopicPartition:
         """Return the partition that the next message with this key goes to.
 
         With `known`, the partitions of the topic, it never waits.
@@ -219,6 +217,10 @@ class TopicPartitions:
             return None
         return known
 
+    def expired(self, topic: str) -> Known | None:
+        """Return the partitions of a topic as they were, where they are to be read again."""
+        return self._known.get(topic)
+
     def _ask(self, topic: str, known: dict[str, Known]) -> Known:
         """Read a topic's partitions into `known`, which `forget_all` may replace meanwhile."""
         validate_topic_name(topic)
@@ -271,16 +273,20 @@ class TopicPartitions:
             self._last_known[topic] = partitions
         return led
 
+    def has_age(self, topic: str, age_s: float) -> bool:
+        """Return whether the partitions of a topic were read so long ago."""
+        now_s = time.monotonic()
+        return age_s != math.inf and now_s - self._asked_s.get(topic, now_s) >= age_s
+
     def renew(self, topic: str, age_s: float) -> None:
         """Read the partitions of a topic again once those known have this age, or keep them."""
-        now_s = time.monotonic()
-        if age_s == math.inf or now_s - self._asked_s.get(topic, now_s) < age_s:
+        if not self.has_age(topic, age_s):
             return
-        self._asked_s[topic] = now_s
+        now_s = self._asked_s[topic] = time.monotonic()
         with suppress(errors.BrokerError), deadlines.Limit(_RENEWAL_S):
             if led := self._cluster.partitions(topic):
                 partitions = with_assigned(self._cluster, topic, led)
-                self._known[topic] = _Known(partitions, led, now_s + self._max_age_s)
+                self._known[topic] = Known(partitions, led, now_s + self._max_age_s)
                 self._last_known[topic] = partitions
 
     def forget_all(self) -> None:

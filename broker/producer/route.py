@@ -53,7 +53,7 @@ class Route:
         self.failures = 0  # how often in a row sets came back
         self.since_s = 0.0  # when they first did
         self.retry_s = 0.0  # when to send again
-        self.is_asked = False  # the cluster was asked what to do, for this attempt
+        self.is_asked = False  # this attempt has begun: the cluster was asked what is to be asked
 
     def take_stored(self) -> None:
         """Complete the sets at the head that are stored already."""

@@ -33,7 +33,7 @@ from broker.errors import (
 from broker.leader_epochs import FIRST_INCARNATION, term_of
 from broker.producer.broker_sender import SendRules
 from broker.producer.delivery import Delivery
-from broker.producer.dispatcher import Dispatcher, Moved, Waiting
+from broker.producer.dispatcher import Dispatcher, Moved, Question, Waiting
 from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import (
     Acks,
@@ -354,6 +354,75 @@ def test_sets_when_anything_happens_then_none_is_lost_and_first_copies_are_in_or
         assert order == sorted(set(order))  # each is told once, and in order
         stored = world.payloads(partition)
         assert list(dict.fromkeys(stored)) == order  # all, and the first copies in order
+
+
+class Events:
+    """Drives a dispatcher as an event loop does: never waits, and asks the cluster apart."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._questions: deque[Question] = deque()
+
+    def turn(self, *, answers: bool) -> None:
+        dispatcher = self._dispatcher
+        dispatcher.receive_ready()
+        asking = {route for question in self._questions for route in question.routes}
+        ready, question = dispatcher.due()
+        dispatcher.resend([one for one in ready if one not in asking])
+        if question is not None:
+            self._questions.append(question)
+        while answers and self._questions:
+            first = self._questions.popleft()
+            dispatcher.resend(first.routes, dispatcher.ask(first))
+
+
+@settings(max_examples=300)
+@given(
+    acts=st.lists(st.sampled_from(PASSING), max_size=40),
+    steps=st.lists(st.sampled_from([0, 0, 0, 1, 2, 3, 4]), min_size=1, max_size=40),
+    max_in_flight=st.integers(1, 3),
+)
+def test_sets_when_nothing_waits_for_brokers_then_none_is_lost_and_first_copies_are_in_order(
+    acts: list[Act], steps: list[int], max_in_flight: int
+) -> None:
+    world, ends = World(acts), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=max_in_flight)
+    events = Events(dispatcher)
+    for what in steps:
+        if what == 2:
+            dispatcher.offer([ends.delivery(one) for one in PARTITIONS])
+        elif what > 2:
+            events.turn(answers=what == 4)
+        else:
+            dispatcher.offer([ends.delivery(PARTITIONS[what])])
+    for _ in range(500):
+        if dispatcher.is_idle:
+            break
+        events.turn(answers=True)
+    assert dispatcher.is_idle
+    assert ends.errors == {}
+    for partition in PARTITIONS:
+        order = ends.order[partition]
+        assert order == sorted(set(order))
+        assert list(dict.fromkeys(world.payloads(partition))) == order
+
+
+def test_sets_when_a_route_waits_for_room_then_its_leader_is_asked_for_once_an_attempt() -> None:
+    world, ends = World([Act.NO_LEADER]), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=1)
+    dispatcher.offer([ends.delivery(PARTITIONS[0])])
+    dispatcher.receive_ready()
+    dispatcher.offer([ends.delivery(PARTITIONS[1])])  # takes the room
+    events = Events(dispatcher)
+    world.is_silent = True
+    for _ in range(5):
+        events.turn(answers=True)
+    assert world.asked_count == 1
+    world.is_silent = False
+    for _ in range(5):
+        events.turn(answers=True)
+    assert dispatcher.is_idle
+    assert ends.errors == {}
 
 
 @given(

@@ -1,0 +1,486 @@
+"""A producer for asyncio: queues messages, sends them in the event loop, and gives deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+
+from broker.aio.send_loop import Lane, SendLoop
+from broker.aio.sending import InThread
+from broker.api.errors import BufferFull, Closed, Error, TimedOut, public, translated
+from broker.api.producer import (
+    BATCH_BYTES,
+    BUFFER_BYTES,
+    CLOSE_AFTER_ERROR_S,
+    COMMIT_S,
+    MAX_AGE_S,
+    REFRESH_S,
+)
+from broker.api.values import (
+    UNSET,
+    PartitionLike,
+    Receipt,
+    Timeout,
+    Unset,
+    Value,
+    key_of,
+    matcher_of,
+    number_of,
+    payload_of,
+    payloads_of,
+    seconds_of,
+    topic_of,
+)
+from broker.client.cluster import Cluster, Connect
+from broker.errors import ArgumentError, BrokerError
+from broker.producer.accumulator import BatchRules
+from broker.producer.broker_sender import SendRules
+from broker.producer.delivery import Failures
+from broker.producer.encoder import Packer
+from broker.producer.partitioner import Known, Partitioner, TopicPartitions, hash_partitioner
+from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES
+from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import Acks
+from broker.topic import TopicPartition
+
+logger = logging.getLogger("pylogctl")
+
+_MAX_IN_FLIGHT = 64
+_SENDS_A_TURN = 64  # then other tasks have theirs
+
+
+class AsyncDelivery:
+    """The outcome of a call of `AsyncProducer.send`; `await` it for the receipt.
+
+    The messages are sent whether it is awaited or not, and whatever becomes of a task that awaits
+    it.
+    """
+
+    __module__ = "pylogctl"
+    __slots__ = (
+        "_callbacks",
+        "_error",
+        "_failures",
+        "_left_count",
+        "_next_offset",
+        "_offset",
+        "_topic",
+        "_waiters",
+        "can_move",
+        "counted_in",
+        "key",
+        "partition",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        key: bytes | None,
+        message_count: int,
+        failures: Failures,
+        *,
+        can_move: bool,
+    ) -> None:
+        self.partition = partition
+        self.key = key
+        self.can_move = can_move
+        self.counted_in = 0
+        self._topic = partition.topic
+        self._left_count = message_count
+        self._offset = self._next_offset = -1
+        self._error: BrokerError | None = None
+        self._failures = failures
+        self._waiters: list[asyncio.Future[None]] | None = None  # of tasks that await it
+        self._callbacks: list[Callable[[AsyncDelivery], object]] | None = None
+
+    def __repr__(self) -> str:
+        return f"AsyncDelivery({self._topic}, {'done' if self.done() else 'waiting'})"
+
+    def done(self) -> bool:
+        """Return whether the messages are acknowledged or have failed."""
+        return not self._left_count
+
+    def result(self) -> Receipt:
+        """Return where the messages are.
+
+        Raises:
+            asyncio.InvalidStateError: it is not done.
+            Error: they could not be delivered.
+        """
+        if (error := self.exception()) is not None:
+            raise error
+        return Receipt(self._topic, self.partition, self._offset, self._next_offset)
+
+    def exception(self) -> Error | None:
+        """Return why the messages could not be delivered, None if they are acknowledged.
+
+        Raises:
+            asyncio.InvalidStateError: it is not done.
+        """
+        if self._left_count:
+            raise asyncio.InvalidStateError(f"a message to '{self._topic}' is on its way")
+        self.notice()
+        return None if self._error is None else public(self._error)
+
+    def add_done_callback(self, fn: Callable[[AsyncDelivery], object]) -> None:
+        """Call a function with this delivery, in the event loop, once it is done."""
+        if not self._left_count:
+            self._run(fn)
+        elif self._callbacks is None:
+            self._callbacks = [fn]
+        else:
+            self._callbacks.append(fn)
+
+    def __await__(self) -> Generator[Any, None, Receipt]:
+        """Wait until it is done, and return its result."""
+        if self._left_count:
+            # each task has a future of its own, so that a cancelled one takes nothing from others
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            if self._waiters is None:
+                self._waiters = [waiter]
+            else:
+                self._waiters.append(waiter)
+            try:
+                yield from waiter
+            except BaseException:
+                if self._waiters is not None:
+                    self._waiters.remove(waiter)
+                raise
+        return self.result()
+
+    # what the engine calls
+
+    def complete_message(self, offset: int, next_offset: int, error: BrokerError | None) -> None:
+        """Complete the next of its messages."""
+        if self._offset < 0:
+            self._offset = offset
+        self._next_offset = next_offset
+        if error is not None:
+            self._error = self._error or error
+            self._failures.add(self, error)
+        self._left_count -= 1
+        if not self._left_count:
+            if self._waiters is not None:
+                self._wake()
+            if self._callbacks is not None:
+                callbacks, self._callbacks = self._callbacks, None
+                for fn in callbacks:
+                    self._run(fn)
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, None
+        for waiter in waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def notice(self) -> None:
+        """Note that the program knows of the failure, if there is one."""
+        if self.counted_in:
+            self._failures.notice(self)
+
+    def _run(self, fn: Callable[[AsyncDelivery], object]) -> None:
+        try:
+            fn(self)
+        except Exception:  # as `Future` does: it must not end what is going on here
+            logger.exception("failure in a callback of a delivery to '%s'", self._topic)
+
+
+class AsyncProducer:
+    """Queues messages, and sends them in batches; made by `AsyncClient.producer`.
+
+    For the tasks of one event loop. Leaving an `async with` block flushes; no message is lost in
+    silence: one that was not delivered is raised by its delivery, given to `on_delivery`, or raised
+    by the next `flush` or `close`.
+    """
+
+    __module__ = "pylogctl"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        *,
+        acks: Acks,
+        codec: Codec = Codec.NONE,
+        linger_s: float = 0.0,
+        batch_bytes: int = BATCH_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
+        partitioner: Partitioner = hash_partitioner,
+        on_delivery: Callable[[AsyncDelivery], object] | None = None,
+        timeout_s: float | None,
+        retries: int | None = None,
+        in_thread: InThread,
+        on_close: Callable[[AsyncProducer], object],
+    ) -> None:
+        number_of("linger", linger_s, 0)
+        number_of("batch_bytes", batch_bytes, 1)
+        number_of("buffer_bytes", buffer_bytes, 1)
+        self._timeout_s = timeout_s  # of calls without one
+        self._on_delivery = on_delivery
+        self._on_close = on_close
+        self._is_closed = False
+        self._failures = Failures()
+        self._send_count = 0
+        self._finding: dict[str, asyncio.Task[Known]] = {}  # partitions of topics
+        self._partitions = TopicPartitions(cluster, partitioner, refresh_s=REFRESH_S)
+        self._packer = Packer(codec=codec, max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES)
+        self._sending = SendLoop(
+            cluster,
+            connect,
+            SendRules(
+                acks,
+                timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
+                delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
+                retries=retries,
+                max_in_flight=_MAX_IN_FLIGHT,
+            ),
+            batches=BatchRules(
+                capacity=buffer_bytes,
+                capacity_bytes=buffer_bytes,
+                batch_count=buffer_bytes,
+                batch_bytes=batch_bytes,
+                linger_s=linger_s,
+            ),
+            packer=self._packer,
+            partitions=self._partitions,
+            max_age_s=MAX_AGE_S,
+            in_thread=in_thread,
+        )
+        self._in_thread = in_thread
+        self._loop = self._sending.loop
+
+    async def __aenter__(self) -> AsyncProducer:
+        return self
+
+    async def __aexit__(self, exc_type: object, *exc_info: object) -> None:
+        if exc_type is None:
+            await self.close()
+            return
+        try:
+            await self.close(CLOSE_AFTER_ERROR_S)
+        except BrokerError as error:
+            logger.error("%s", error)  # another error is on its way to the program
+
+    async def send(
+        self,
+        topic: str,
+        value: Value,
+        *,
+        key: bytes | str | None = None,
+        partition: PartitionLike | None = None,
+        timeout: Timeout = UNSET,
+    ) -> AsyncDelivery:
+        """Queue a message, and wait only while the buffer is full.
+
+        If the task is cancelled meanwhile, nothing is queued.
+
+        Args:
+            topic: made by its first message, if brokers may.
+            value: the message; text as UTF-8.
+            key: chooses the partition by its hash, and is not stored; else any partition.
+            partition: the target; one that the topic has.
+            timeout: seconds for room in the buffer, and for the first look at a topic; by default
+                the client's. What is queued is sent within the client's, or fails.
+
+        Raises:
+            TooLarge, InvalidName: nothing is queued.
+            BufferFull, TimedOut: there was no room in time, or no broker that told of the topic;
+                nothing is queued.
+            Unreachable: no broker was ever found.
+            Closed: the producer is closed.
+            TypeError: value, key or partition is of another type.
+        """
+        return await self.queue(topic, [payload_of(value)], key, partition, timeout)
+
+    async def send_many(
+        self,
+        topic: str,
+        values: Iterable[Value],
+        *,
+        key: bytes | str | None = None,
+        partition: PartitionLike | None = None,
+        timeout: Timeout = UNSET,
+    ) -> AsyncDelivery:
+        """Queue messages for one partition, in this order; all of them or none. See `send`."""
+        return await self.queue(topic, payloads_of(values), key, partition, timeout)
+
+    async def queue(
+        self,
+        topic: str,
+        payloads: list[bytes],
+        key: bytes | str | None,
+        partition: PartitionLike | None,
+        timeout: Timeout,
+        give_up_s: float | None = None,
+    ) -> AsyncDelivery:
+        """Queue messages for one partition; `give_up_s` (`loop.time`) replaces `timeout`."""
+        self._validate()
+        if timeout is not UNSET:
+            self._seconds(timeout)  # it is a number
+        key_bytes = key_of(key)
+        with translated():
+            payloads = self._packer.payloads(payloads)
+            self._send_count += 1
+            if not self._send_count % _SENDS_A_TURN:
+                await asyncio.sleep(0)
+            known = self._partitions.in_memory(topic_of(topic))
+            if known is None:
+                known = await self._known(topic, self._deadline(timeout, give_up_s))
+            if partition is None:
+                target = self._partitions.choose(topic, key_bytes, known)
+            else:
+                target = await self._one_partition(topic, partition, known)
+            delivery = AsyncDelivery(
+                target,
+                key_bytes,
+                len(payloads),
+                self._failures,
+                can_move=key is None and partition is None,
+            )
+            if self._on_delivery is not None:
+                delivery.add_done_callback(self._on_delivery)
+            lane = self._sending.lane(target.home)
+            size_bytes = sum(map(len, payloads))
+            if not lane.has_room(len(payloads), size_bytes):
+                limit_s = self._deadline(timeout, give_up_s)
+                await self._wait_for_room(lane, len(payloads), size_bytes, target, limit_s)
+            if self._is_closed:
+                raise Closed("the producer is closed")
+            if payloads:
+                self._sending.put(lane, target, payloads, delivery)
+        return delivery
+
+    def _validate(self) -> None:
+        if self._is_closed:
+            raise Closed("the producer is closed")
+        if (loop := asyncio.get_running_loop()) is not self._loop:
+            raise RuntimeError(f"the producer belongs to {self._loop}, and is used in {loop}")
+
+    def _deadline(self, timeout: Timeout, give_up_s: float | None) -> float | None:
+        if give_up_s is not None:
+            return give_up_s
+        seconds = self._seconds(timeout)
+        return None if seconds is None else self._loop.time() + seconds
+
+    def checked(self, values: Iterable[Value]) -> list[bytes]:
+        """Return the bytes of messages that may all be sent."""
+        with translated():
+            return self._packer.payloads(payloads_of(values))
+
+    async def _known(self, topic: str, give_up_s: float | None) -> Known:
+        """Ask for the partitions of a topic, and wait for the answer unless there was one."""
+        finding = self._find(topic)
+        if (known := self._partitions.expired(topic)) is not None:
+            return known
+        limit = asyncio.timeout_at(give_up_s)
+        try:
+            async with limit:
+                return await asyncio.shield(finding)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            late = TimedOut(f"no broker says in time which partitions '{topic}' has")
+            late.outcome = "not_done"
+            raise late from error
+
+    def _find(self, topic: str) -> asyncio.Task[Known]:
+        """Ask for the partitions of a topic, once for all tasks that wait for them."""
+        task = self._finding.get(topic)
+        if task is None:
+
+            def end(done: asyncio.Task[Known]) -> None:
+                del self._finding[topic]
+                if not done.cancelled():
+                    done.exception()  # nobody may wait any more
+
+            task = self._loop.create_task(self._in_thread(self._partitions.find, topic))
+            self._finding[topic] = task
+            task.add_done_callback(end)
+        return task
+
+    async def _one_partition(
+        self, topic: str, partition: PartitionLike, known: Known
+    ) -> TopicPartition:
+        """Return the one partition of a topic that a value means; see `matcher_of`."""
+        matches = matcher_of(partition)
+        there = known.partitions
+        found = list(filter(matches, there))
+        if not found:  # it may be new
+            await self._in_thread(self._partitions.refresh, topic)
+            there = await self._in_thread(self._partitions.partitions, topic)
+            found = list(filter(matches, there))
+        if len(found) == 1:
+            return found[0]
+        shown = ", ".join(one.name for one in found or there)
+        raise ArgumentError(f"{partition!r} is not one partition of topic '{topic}': {shown}")
+
+    async def _wait_for_room(
+        self,
+        lane: Lane,
+        message_count: int,
+        size_bytes: int,
+        target: TopicPartition,
+        give_up_s: float | None,
+    ) -> None:
+        try:
+            async with asyncio.timeout_at(give_up_s):
+                await self._sending.wait_for_room(lane, message_count, size_bytes)
+        except TimeoutError as error:
+            waiting = lane.accumulator.message_count
+            raise BufferFull(
+                f"{waiting} messages wait for broker {lane.home}: there is no room for "
+                f"{message_count} to {target}"
+            ) from error
+
+    def _seconds(self, timeout: Timeout) -> float | None:
+        return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
+
+    async def flush(self, timeout: Timeout = UNSET) -> None:
+        """Return once all that was queued before is acknowledged.
+
+        Raises:
+            TimedOut: it is not, within `timeout` seconds.
+            DeliveryFailed: messages were not delivered, and the program has not read that.
+        """
+        seconds = self._seconds(timeout)
+        self._validate()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._sending.flush()
+        except TimeoutError as error:
+            raise TimedOut(f"queued messages are not delivered after {seconds:g}s") from error
+        self._raise_failures()
+
+    def _raise_failures(self) -> None:
+        failure: BrokerError | None = self._sending.take_loss()
+        failure = failure or self._failures.take()
+        if failure is not None:
+            raise failure
+
+    async def close(self, timeout: Timeout = UNSET) -> None:
+        """Flush, and end; deliveries that are not done within `timeout` seconds fail.
+
+        If the task is cancelled meanwhile, they fail at once. A second call does nothing.
+
+        Raises:
+            DeliveryFailed: as for `flush`.
+        """
+        seconds = self._seconds(timeout)
+        if self._is_closed:
+            return
+        self._validate()
+        self._is_closed = True
+        self._on_close(self)
+        self._sending.refuse()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._sending.drain()
+        except TimeoutError:
+            pass  # the deliveries say it
+        finally:
+            self._sending.end()
+        await self._sending.closed()
+        self._raise_failures()

@@ -1,0 +1,256 @@
+"""The calls of `AsyncClient` that send messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Literal
+
+from broker.aio.access import AsyncAccess
+from broker.aio.producer import AsyncDelivery, AsyncProducer
+from broker.api.client import acks_of, codec_of
+from broker.api.errors import Closed, DeliveryFailed, Error, Partial, TimedOut
+from broker.api.producer import BATCH_BYTES, BUFFER_BYTES
+from broker.api.values import (
+    UNSET,
+    PartitionLike,
+    Receipt,
+    Timeout,
+    Unset,
+    Value,
+    payload_of,
+    seconds_of,
+)
+from broker.errors import BrokerError
+from broker.producer.partitioner import Partitioner, hash_partitioner
+from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import Acks
+from broker.topic import TopicPartition
+
+_POLL_S = 0.02
+
+
+class SendCalls:
+    """Sends for the tasks of one event loop."""
+
+    def __init__(self, access: AsyncAccess) -> None:
+        self._access = access
+        self._senders: dict[Acks, AsyncProducer] = {}  # of `send`
+        self._producers: set[AsyncProducer] = set()
+        self._found: set[TopicPartition] = set()  # by readers; for `send`
+        self._finding: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._sends_no_more = False
+
+    async def send(
+        self,
+        topic: str,
+        value: Value,
+        *,
+        key: bytes | str | None = None,
+        partition: PartitionLike | None = None,
+        acks: Acks = Acks.COMMITTED,
+        timeout: Timeout = UNSET,
+    ) -> Receipt:
+        """Send a message, and return where it is once the brokers have acknowledged it.
+
+        If the task is cancelled, the message may be sent nevertheless.
+
+        Args:
+            topic: made by its first message, if brokers may.
+            value: the message; text as UTF-8.
+            key: chooses the partition by its hash, and is not stored; else any partition.
+            partition: the target; one that the topic has.
+            acks: `COMMITTED` (flushed, and on all replicas in sync), `WRITTEN`, or `NONE`.
+            timeout: seconds; by default the client's.
+
+        Raises:
+            TimedOut: it is not acknowledged in time. If `outcome` is "unknown" it may be in the
+                log, or still be sent.
+            TooLarge, InvalidName, Unreachable, Closed, TypeError: as for `AsyncProducer.send`.
+            Error: the brokers refuse it.
+        """
+        seconds = self._seconds(timeout)
+        give_up_s = self._deadline(seconds)
+        payload = payload_of(value)
+        delivery = await self._sender(acks).queue(topic, [payload], key, partition, None, give_up_s)
+        (receipt,) = await self._outcomes([delivery], seconds, give_up_s)
+        if not isinstance(receipt, Receipt):
+            raise receipt
+        return receipt
+
+    async def send_many(
+        self,
+        topic: str,
+        values: Iterable[Value],
+        *,
+        key: bytes | str | None = None,
+        partition: PartitionLike | None = None,
+        acks: Acks = Acks.COMMITTED,
+        timeout: Timeout = UNSET,
+    ) -> list[Receipt]:
+        """Send messages, and return where each is; in this order if they go to one partition.
+
+        With a `key` or a `partition` they do; else they are spread. See `send`.
+
+        Raises:
+            Partial: some were not acknowledged; `failed` has their errors by their place ("0",
+                "1", ..), `done` the receipts of the others. If all fail, the error of the first.
+        """
+        seconds = self._seconds(timeout)
+        give_up_s = self._deadline(seconds)
+        sender = self._sender(acks)
+        payloads = sender.checked(values)  # all are good, before the first is sent
+        deliveries: list[AsyncDelivery | Error] = []
+        for one in payloads:
+            try:
+                deliveries.append(await sender.queue(topic, [one], key, partition, None, give_up_s))
+            except Error as error:
+                deliveries.append(error)
+        outcomes = await self._outcomes(deliveries, seconds, give_up_s)
+        receipts = [one for one in outcomes if isinstance(one, Receipt)]
+        failed = {place: one for place, one in enumerate(outcomes) if not isinstance(one, Receipt)}
+        if not failed:
+            return receipts
+        first = failed[min(failed)]
+        if not receipts:
+            raise first
+        text = f"{len(failed)} of {len(payloads)} messages were not acknowledged: {first}"
+        raise Partial(text, receipts, {str(place): one for place, one in failed.items()}) from first
+
+    def producer(
+        self,
+        *,
+        acks: Acks = Acks.COMMITTED,
+        codec: Codec | Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
+        linger: float = 0.0,
+        batch_bytes: int = BATCH_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
+        partitioner: Partitioner = hash_partitioner,
+        on_delivery: Callable[[AsyncDelivery], object] | None = None,
+    ) -> AsyncProducer:
+        """Return a producer, which queues messages and sends them in batches.
+
+        Args:
+            acks: as for `send`.
+            codec: how batches are compressed: in the event loop.
+            linger: seconds that a batch waits for more messages, unless the buffer is full. While a
+                batch of a partition is on its way others gather in any case.
+            batch_bytes: payload bytes that make a batch full.
+            buffer_bytes: payload bytes that may be queued for one broker before `send` waits.
+            partitioner: chooses partitions of messages without one.
+            on_delivery: called with each delivery once it is done, in the event loop.
+        """
+        self._check()
+        producer = AsyncProducer(
+            self._access.cluster,
+            self._access.connect_blocking,
+            acks=acks_of(acks),
+            codec=codec if isinstance(codec, Codec) else codec_of(codec),
+            linger_s=linger,
+            batch_bytes=batch_bytes,
+            buffer_bytes=buffer_bytes,
+            partitioner=partitioner,
+            on_delivery=on_delivery,
+            timeout_s=self._access.timeout_s,
+            retries=self._access.client._retries,
+            in_thread=self._access.look_up,
+            on_close=self._producers.discard,
+        )
+        self._producers.add(producer)
+        return producer
+
+    def _check(self) -> None:
+        self._access.check()
+        if self._sends_no_more:
+            raise Closed("the client is closed")
+
+    def _sender(self, acks: Acks) -> AsyncProducer:
+        self._check()
+        sender = self._senders.get(acks)
+        if sender is None:
+            sender = self.producer(acks=acks)
+            self._producers.discard(sender)
+            self._senders[acks] = sender
+        return sender
+
+    def _seconds(self, timeout: Timeout) -> float | None:
+        return seconds_of(self._access.timeout_s if isinstance(timeout, Unset) else timeout)
+
+    def _deadline(self, seconds: float | None) -> float | None:
+        return None if seconds is None else self._access.loop.time() + seconds
+
+    async def _outcomes(
+        self,
+        deliveries: Sequence[AsyncDelivery | Error],
+        seconds: float | None,
+        give_up_s: float | None,
+    ) -> list[Receipt | Error]:
+        """Return the receipts of messages or why there are none; their partitions are found."""
+        found: list[Receipt | Error] = []
+        limit = asyncio.timeout_at(give_up_s)
+        try:
+            async with limit:
+                for one in deliveries:
+                    found.append(await _outcome(one))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            for one in deliveries[len(found) :]:
+                if isinstance(one, AsyncDelivery) and not one.done():
+                    late = f"a message to '{one.partition.topic}' is not acknowledged after"
+                    found.append(TimedOut(f"{late} {seconds:.2g}s"))
+                else:
+                    found.append(await _outcome(one))
+        # They are acknowledged: their receipts are good, whatever this look meets.
+        partitions = {
+            one.partition for one in found if isinstance(one, Receipt) and one.offset >= 0
+        }
+        if new := partitions - self._found:
+            looks = [self._finding.get(one) or self._find(one) for one in new]
+            rest_s = None if give_up_s is None else max(0.0, give_up_s - self._access.loop.time())
+            await asyncio.wait(looks, timeout=rest_s)
+        return found
+
+    def _find(self, partition: TopicPartition) -> asyncio.Task[None]:
+        """Wait until a reader finds a partition, once for all tasks that wait for that."""
+
+        async def look() -> None:
+            give_up_s = self._deadline(self._access.timeout_s)
+            with suppress(BrokerError):
+                while partition not in await self._access.look_up(
+                    self._access.cluster.partitions, partition.topic
+                ):
+                    if give_up_s is not None and self._access.loop.time() > give_up_s:
+                        return
+                    await asyncio.sleep(_POLL_S)
+                self._found.add(partition)
+
+        task = self._finding[partition] = self._access.loop.create_task(look())
+        task.add_done_callback(lambda _: self._finding.pop(partition))
+        return task
+
+    async def _end_sending(self, timeout: Timeout) -> None:
+        """Close the producers, all at once; see `AsyncClient.close`."""
+        self._sends_no_more = True
+        for task in self._finding.values():
+            task.cancel()
+        senders = list(self._senders.values())
+        producers = [*senders, *self._producers]
+        ends = await asyncio.gather(
+            *(one.close(timeout) for one in producers), return_exceptions=True
+        )
+        for producer, end in zip(producers, ends, strict=True):
+            # what `send` has queued it has raised, or told that it was not in time
+            is_known = producer in senders and isinstance(end, DeliveryFailed)
+            if end is not None and not is_known:
+                raise end
+
+
+async def _outcome(delivery: AsyncDelivery | Error) -> Receipt | Error:
+    if not isinstance(delivery, AsyncDelivery):
+        return delivery
+    try:
+        return await delivery
+    except Error as error:
+        return error

@@ -1,0 +1,368 @@
+"""Drives the engine of producers from an event loop: takes batches, sends them, reads responses.
+
+The engine is the `Dispatcher` of the producers for threads. Everything happens in `_turn`, which
+never waits and is called after something has happened: messages were queued, responses have come, a
+broker is connected to, a time has come. What asks the cluster runs in threads meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from broker import errors
+from broker.aio.connection import AsyncConnection
+from broker.aio.sending import InThread, LoopSenders
+from broker.client.cluster import Cluster, Connect
+from broker.producer.accumulator import Accumulator, Batch, BatchRules, OutgoingSet
+from broker.producer.broker_sender import Results, SendRules
+from broker.producer.delivery import Handle
+from broker.producer.dispatcher import Dispatcher, Question
+from broker.producer.encoder import Packer
+from broker.producer.partitioner import TopicPartitions
+from broker.producer.route import Route
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class _Ticket(NamedTuple):
+    """A call that waits for room, and for how many messages and bytes."""
+
+    is_next: asyncio.Future[None]
+    message_count: int
+    size_bytes: int
+
+
+class Lane:
+    """The messages queued for the partitions of one home broker, and the calls that wait."""
+
+    __slots__ = ("accumulator", "home", "tickets")
+
+    def __init__(self, home: int, accumulator: Accumulator) -> None:
+        self.home = home
+        self.accumulator = accumulator
+        self.tickets: deque[_Ticket] = deque()
+
+    def has_room(self, message_count: int, size_bytes: int) -> bool:
+        """Return whether messages may be added now, before those of calls that wait."""
+        return not self.tickets and self.accumulator.has_room(message_count, size_bytes)
+
+    def call_next(self) -> None:
+        """Wake the call that has waited longest, if there is room for its messages."""
+        if self.tickets:
+            first = self.tickets[0]
+            has_room = self.accumulator.has_room(first.message_count, first.size_bytes)
+            if has_room and not first.is_next.done():
+                first.is_next.set_result(None)
+
+
+class SendLoop:
+    """Queues messages and sends them, for the tasks of one event loop.
+
+    The partitions of a topic are read again after `max_age_s`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        rules: SendRules,
+        *,
+        batches: BatchRules,
+        packer: Packer,
+        partitions: TopicPartitions,
+        max_age_s: float,
+        in_thread: InThread,
+    ) -> None:
+        self._in_thread = in_thread
+        self._partitions = partitions
+        self._max_age_s = max_age_s
+        self.loop = asyncio.get_running_loop()
+        self._batches = batches
+        self._packer = packer
+        self._lanes: dict[int, Lane] = {}
+        self._dispatcher = Dispatcher(
+            cluster,
+            connect,
+            rules,
+            replacement=partitions.replacement,
+            note_presence=partitions.note_presence,
+            make_senders=partial(
+                self._make_senders, cluster, connect, rules, partitions.note_presence
+            ),
+        )
+        self._is_woken = False  # a turn is due
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_draining = False  # nothing lingers
+        self._is_ended = False
+        self._changes: list[asyncio.Future[None]] = []  # are done after the next set
+        self._tasks: set[asyncio.Task[None]] = set()
+        # routes whose leaders are being asked for, and those with an answer
+        self._asking: set[Route] = set()
+        self._answers: list[tuple[Question, Mapping[TopicPartition, TopicPartition]]] = []
+        self._renewing: set[str] = set()  # topics whose partitions are being read again
+        self._looking: asyncio.Task[None] | None = None  # for what is left of former terms
+        self._loss: errors.AcknowledgedLossError | None = None
+        self._closing: list[AsyncConnection] = []
+
+    def _make_senders(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        rules: SendRules,
+        note_presence: Callable[[int, bool], None],
+        results: Results,
+    ) -> LoopSenders:
+        self._senders = LoopSenders(
+            cluster, connect, rules, results, note_presence, self.wake, self._in_thread
+        )
+        return self._senders
+
+    # Queueing.
+
+    def lane(self, home: int) -> Lane:
+        """Return the queue for a home broker."""
+        lane = self._lanes.get(home)
+        if lane is None:
+            accumulator = Accumulator(self._batches, partial(self._end_set, home))
+            lane = self._lanes[home] = Lane(home, accumulator)
+        return lane
+
+    def put(
+        self, lane: Lane, partition: TopicPartition, payloads: list[bytes], delivery: Handle
+    ) -> None:
+        """Queue messages, with room or without."""
+        if lane.accumulator.add(partition, payloads, delivery, time.monotonic()):
+            self.wake()
+
+    async def wait_for_room(self, lane: Lane, message_count: int, size_bytes: int) -> None:
+        """Wait in line for room, without a limit; the caller queues its messages at once then."""
+        lane.accumulator.close_batches()  # what lingers takes the room
+        self.wake()
+        ticket = _Ticket(self.loop.create_future(), message_count, size_bytes)
+        lane.tickets.append(ticket)
+        lane.call_next()
+        try:
+            await ticket.is_next
+        finally:
+            lane.tickets.remove(ticket)
+            # the caller queues its messages first
+            self.loop.call_soon(lane.call_next)
+
+    # Sending.
+
+    def wake(self) -> None:
+        """Have a turn soon, as something has happened."""
+        if not self._is_woken:
+            self._is_woken = True
+            self.loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_woken = False
+        if self._is_ended:
+            return
+        try:
+            self._advance()
+        except errors.BrokerError as error:
+            self._dispatcher.fail_all(error)
+        except Exception as error:  # a bug costs what is being sent, not the producer
+            logger.exception("failure while sending messages")
+            self._dispatcher.fail_all(errors.BrokerError(f"failure while sending: {error!r}"))
+        self._plan_turn()
+
+    def _advance(self) -> None:
+        dispatcher = self._dispatcher
+        dispatcher.receive_ready()
+        if self._answers:
+            self._take_answers()
+        if dispatcher.routes.unsent:
+            self._resend()
+        now_s = time.monotonic()
+        taken: list[OutgoingSet] = []
+        for lane in self._lanes.values():
+            if self._is_draining:
+                lane.accumulator.close_batches()
+            taken += lane.accumulator.take(now_s)
+            lane.call_next()
+        if taken:
+            dispatcher.offer([one for one in taken if self._encode(one)])
+        if dispatcher.written.has_new_term and self._looking is None:
+            # at once: a broker knows the end of one term before a crash only
+            self._looking = self._start(self._find_loss())
+
+    def _encode(self, outgoing: OutgoingSet) -> bool:
+        try:
+            outgoing.encode(self._packer)
+        except Exception as error:  # such as a codec that is not installed
+            logger.exception("failure over messages to %s", outgoing.partition)
+            outgoing.complete(-1, errors.BrokerError(f"failure while sending: {error!r}"))
+            return False
+        return True
+
+    def _resend(self) -> None:
+        ready, question = self._dispatcher.due()
+        if question is not None:
+            self._asking.update(question.routes)
+            self._start(self._ask(question))
+        self._dispatcher.resend([one for one in ready if one not in self._asking])
+
+    async def _ask(self, question: Question) -> None:
+        targets: Mapping[TopicPartition, TopicPartition] = {}
+        try:
+            targets = await self._in_thread(self._dispatcher.ask, question)
+        except errors.BrokerError as error:
+            self._dispatcher.fail_all(error)
+        finally:
+            self._answers.append((question, targets))
+            self.wake()
+
+    def _take_answers(self) -> None:
+        answers, self._answers = self._answers, []
+        now_s = time.monotonic()
+        for question, targets in answers:
+            self._asking.difference_update(question.routes)
+            unsent = self._dispatcher.routes.unsent
+            due = [
+                one
+                for one in question.routes
+                if unsent.get(one.partition) is one and one.is_due(now_s)
+            ]
+            self._dispatcher.resend(due, targets)
+
+    def _plan_turn(self) -> None:
+        """Set the timer for batches that linger, and for attempts that wait."""
+        now_s = time.monotonic()
+        due_s = math.inf
+        for lane in self._lanes.values():
+            due_s = min(due_s, lane.accumulator.due_s() or math.inf)
+        for route in self._dispatcher.routes.unsent.values():
+            # the others wait for an event: an answer, a response, or a connection
+            if route.error is not None and not route.is_asked and not route.in_flight:
+                due_s = min(due_s, route.retry_s)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if due_s < math.inf:
+            self._timer = self.loop.call_later(max(0.0, due_s - now_s), self.wake)
+
+    async def _find_loss(self) -> None:
+        written = self._dispatcher.written
+        try:
+            while unsure := written.unsure():
+                found = await self._in_thread(written.find_ends, unsure)
+                self._loss = self._loss or written.settle(unsure, found)
+                if not written.has_new_term:
+                    break
+        finally:
+            self._looking = None
+
+    def _end_set(
+        self,
+        home: int,
+        outgoing: OutgoingSet,
+        base_offset: int,
+        error: errors.BrokerError | None,
+    ) -> None:
+        if error is not None and self._is_ended:
+            error = errors.ProducerClosedError(
+                f"the producer was closed before this was delivered to {outgoing.partition} "
+                f"({error})"
+            )
+        outgoing.complete_batches(base_offset, error, None, logs=False)
+        for batch in outgoing.batches:
+            batch.is_done = True
+        self._lanes[home].accumulator.finish(outgoing)
+        self.wake()  # for the next set of the partition
+        topic = outgoing.partition.topic
+        is_new = error is not None or not self._partitions.has_age(topic, self._max_age_s)
+        if not is_new and topic not in self._renewing:
+            self._renewing.add(topic)
+            self._start(self._renew(topic))
+        changes, self._changes = self._changes, []
+        for waiter in changes:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _renew(self, topic: str) -> None:
+        """Look for new partitions of a topic."""
+        try:
+            with suppress(errors.BrokerError):
+                await self._in_thread(self._partitions.renew, topic, self._max_age_s)
+        finally:
+            self._renewing.discard(topic)
+
+    # Waiting.
+
+    async def flush(self) -> None:
+        """Wait until all that is queued is acknowledged or has failed, and is on its way."""
+        batches: list[Batch] = []
+        for lane in self._lanes.values():
+            batches += lane.accumulator.close_batches()
+        self.wake()
+        while batches := [one for one in batches if not one.is_done]:
+            await self._change()
+        for wire in self._senders.wires:
+            if wire.is_open:
+                with suppress(errors.BrokerError):  # it is lost: nothing is on its way
+                    await wire.drained()
+        if self._looking is None and self._dispatcher.written.unsure():
+            self._looking = self._start(self._find_loss())
+        if self._looking is not None:
+            await asyncio.wait([self._looking])
+
+    async def drain(self) -> None:
+        """Wait as `flush`, also for what is queued meanwhile."""
+        self._is_draining = True
+        while not all(lane.accumulator.is_empty for lane in self._lanes.values()):
+            await self.flush()
+
+    async def _change(self) -> None:
+        waiter = self.loop.create_future()
+        self._changes.append(waiter)
+        await waiter
+
+    def take_loss(self) -> errors.AcknowledgedLossError | None:
+        """Return the first loss of acknowledged messages since the last call."""
+        loss, self._loss = self._loss, None
+        return loss
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # The end.
+
+    def refuse(self) -> None:
+        """Wake all calls that wait for room, as there will be none."""
+        for lane in self._lanes.values():
+            for ticket in lane.tickets:
+                if not ticket.is_next.done():
+                    ticket.is_next.set_result(None)
+
+    def end(self) -> None:
+        """Give up the rest, and close the connections; without waiting."""
+        self._is_ended = True
+        self._dispatcher.fail_all(errors.ProducerClosedError("it waited for a response"))
+        for lane in self._lanes.values():
+            for outgoing in lane.accumulator.take_all():
+                outgoing.complete(-1, errors.ProducerClosedError("it was queued"))
+        for task in self._tasks:
+            task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._closing = self._senders.wires
+        self._dispatcher.close()
+
+    async def closed(self) -> None:
+        """Wait until the connections have ended."""
+        await asyncio.gather(*(wire.closed() for wire in self._closing))
