@@ -159,7 +159,10 @@ class ClusterCalls(Access):
         with self._call():
             timeout_s = self._limit_s(timeout)
             address = brokers.find_broker(self._cluster, id)
-            status = brokers.request_status(self._connect_in(timeout), address).document or {}
+            response = brokers.request_status(self._connect_in(timeout), address)
+            if response.error is not None and not with_zookeeper:
+                raise response.error  # whether it runs a ZooKeeper is not known
+            status = response.document or {}
             runs_zookeeper = status.get("runs_zookeeper", False)
             if runs_zookeeper and not with_zookeeper:
                 session = self._zookeeper().session

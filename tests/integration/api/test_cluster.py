@@ -17,12 +17,14 @@ from broker.log.segment import segment_name
 from broker.server.broker import Broker as Server
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
-from pylogctl.testing import Broker, Cluster, ephemeral_cluster
+from broker.zk.session import Session
+from pylogctl.testing import Broker, Cluster
 from tests.integration.broker.factories import BrokerFactory
 from tests.integration.broker.peers import Server as Peer
-from tests.integration.broker.peers import as_true_07_broker
+from tests.integration.broker.peers import as_true_07_broker, stay_silent
 from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until
+from tests.support.whole_cluster import whole_cluster
 
 Call = Callable[[pylogctl.Client], object]
 
@@ -53,7 +55,7 @@ def serving(
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with ephemeral_cluster(2, {"broker.rack": "here"}) as running:
+    with whole_cluster(2, {"broker.rack": "here"}) as running:
         with running.connect() as client:
             client.send("t", "x")
         yield running
@@ -92,9 +94,8 @@ def test_brokers_when_asked_at_zookeeper_or_a_broker_then_the_same_and_one_is_co
     cluster: Cluster,
 ) -> None:
     with cluster.connect() as at_brokers, pylogctl.connect(zookeeper=cluster.zookeeper) as client:
+        wait_until(lambda: client.brokers() == at_brokers.brokers(), "the same on both brokers")
         found = client.brokers()
-
-        assert found == at_brokers.brokers()
         assert [one.address for one in found] == [one.address for one in cluster.brokers]
         assert [one.is_controller for one in found].count(True) == 1
         assert {one.rack for one in found} == {"here"}
@@ -158,7 +159,7 @@ def test_broker_when_a_partition_is_offline_then_it_is_named_and_health_fails(
 
 @pytest.mark.zookeeper
 def test_health_when_a_broker_that_has_a_topic_is_gone_then_fails_and_names_it() -> None:
-    with ephemeral_cluster(2) as cluster, cluster.connect() as client:
+    with whole_cluster(2) as cluster, cluster.connect() as client:
         client.send("t", "x", partition="1-0")
         assert client.health().ok
         cluster.brokers[1].close()
@@ -166,6 +167,37 @@ def test_health_when_a_broker_that_has_a_topic_is_gone_then_fails_and_names_it()
 
         assert {one.name for one in client.health().failed} == {"brokers not there", "offline"}
         assert (client.brokers()[1].address, client.brokers()[1].leads) == (None, 0)
+
+
+@pytest.fixture
+def hanging_broker(cluster: Cluster) -> Iterator[str]:
+    """The address of broker 5, which is registered and says nothing."""
+    peer = Peer(stay_silent)
+    address = f"127.0.0.1:{peer.port}"
+    with Session(cluster.zookeeper) as session, cluster.connect() as client:
+        session.create("/brokers/ids/5", f"host-1:{address}".encode(), ephemeral=True)
+        wait_until(lambda: 5 in [one.id for one in client.brokers()], "its registration")
+        yield address
+        session.delete("/brokers/ids/5")
+        wait_until(lambda: 5 not in [one.id for one in client.brokers()], "its end")
+    peer.stop()
+
+
+@pytest.mark.zookeeper
+def test_calls_when_a_broker_hangs_then_tell_of_it_and_of_the_others(
+    cluster: Cluster, hanging_broker: str
+) -> None:
+    with cluster.connect() as client:
+        health = client.health(timeout=1)
+        changes = client.changes(timeout=1)
+
+        assert [one.name for one in health.failed] == ["storage", "lost by ZooKeeper"]
+        assert all(f"broker 5 at {hanging_broker}" in one.found[0] for one in health.failed)
+        assert list(changes.missing) == [5]
+        assert "elected" in {one.kind for one in changes}
+        for call in (client.broker, client.stop_broker):
+            with pytest.raises(pylogctl.TimedOut, match="broker 5"):
+                call(5, timeout=1)
 
 
 def test_stop_when_done_then_tells_the_steps_and_the_client_can_be_closed(tmp_path: Path) -> None:
@@ -232,7 +264,7 @@ def test_stop_when_it_takes_too_long_then_says_that_it_may_still_be_stopping(
 
 @pytest.mark.zookeeper
 def test_changes_when_a_broker_is_gone_then_those_of_the_others_come_in_order() -> None:
-    with ephemeral_cluster(2) as cluster, cluster.connect() as client:
+    with whole_cluster(2) as cluster, cluster.connect() as client:
         before = datetime.now(UTC)
         client.send("t", "x", partition="1-0")
         cluster.brokers[1].close()

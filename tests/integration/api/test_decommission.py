@@ -12,7 +12,8 @@ from broker.admin.replicas import replicas_of
 from broker.client.controller_client import ask_controller
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest
 from pylogctl import Client
-from pylogctl.testing import Cluster, ephemeral_cluster
+from pylogctl.testing import Cluster
+from tests.support.whole_cluster import whole_cluster
 
 pytestmark = pytest.mark.zookeeper
 
@@ -21,7 +22,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with ephemeral_cluster(3) as running:
+    with whole_cluster(3) as running:
         yield running
 
 
