@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.partition_reader import naming_partition
 from broker.positions import nth_message
-from broker.protocol.message_set import Message, messages_of
+from broker.protocol.codec import count_unfolded
+from broker.protocol.message_set import Entry, Message, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _WHOLE_BYTES = 1 << 20
@@ -55,8 +56,7 @@ class Sampler:
             point = nth_message(entries, index)
             wanted.setdefault(point.offset, []).append(point.inner)
         for offset, inners in wanted.items():
-            messages, _ = self._entry(offset)
-            yield from (messages[inner] for inner in inners)
+            yield from self._messages(self._entry(offset), inners)
 
     def _by_position(
         self, start: MessagePosition, end: MessagePosition, count: int
@@ -67,14 +67,16 @@ class Sampler:
             if wanted >= end.offset:
                 return
             offset = self._positions.boundary_before(self._partition, wanted)
-            messages, next_offset = self._entry(offset)
+            entry = self._entry(offset)
+            number = count_unfolded(entry.codec, entry.payload)[0] if entry.codec else 1
             # Messages of a wrapper have no positions of their own: its bytes are divided evenly.
-            inner = (wanted - offset) * len(messages) // (next_offset - offset)
+            inner = (wanted - offset) * number // (entry.next_offset - offset)
             if offset == after.offset:
                 inner = max(inner, after.inner)
-            yield messages[inner]
-            is_last = inner + 1 == len(messages)
-            after = MessagePosition(next_offset) if is_last else MessagePosition(offset, inner + 1)
+            yield from self._messages(entry, [inner])
+            after = MessagePosition(entry.next_offset)
+            if inner + 1 < number:
+                after = MessagePosition(offset, inner + 1)
 
     def _choose(self, first: int, last: int, count: int) -> list[int]:
         """Return up to `count` different numbers from `first` up to `last`, in order."""
@@ -84,9 +86,11 @@ class Sampler:
             return sorted(self._random.sample(range(first, last), number))
         return [first + index * size // number for index in range(number)]
 
-    def _entry(self, offset: int) -> tuple[list[Message], int]:
-        """Return the messages of the entry at an offset, and the offset of the next entry."""
-        entry = self._positions.entry_at(self._partition, offset)
+    def _entry(self, offset: int) -> Entry:
         with naming_partition(self._partition):
-            messages = list(messages_of(entry))
-        return messages, entry.next_offset
+            return self._positions.entry_at(self._partition, offset)
+
+    def _messages(self, entry: Entry, inners: Sequence[int]) -> Iterator[Message]:
+        """Yield some messages of an entry, which may have millions of them."""
+        with naming_partition(self._partition):
+            yield from (one for one in messages_of(entry) if one.inner in inners)
