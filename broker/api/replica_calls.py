@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # what does the work is imported by the calls, as most progra
     from broker.topic import TopicPartition
 
 
+_LAST_LOOK_S = 1.0  # so that also a wait of 0 s tells whether the moves have ended
+
+
 class Reassignment:
     """Partitions of one topic that get other replicas: `moves`, each with brokers before and after.
 
@@ -188,11 +191,11 @@ class ReplicaCalls(Access):
     def _wait_for(self, moves: Sequence[Move], timeout: Timeout) -> None:
         from broker.admin.reassignment import wait_for_moves
 
-        with self._call():
-            seconds = self._wait_s(timeout)
+        seconds = self._wait_s(timeout)
+        with self._call(None if seconds is None else seconds + _LAST_LOOK_S):
             wait_for_moves(
                 self._cluster,
-                self._connect,  # a look takes longer than the shortest of waits
+                self._connect,
                 moves,
                 timeout_s=math.inf if seconds is None else seconds,
             )
