@@ -13,16 +13,9 @@ import pylogctl
 from broker import Broker as Server
 from broker.admin.replicas import replicas_of
 from broker.client.connection import Connection
-from broker.client.controller_client import ask_controller
 from broker.errors import BrokerUnreachableError
-from broker.protocol.cluster_requests import (
-    CreateReplicatedTopicRequest,
-    ElectLeadersRequest,
-    ReassignRequest,
-    Setting,
-)
+from broker.protocol.cluster_requests import ElectLeadersRequest, ReassignRequest
 from broker.protocol.primitives import Reader
-from broker.protocol.replica_requests import PARTITIONS
 from pylogctl import Client, Move, TopicPartition
 from pylogctl.testing import Cluster, ephemeral_cluster
 from tests.support.waiting import wait_until
@@ -44,14 +37,10 @@ def client(cluster: Cluster) -> Iterator[Client]:
         yield connected
 
 
-def create(client: Client, *, count: int = 1, factor: int = 2, **settings: str) -> str:
+def create(client: Client, *, count: int = 1, factor: int = 2) -> str:
     """Create a topic, and return its name once all its replicas are in sync."""
     name = f"orders-{next(_numbers)}"
-    texts = tuple(Setting(one.replace("_", "."), text) for one, text in settings.items())
-    request = CreateReplicatedTopicRequest(name, count, factor, texts)
-    brokers = client._cluster.brokers()
-    made = PARTITIONS.decode(ask_controller(brokers, client._connect, request, timeout_s=60))
-    assert len(made) == count
+    client.create_topic(name, partitions=count, replicas=factor)
     wait_until(
         lambda: all(len(one.isr) == factor for one in known(client, name).values()),
         "replicas in sync",
