@@ -13,6 +13,7 @@ from broker import Broker as Server
 from broker.zk.session import Session
 from pylogctl import Client, SettingChange
 from pylogctl.testing import Cluster, ephemeral_cluster
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
@@ -34,7 +35,7 @@ def client(cluster: Cluster) -> Iterator[Client]:
 @pytest.fixture
 def topic(client: Client) -> str:
     name = f"orders-{next(_numbers)}"
-    client.send(name, "hello")
+    client.create_topic(name)
     return name
 
 
@@ -80,7 +81,7 @@ def test_settings_of_a_broker_when_set_then_only_that_one_has_them(client: Clien
     assert found["host"].value == "127.0.0.1"
     assert client.settings(broker=0)["log.file.size"].origin == "default"
     # what brokers differ in shows at their topics
-    client.send("differing", "hello")
+    client.create_topic("differing")
     assert client.settings(topic="differing")["segment.bytes"].elsewhere == {1: 99}
 
     client.unset_settings(None, broker=1)
@@ -121,6 +122,7 @@ def test_set_when_the_topic_or_broker_is_not_there_then_says_so_unless_it_may_be
     assert client.set_settings({"max.connections": 7}, broker=7, may_be_absent=True) != []
     client.set_settings({"partition.count": 3}, topic="later", may_be_absent=True)
     client.send("later", "hello")
+    wait_until(lambda: "later" in [one.name for one in client.topics()], "the new topic")
     assert client.settings(topic="later")["partition.count"].value == 3
 
 
@@ -187,7 +189,7 @@ def test_call_when_the_client_is_closed_then_says_so(cluster: Cluster) -> None:
 def test_call_when_the_brokers_have_no_zookeeper_then_settings_are_shown_and_none_is_set(
     pylog: Client, pylog_topic: str
 ) -> None:
-    pylog.send(pylog_topic, "hello")
+    pylog.create_topic(pylog_topic)
     assert pylog.settings(topic=pylog_topic)["flush.ms"].value == 100
     assert pylog.settings(broker=0)["port"].origin == "start"
 
@@ -214,7 +216,7 @@ def test_set_when_a_broker_does_not_apply_it_then_says_which_and_it_is_set(
 ) -> None:
     servers = [start(one) for one in range(2)]
     with pylogctl.connect(zookeeper=zookeeper) as client:
-        client.send("t", "hello")
+        client.create_topic("t")
         assert servers[1]._membership.settings is not None
         servers[1]._membership.settings.stop()
 
@@ -233,7 +235,7 @@ def test_set_when_the_node_is_damaged_then_is_refused_until_all_is_unset(
 ) -> None:
     start(0)
     with pylogctl.connect(zookeeper=zookeeper) as client:
-        client.send("t", "hello")
+        client.create_topic("t")
         client.set_settings({"flush.ms": 7}, topic="t")
         session.set("/config/topics/t", b'{"version":1,"config":{"flush.m":"1"}}')
         with pytest.raises(pylogctl.Conflict, match="settings that are not valid"):
@@ -255,7 +257,7 @@ def test_settings_when_a_broker_is_dead_then_tells_those_of_the_others_as_partia
     servers = [start(one) for one in range(2)]
     addresses = ",".join(f"127.0.0.1:{one.port}" for one in servers)
     with pylogctl.connect(addresses) as client:
-        client.send("t", "hello")
+        client.create_topic("t")
         client._connect = _without(client._connect, servers[1].port)
 
         with pytest.raises(pylogctl.Partial, match="such as broker 1") as caught:
