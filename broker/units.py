@@ -130,6 +130,14 @@ def format_count(count: float) -> str:
     return f"{count:.1f}{unit}"
 
 
+def format_rate(per_second: float) -> str:
+    """Return a number per second for people, such as `3.2 k/s`; one digit more below ten."""
+    if abs(per_second) < 10:
+        return f"{per_second:.1f}/s"
+    text = format_count(per_second)
+    return f"{text}/s" if text[-1].isdigit() else f"{text[:-1]} {text[-1]}/s"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with a noun in the singular or plural."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated
 
 from broker.tools.audit import AuditVerdict, Judgement, Tally
-from pylogctl.cli.columns import HIDDEN, Bytes, Document, Integer, Millis, Row
+from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row
 
 
 class Counted(Row):
@@ -15,8 +15,8 @@ class Counted(Row):
 
     topic: Annotated[str, "topic that was counted"]
     start: Annotated[Millis, "start of the time window"]
-    end: Annotated[Millis, "its end, exclusive"]
-    tier: Annotated[str, "tier that counted"]
+    end: Annotated[Millis, "its end, exclusive", Rank(3)]
+    tier: Annotated[str, "tier that counted", Fit.WHOLE]
 
 
 class CountRow(Row):
@@ -31,12 +31,12 @@ class VerdictRow(Row):
     """What a tier counted in a window, compared with the reference tier."""
 
     window: Counted
-    expected: Annotated[Integer, "messages at the reference tier"]
-    found: Annotated[Integer, "messages at this tier"]
+    expected: Annotated[Integer, "messages at the reference tier", Rank(2)]
+    found: Annotated[Integer, "messages at this tier", Rank(1)]
     difference: Annotated[Integer, "messages more than expected; negative for less"]
     expected_bytes: Annotated[Bytes, "payloads at the reference tier", HIDDEN]
     found_bytes: Annotated[Bytes, "payloads at this tier", HIDDEN]
-    status: Annotated[str, "ok, missing, late, surplus or open"]
+    status: Annotated[str, "ok, missing, late, surplus or open", Fit.STATE]
 
 
 SHOW = Document("audit.show/1", CountRow, empty="no counts")

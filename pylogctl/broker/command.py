@@ -10,6 +10,7 @@ import typer
 from pylogctl.broker.document import LIST, STATUS, BrokerRow, StatusRow, status_row
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli import options as shared
+from pylogctl.cli.columns import UNKNOWN
 from pylogctl.cli.connections import (
     Absence,
     connector,
@@ -234,14 +235,15 @@ def _given_brokers(env: Environment) -> Iterator[BrokerRow]:
     with open_cluster(env) as cluster:
         addresses = cluster.brokers()
     for address in addresses:
-        document = request_status(connector(env), address).document or {}
-        session = document.get("session") or {}
+        document = request_status(connector(env), address).document
+        session = UNKNOWN if document is None else (document.get("session") or {}).get("id")
+        known = document or {}
         yield BrokerRow(
             address.id,
             address.host,
             address.port,
-            None,
-            document.get("started_ms"),
-            session.get("id"),
-            document.get("topics"),
+            UNKNOWN,
+            known.get("started_ms", UNKNOWN),
+            session,
+            known.get("topics", UNKNOWN),
         )

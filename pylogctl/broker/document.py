@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pylogctl.cli.columns import (
     HIDDEN,
+    UNKNOWN,
     Bytes,
     ColumnKind,
     Document,
+    Fit,
     Flag,
     Integer,
     Millis,
-    Number,
+    Rank,
+    Rate,
     Row,
     Seconds,
     Text,
@@ -30,68 +33,76 @@ class BrokerRow(Row):
     """A broker by its registration, or by its response."""
 
     id: Annotated[Integer, "number in the cluster"]
-    host: Annotated[str, "address for clients"]
+    host: Annotated[str, "address for clients", Fit.WHOLE]
     port: Annotated[Integer, "port for clients"]
-    creator: Annotated[Text, "token of its data directory"]
-    since: Annotated[Millis, "registered, or started, at"]
-    session: Annotated[Text, "session with ZooKeeper"]
+    creator: Annotated[Text, "token of its data directory", Rank(3)]
+    since: Annotated[Millis, "registered, or started, at", Rank(2)]
+    session: Annotated[Text, "session with ZooKeeper", Rank(4)]
     topics: Annotated[Integer, "number of topics"]
 
 
 class ShutdownStep(Row):
     """A step of a broker's shutdown."""
 
-    step: Annotated[str, "what was done"]
+    step: Annotated[str, "what was done", Fit.WRAP]
     seconds: Annotated[float, ColumnKind.SECONDS, "how long it took"]
     done: Annotated[Flag, "whether it succeeded"] = True
-    note: Annotated[Text, "reason of a failure, or a remark"] = None
+    note: Annotated[Text, "reason of a failure, or a remark", Fit.WRAP] = None
 
 
 class ReadyRow(Row):
     """A broker that was started."""
 
     broker: Annotated[Integer, "id of the broker"]
-    host: Annotated[str, "address for clients"]
+    host: Annotated[str, "address for clients", Fit.WHOLE]
     port: Annotated[Integer, "port listened on"]
-    zookeeper: Annotated[Text, "connect string of ZooKeeper, if any"]
+    zookeeper: Annotated[Text, "connect string of ZooKeeper, if any", Fit.WRAP]
     pid: Annotated[Integer, "process id"]
-    data: Annotated[str, "data directories, with commas in between"]
+    data: Annotated[str, "data directories, with commas in between", Fit.WRAP]
 
 
 class StatusRow(Row):
     """The state of a broker; without its document nothing but address and phase is known."""
 
     broker: Annotated[Integer, "number in the cluster"]
-    host: Annotated[str, "address for clients"]
+    host: Annotated[str, "address for clients", Fit.WHOLE]
     port: Annotated[Integer, "port for clients"]
-    phase: Annotated[str, "starting, running, stopping, or down"]
-    uptime: Annotated[Seconds, "since its start, in seconds"] = None
-    topics: Annotated[Integer, "number of topics"] = None
-    partitions: Annotated[Integer, "number of partitions"] = None
-    bytes: Annotated[Bytes, "size of its logs"] = None
-    connections: Annotated[Integer, "open connections"] = None
-    produce_rate: Annotated[Number, "produce requests per second"] = None
-    fetch_rate: Annotated[Number, "fetch requests per second"] = None
-    last_flush: Annotated[Millis, "last flush of a log"] = None
-    clean_start: Annotated[Flag, "whether it was stopped cleanly before"] = None
-    session: Annotated[Text, "state of the session with ZooKeeper"] = None
-    registered: Annotated[Flag, "whether all is registered"] = None
-    failing: Annotated[Integer, "partitions that the disk fails"] = None
+    phase: Annotated[str, "starting, running, stopping, or down", Fit.STATE]
+    uptime: Annotated[Seconds, "since its start, in seconds"] = UNKNOWN
+    topics: Annotated[Integer, "number of topics", Rank(3)] = UNKNOWN
+    partitions: Annotated[Integer, "number of partitions", Rank(1)] = UNKNOWN
+    bytes: Annotated[Bytes, "size of its logs", Rank(1)] = UNKNOWN
+    connections: Annotated[Integer, "open connections", Rank(2)] = UNKNOWN
+    produce_rate: Annotated[Rate, "produce requests per second", Rank(1)] = UNKNOWN
+    fetch_rate: Annotated[Rate, "fetch requests per second", Rank(1)] = UNKNOWN
+    last_flush: Annotated[Millis, "last flush of a log", Rank(4)] = UNKNOWN
+    clean_start: Annotated[Flag, "whether it was stopped cleanly before", Rank(4)] = UNKNOWN
+    session: Annotated[Text, "state of the session with ZooKeeper", Fit.STATE, Rank(3)] = UNKNOWN
+    registered: Annotated[Flag, "whether all is registered", Rank(4)] = UNKNOWN
+    failing: Annotated[Integer, "partitions that the disk fails", Rank(1)] = UNKNOWN
     storage: Annotated[
-        Text, "ok, or what disks do to partitions: full, unreadable, damaged, failed, offline"
-    ] = None
-    pid: Annotated[Integer, "process id", HIDDEN] = None
-    data: Annotated[Text, "data directory", HIDDEN] = None
-    zookeeper: Annotated[Text, "connect string of ZooKeeper", HIDDEN] = None
-    software: Annotated[Text, "program and version", HIDDEN] = None
-    codec: Annotated[Text, "engine of its message codec", HIDDEN] = None
-    directories: Annotated[_Parts, "path, partitions, room and error of each", HIDDEN] = None
-    failures: Annotated[_Parts, "topic, partition, state and error of each of those", HIDDEN] = None
-    retention_waits: Annotated[Text, "why old segments are kept for now", HIDDEN] = None
+        Text,
+        "ok, or what disks do to partitions: full, unreadable, damaged, failed, offline",
+        Fit.STATE,
+    ] = UNKNOWN
+    pid: Annotated[Integer, "process id", HIDDEN] = UNKNOWN
+    data: Annotated[Text, "data directory", Fit.WRAP, HIDDEN] = UNKNOWN
+    zookeeper: Annotated[Text, "connect string of ZooKeeper", Fit.WRAP, HIDDEN] = UNKNOWN
+    software: Annotated[Text, "program and version", Fit.WRAP, HIDDEN] = UNKNOWN
+    codec: Annotated[Text, "engine of its message codec", HIDDEN] = UNKNOWN
+    directories: Annotated[_Parts, "path, partitions, room and error of each", HIDDEN] = UNKNOWN
+    failures: Annotated[_Parts, "topic, partition, state and error of each of those", HIDDEN] = (
+        UNKNOWN
+    )
+    retention_waits: Annotated[Text, "why old segments are kept for now", Fit.WRAP, HIDDEN] = (
+        UNKNOWN
+    )
     settings_problems: Annotated[
         Mapping[str, str] | None, "nodes of settings that are not used, and why", HIDDEN
-    ] = None
-    metrics: Annotated[Mapping[str, Any] | None, "counters under Kafka 0.7's names", HIDDEN] = None
+    ] = UNKNOWN
+    metrics: Annotated[Mapping[str, Any] | None, "counters under Kafka 0.7's names", HIDDEN] = (
+        UNKNOWN
+    )
 
 
 LIST = Document("broker.list/1", BrokerRow, empty="no brokers")

@@ -7,6 +7,7 @@ if the field is noted as `HIDDEN`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import (
     Annotated,
@@ -27,6 +28,8 @@ class ColumnKind(Enum):
     BYTES = "bytes"
     SECONDS = "seconds"
     NUMBER = "number"
+    RATE = "rate"
+    BYTE_RATE = "byte_rate"
     TIME = "time"
     BOOLEAN = "boolean"
 
@@ -45,11 +48,37 @@ class Fit(Enum):
 
 
 class Rank(int):
-    """How early a column is left out where a table is too wide: the highest first."""
+    """How early a column is left out where a table is too wide: the highest first.
+
+    A column of a rank from `RARE` on is left out before names are shortened to little.
+    """
+
+
+RARE = Rank(3)
+
+
+class _Unknown:
+    """The type of `UNKNOWN`."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Any = _Unknown()
+"""A value that there is, but that nobody told; None is that there is none. Both are null in JSON,
+and empty in CSV."""
+
+
+def if_known(value: Any) -> Any:
+    """Return a value, `UNKNOWN` for None."""
+    return UNKNOWN if value is None else value
 
 
 # Types of fields; a field of any other type is text. Counts and sizes are always known, the values
-# of the other types may be unknown.
+# of the other types may be unknown, or there is none.
 Count = Annotated[int, ColumnKind.INTEGER]
 Size = Annotated[int, ColumnKind.BYTES]
 Text = str | None
@@ -57,6 +86,8 @@ Integer = Annotated[int | None, ColumnKind.INTEGER]
 Bytes = Annotated[int | None, ColumnKind.BYTES]
 Seconds = Annotated[float | None, ColumnKind.SECONDS]
 Number = Annotated[float | None, ColumnKind.NUMBER]
+Rate = Annotated[float | None, ColumnKind.RATE]  # of messages or requests, per second
+ByteRate = Annotated[float | None, ColumnKind.BYTE_RATE]  # per second
 Millis = Annotated[int | None, ColumnKind.TIME]  # since 1970
 Flag = Annotated[bool | None, ColumnKind.BOOLEAN]
 HIDDEN = object()
@@ -72,6 +103,7 @@ class Column(NamedTuple):
     shown: bool = True
     rank: int = 0  # of equal ones the last column is left out first
     noted_fit: Fit | None = None
+    values: Any = None  # the type of its values; None for what the kind says
 
     @property
     def fit(self) -> Fit:
@@ -82,6 +114,11 @@ class Column(NamedTuple):
     def heading(self) -> str:
         """The heading in tables: `LAG-BYTES` for `lag_bytes`."""
         return self.name.upper().replace("_", "-")
+
+
+def known_values(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a row with None for `UNKNOWN`, as JSON has it."""
+    return {name: None if value is UNKNOWN else value for name, value in record.items()}
 
 
 @dataclass_transform(frozen_default=True)
@@ -126,7 +163,9 @@ class Row:
                 kinds = [note for note in notes if isinstance(note, ColumnKind)]
                 (rank,) = [note for note in notes if isinstance(note, Rank)] or (0,)
                 (fit,) = [note for note in notes if isinstance(note, Fit)] or (None,)
-                columns.append(Column(name, doc, (*kinds, ColumnKind.TEXT)[0], shown, rank, fit))
+                columns.append(
+                    Column(name, doc, (*kinds, ColumnKind.TEXT)[0], shown, rank, fit, kind)
+                )
         return tuple(columns)
 
 

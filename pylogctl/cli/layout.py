@@ -8,18 +8,22 @@ and a single row is shown as names and values.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from pylogctl.cli.columns import Column, ColumnKind, Fit
+from pylogctl.cli.columns import RARE, Column, ColumnKind, Fit
 
 GAP = "  "
-UNKNOWN = "?"
+_UNKNOWN = "?"
 _EMPTY = frozenset(("-", ""))
 _LEAST_SHORTENED = 12
+_READABLE = 24  # names are wider than that as long as there are columns of `RARE`
+_MOST_DISTINCT = 32  # up to which width names are longer to be told apart
+_FEW = 4  # characters at one end of a name
 _LEAST_WRAPPED = 20
 _NO_MEASURES = frozenset((ColumnKind.TEXT, ColumnKind.TIME, ColumnKind.BOOLEAN))
 _FEW_COLUMNS = 3  # a row of so many is read as it is
@@ -27,13 +31,28 @@ _FEW_COLUMNS = 3  # a row of so many is read as it is
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 _COLORS = {
-    **dict.fromkeys(("ok", "same", "active", "live", "running", "created", "done"), _GREEN),
-    **dict.fromkeys(("lag", "warn", "idle", "no-offset", "empty", "stall", "none"), _YELLOW),
+    **dict.fromkeys(
+        (
+            *("ok", "same", "active", "live", "running", "running (0.7)", "connected"),
+            *("created", "deleted", "done", "elected", "begun", "better"),
+        ),
+        _GREEN,
+    ),
+    **dict.fromkeys(
+        (
+            *("lag", "warn", "idle", "no-offset", "empty", "stall", "none", "unknown"),
+            *("starting", "stopping", "suspended", "late", "surplus", "duplicated", "open"),
+            *("create", "delete", "removed", "throttled", "full", "archive", "scheduled"),
+        ),
+        _YELLOW,
+    ),
     **dict.fromkeys(
         (
             *("fail", "failed", "error", "down", "gone", "dead", "stop", "rewind", "void"),
             *("out-of-range", "misaligned", "not-a-number", "differ", "damaged", "offline"),
             *("crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap"),
+            *("missing", "lost", "refused", "worse", "unreadable", "corrupt", "closed"),
+            *("no-owner", "dead-owner", "stale-owner", "bad-member", "stray-node"),
         ),
         _RED,
     ),
@@ -53,12 +72,12 @@ class Terminal:
 class Layout:
     """The columns of a table, chosen by its first rows, and those that it lacks.
 
-    `common` has names and values of columns that are the same in all rows.
+    `common` has columns that are the same in all rows, with their values.
     """
 
     columns: Sequence[Column]
     kept: Sequence[int]  # places in `columns`
-    common: Sequence[tuple[str, str]]
+    common: Sequence[tuple[Column, str]]
     left_out: Sequence[str]
 
 
@@ -72,26 +91,47 @@ def choose(
 ) -> Layout:
     """Choose the columns of a table; only if the rows `are_all` may equal ones leave it."""
     kept = list(range(len(columns)))
-    common: list[tuple[str, str]] = []
+    common: list[tuple[Column, str]] = []
     if is_wide or (are_all and len(rows) == 1 and len(columns) > _FEW_COLUMNS):
         return Layout(columns, kept, common, ())
     if are_all and len(rows) > 1:
-        same = [place for place in kept[1:] if len({row[place] for row in rows}) == 1]
-        is_tight = _least_width(columns, rows, kept) > terminal.width
-        for place in same:
-            value = rows[0][place]
-            is_measure = columns[place].kind not in _NO_MEASURES
-            if is_measure and not is_tight:
-                continue  # above the table it would look like a total
-            kept.remove(place)
-            if value not in _EMPTY:
-                common.append((columns[place].heading, value))
-    left_out: list[str] = []
-    while len(kept) > 1 and _least_width(columns, rows, kept) > terminal.width:
+        same = [place for place in kept if len({row[place] for row in rows}) == 1]
+        if len(same) == len(kept):
+            same = same[1:]  # rows that are all the same still have a name
+        # A measure above the table would look like a total: it goes there only to make room.
+        measures = [
+            place
+            for place in same
+            if columns[place].kind not in _NO_MEASURES and rows[0][place] not in _EMPTY
+        ]
+        kept = [place for place in kept if place not in same or place in measures]
+        measures.sort(key=lambda place: (columns[place].rank, place))
+        while measures and _least_width(columns, rows, kept, _READABLE) > terminal.width:
+            kept.remove(measures.pop())
+        common = [
+            (columns[place], rows[0][place])
+            for place in same
+            if place not in kept and rows[0][place] not in _EMPTY
+        ]
+    left_out: list[int] = []
+    while len(kept) > 1:
         last = max(kept[1:], key=lambda place: (columns[place].rank, place))
+        if _least_width(columns, rows, kept, _shortest(columns[last])) <= terminal.width:
+            break
         kept.remove(last)
-        left_out.append(columns[last].name)
-    return Layout(columns, kept, common, left_out[::-1])
+        left_out.append(last)
+    for place in left_out[::-1]:  # a narrow column may fit where a wide one did not
+        wider = sorted((*kept, place))
+        if _least_width(columns, rows, wider, _shortest(columns[place])) <= terminal.width:
+            kept = wider
+    return Layout(
+        columns, kept, common, [columns[one].name for one in left_out[::-1] if one not in kept]
+    )
+
+
+def _shortest(column: Column) -> int:
+    """Return to how many characters names are shortened before a column is left out."""
+    return _READABLE if column.rank >= RARE else _LEAST_SHORTENED
 
 
 def _natural_widths(
@@ -103,17 +143,24 @@ def _natural_widths(
     ]
 
 
-def _least(column: Column, width: int) -> int:
+def _least(column: Column, width: int, shortened: int = _LEAST_SHORTENED) -> int:
     """Return the least width of a column whose cells take `width` as they are."""
-    least = {Fit.SHORTEN: _LEAST_SHORTENED, Fit.WRAP: _LEAST_WRAPPED}.get(column.fit, width)
+    least = {Fit.SHORTEN: shortened, Fit.WRAP: _LEAST_WRAPPED}.get(column.fit, width)
     return min(width, max(least, cell_len(column.heading)))
 
 
 def _least_width(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], kept: Sequence[int]
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    kept: Sequence[int],
+    shortened: int = _LEAST_SHORTENED,
 ) -> int:
     widths = _natural_widths(columns, rows, kept)
-    least = [_least(columns[place], width) for place, width in zip(kept, widths, strict=True)]
+    least = [
+        _least(columns[place], width, shortened) for place, width in zip(kept, widths, strict=True)
+    ]
+    if kept[0] == 0 and columns[0].fit is Fit.SHORTEN and least[0] < widths[0]:
+        least[0] = min(widths[0], max(least[0], _distinct_width([row[0] for row in rows])))
     return sum(least) + len(GAP) * (len(kept) - 1)
 
 
@@ -122,6 +169,8 @@ def _fitted_widths(layout: Layout, rows: Sequence[Sequence[str]], width: int) ->
     columns = [layout.columns[place] for place in layout.kept]
     widths = _natural_widths(layout.columns, rows, layout.kept)
     least = [_least(column, one) for column, one in zip(columns, widths, strict=True)]
+    if layout.kept[0] == 0 and columns[0].fit is Fit.SHORTEN and least[0] < widths[0]:
+        least[0] = min(widths[0], max(least[0], _distinct_width([row[0] for row in rows])))
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
     while excess > 0:
         able = [place for place, one in enumerate(widths) if one > least[place]]
@@ -140,15 +189,19 @@ def table_lines(
     columns = [layout.columns[place] for place in layout.kept]
     widths = _fitted_widths(layout, rows, terminal.width)
     if header:
-        yield from _common_lines(layout, terminal.width)
+        yield from _common_lines(layout, terminal)
         headings = _line([_aligned(c.heading, w, c) for c, w in zip(columns, widths, strict=True)])
         yield f"{_BOLD}{headings}{_RESET}" if terminal.has_color else headings
         rule = "─" if terminal.has_unicode else "-"
         yield _line([rule * width for width in widths])
+    heads = [
+        _head([row[place] for row in rows], width)
+        for place, width in zip(layout.kept, widths, strict=True)
+    ]
     for row in rows:
         parts = [
-            _fit(row[place], column, width, terminal)
-            for place, column, width in zip(layout.kept, columns, widths, strict=True)
+            _fit(row[place], column, width, terminal, head)
+            for place, column, width, head in zip(layout.kept, columns, widths, heads, strict=True)
         ]
         for number in range(max(map(len, parts))):
             cells = [part[number] if number < len(part) else "" for part in parts]
@@ -160,14 +213,22 @@ def table_lines(
             )
 
 
-def _common_lines(layout: Layout, width: int) -> Iterator[str]:
-    line = ""
-    for name, value in layout.common:
-        longer = f"{line}{GAP}{name} {value}" if line else f"{name} {value}"
-        if line and cell_len(longer) > width:
+def _common_lines(layout: Layout, terminal: Terminal) -> Iterator[str]:
+    line, width = "", 0
+    for column, value in layout.common:
+        name = f"{column.heading} "
+        first, *rest = _fit(value, column, terminal.width - len(name), terminal)
+        taken = len(name) + cell_len(first)
+        part = name + _colored(first, value, column, terminal)
+        if line and width + len(GAP) + taken <= terminal.width and not rest:
+            line, width = line + GAP + part, width + len(GAP) + taken
+            continue
+        if line:
             yield line
-            longer = f"{name} {value}"
-        line = longer
+        line, width = part, taken
+        for more in rest:
+            yield line
+            line, width = " " * len(name) + more, terminal.width
     if line:
         yield line
 
@@ -192,36 +253,79 @@ def record_lines(
         name = _padded(column.heading, width)
         shown = f"{_BOLD}{name}{_RESET}" if terminal.has_color else name
         room = max(_LEAST_WRAPPED, terminal.width - width - len(GAP))
-        first, *rest = textwrap.wrap(value, room) if column.fit is Fit.WRAP else [value]
+        first, *rest = _fit(value, column, room, terminal)
         yield f"{shown}{GAP}{_colored(first, value, column, terminal)}"
         yield from (" " * width + GAP + line for line in rest)
 
 
-def notes(layout: Layout) -> Iterator[str]:
-    """Yield a line on the columns that are left out, if there are any."""
+def notes(layout: Layout, terminal: Terminal) -> Iterator[str]:
+    """Yield which columns are left out, if there are any."""
     if layout.left_out:
-        names = ",".join(layout.left_out)
-        yield f"not shown: {names}; --wide shows all, --columns chooses"
+        names = ", ".join(layout.left_out)
+        text = f"not shown: {names}; --wide shows all, --columns chooses"
+        yield from _wrapped(text, terminal.width, "…")
 
 
-def _fit(text: str, column: Column, width: int, terminal: Terminal) -> list[str]:
-    """Return the lines of a cell."""
+def _fit(
+    text: str, column: Column, width: int, terminal: Terminal, head: int | None = None
+) -> list[str]:
+    """Return the lines of a cell; of a name that is shortened, `head` characters are its start."""
     if cell_len(text) <= width:
         return [text]
+    mark = "…" if terminal.has_unicode else ".."
     if column.fit is Fit.WRAP:
-        return textwrap.wrap(text, width)
+        return _wrapped(text, width, mark)
     if column.fit is Fit.SHORTEN:
-        return [_shortened(text, width, "…" if terminal.has_unicode else "..")]
+        return [_shortened(text, width, mark, head)]
     return [text]
 
 
-def _shortened(text: str, width: int, mark: str) -> str:
-    """Return the start and the end of a text; in both, names that are alike can differ."""
+class _Wrapper(textwrap.TextWrapper):
+    """Folds text at blanks and after commas, so that the ids of lists remain whole."""
+
+    wordsep_simple_re = re.compile(r"(\s+|(?<=,)(?=\S))")
+
+
+def _wrapped(text: str, width: int, mark: str) -> list[str]:
+    """Fold text; a word that is too long is shortened, as it is read as one."""
+    if cell_len(text) > len(text):
+        width //= 2  # some characters take two cells
+    wrapper = _Wrapper(width, break_on_hyphens=False, break_long_words=False)
+    return [_shortened(line, width, mark) for line in wrapper.wrap(text)] or [""]
+
+
+def _head(names: Sequence[str], width: int) -> int | None:
+    """Return how much of the start of names to keep so that they can be told apart."""
+    room = width - 1
+    heads = ((room + 1) // 2, room - _FEW, _FEW)
+    if all(len(name) <= width for name in names):
+        return None
+    return max(heads, key=lambda head: _distinct(names, room, head))
+
+
+def _distinct(names: Sequence[str], room: int, head: int) -> int:
+    return len({(name[:head], name[len(name) - room + head :]) for name in names})
+
+
+def _distinct_width(names: Sequence[str]) -> int:
+    """Return the least width to which names can be shortened so that they can be told apart."""
+    distinct = len(set(names))
+    for width in range(_LEAST_SHORTENED, _MOST_DISTINCT):
+        if _distinct(names, width - 1, _head(names, width) or 0) == distinct:
+            return width
+    return _MOST_DISTINCT
+
+
+def _shortened(text: str, width: int, mark: str, head: int | None = None) -> str:
+    """Return the start and the end of a text that is too long."""
+    if cell_len(text) <= width:
+        return text
     room = width - len(mark)
-    start, end = text[: (room + 1) // 2], text[len(text) - room // 2 :]
-    while cell_len(start) > (room + 1) // 2:
+    head = (room + 1) // 2 if head is None else min(head, room)
+    start, end = text[:head], text[len(text) - (room - head) :]
+    while cell_len(start) > head:
         start = start[:-1]
-    while cell_len(end) > room // 2:
+    while cell_len(end) > room - head:
         end = end[1:]
     return start + mark + end
 
@@ -240,6 +344,6 @@ def _colored(shown: str, value: str, column: Column, terminal: Terminal) -> str:
     if not terminal.has_color:
         return shown
     color = _COLORS.get(value.lower()) if column.fit is Fit.STATE else None
-    if value == UNKNOWN:
+    if value == _UNKNOWN:
         color = _DIM
     return f"{color}{shown}{_RESET}" if color else shown

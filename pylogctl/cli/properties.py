@@ -14,7 +14,7 @@ import typer
 from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
 from broker.errors import ConfigError
 from broker.properties import BaseConfig, Property
-from pylogctl.cli.columns import Document, Row, Text
+from pylogctl.cli.columns import Document, Fit, Rank, Row, Text
 from pylogctl.cli.context import (
     ASKS_FOR_PROPERTIES,
     DEFAULT_ZOOKEEPER,
@@ -197,10 +197,10 @@ class PropertyRow(Row):
 
     property: _Property
     scope: _Scope
-    type: Annotated[str, "how its text is read"]
-    default: Annotated[str, "value when nothing else is said"]
-    alias: Annotated[Text, "name in Kafka 0.8, if that is another one"]
-    doc: Annotated[str, "meaning"]
+    type: Annotated[str, "how its text is read", Rank(2)]
+    default: Annotated[str, "value when nothing else is said", Rank(1)]
+    alias: Annotated[Text, "name in Kafka 0.8, if that is another one", Rank(3)]
+    doc: Annotated[str, "meaning", Fit.WRAP]
 
 
 class SettingRow(Row):
@@ -208,7 +208,7 @@ class SettingRow(Row):
 
     property: _Property
     scope: _Scope
-    value: Annotated[str, "value in effect"]
+    value: Annotated[str, "value in effect", Fit.WRAP]
     origin: Annotated[str, "option, -X, PYLOGCTL_X, a file, or default"]
 
 

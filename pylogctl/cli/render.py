@@ -15,8 +15,8 @@ from itertools import chain
 from typing import Annotated, Any, BinaryIO, cast
 
 from broker.errors import BrokerError, did_you_mean
-from broker.units import format_duration, format_size, format_time
-from pylogctl.cli.columns import Column, ColumnKind, Document, Row
+from broker.units import format_duration, format_rate, format_size, format_time
+from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind, Document, Row
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.escapes import one_line, printable
@@ -92,8 +92,8 @@ def _column(document: Document, name: str) -> Column:
 def _sorted(records: Iterable[Record], document: Document, order: str) -> list[Record]:
     column = _column(document, order.removeprefix("-")).name
     everything = list(records)
-    known = [record for record in everything if record.get(column) is not None]
-    unknown = [record for record in everything if record.get(column) is None]
+    known = [record for record in everything if record.get(column) not in (None, UNKNOWN)]
+    unknown = [record for record in everything if record.get(column) in (None, UNKNOWN)]
     known.sort(key=lambda record: record[column], reverse=order.startswith("-"))
     return known + unknown
 
@@ -145,9 +145,9 @@ def _marked_decimal(value: object) -> str:
 
 
 def _json_value(value: Any, column: Column) -> Any:
-    if value is not None and column.kind is ColumnKind.TIME:
-        return format_time(value)
-    return value
+    if value is None or value is UNKNOWN:
+        return None
+    return format_time(value) if column.kind is ColumnKind.TIME else value
 
 
 def _write_separated(
@@ -175,8 +175,8 @@ def _separated_line(env: Environment, values: Sequence[str]) -> bytes:
 
 
 def _plain_value(value: Any, column: Column) -> str:
-    """Return a value for csv and tsv: plain numbers, empty for unknown."""
-    if value is None:
+    """Return a value for csv and tsv: plain numbers, empty for unknown or none."""
+    if value is None or value is UNKNOWN:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
@@ -189,16 +189,27 @@ def _plain_value(value: Any, column: Column) -> str:
     return str(value)
 
 
+_SCALED: dict[ColumnKind, Callable[[Any], str]] = {
+    ColumnKind.BYTES: format_size,
+    ColumnKind.BYTE_RATE: lambda value: f"{format_size(value)}/s",
+    ColumnKind.RATE: format_rate,
+    ColumnKind.SECONDS: format_duration,
+    ColumnKind.TIME: lambda value: f"{format_time(value)[:-5]}Z",
+}
+
+
 def _text(env: Environment, value: Any, column: Column, *, scaled: bool) -> str:
-    """Return a value for people: one line without control characters, `-` for unknown."""
+    """Return a value for people: one line without control characters, `-` for none."""
+    if value is UNKNOWN:
+        return "?"
     if value is None or value in ([], (), {}):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if scaled and column.kind is ColumnKind.BYTES:
-        return format_size(value)
-    if scaled and column.kind is ColumnKind.SECONDS:
-        return format_duration(value)
+    if scaled and (show := _SCALED.get(column.kind)):
+        return show(value)
+    if isinstance(value, dict):
+        value = {key: "?" if one is None else one for key, one in value.items()}
     text = _plain_value(value, column)
     return printable(text) if env.streams.stdout_is_tty else one_line(text)
 
@@ -225,6 +236,7 @@ def _write_for_people(
             env.write_styled(_tabulated(env, columns, rows, header=header))
         header = False
     if table is not None:
+        env.flush()  # what stderr has comes below
         for line in table.notes:
             env.note(line)
     return has_rows
@@ -250,7 +262,9 @@ class _TerminalTable:
 
     @property
     def notes(self) -> list[str]:
-        return [] if self._layout is None else list(self._module.notes(self._layout))
+        if self._layout is None:
+            return []
+        return list(self._module.notes(self._layout, self._terminal))
 
     def add(self, rows: list[list[str]], *, are_all: bool) -> str:
         """Return the lines of further rows."""
@@ -322,12 +336,7 @@ def terminal_width(env: Environment) -> int:
 
 
 def _is_number(column: Column) -> bool:
-    return column.kind in (
-        ColumnKind.INTEGER,
-        ColumnKind.BYTES,
-        ColumnKind.SECONDS,
-        ColumnKind.NUMBER,
-    )
+    return column.kind not in (ColumnKind.TEXT, ColumnKind.TIME, ColumnKind.BOOLEAN)
 
 
 _DEFAULT_PAGER = "less -FRX"

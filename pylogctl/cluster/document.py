@@ -7,7 +7,18 @@ from typing import Annotated
 from broker.admin.cluster import BrokerInfo, HealthCheck
 from broker.state_changes import LoggedChange
 from broker.units import format_time
-from pylogctl.cli.columns import HIDDEN, Document, Flag, Integer, Millis, Row, Text
+from pylogctl.cli.columns import (
+    HIDDEN,
+    Document,
+    Fit,
+    Flag,
+    Integer,
+    Millis,
+    Rank,
+    Row,
+    Text,
+    if_known,
+)
 
 
 class BrokerFacts(Row):
@@ -15,44 +26,46 @@ class BrokerFacts(Row):
 
     broker: Annotated[Integer, "number in the cluster"]
     live: Annotated[Flag, "whether it is registered"]
-    address: Annotated[Text, "address for clients; empty if it is not registered"]
-    rack: Annotated[str, "where it stands; empty if not set"]
+    address: Annotated[Text, "address for clients; empty if it is not registered", Fit.WHOLE]
+    rack: Annotated[str, "where it stands; empty if not set", Rank(3)]
     controller: Annotated[Flag, "whether it is the controller"]
     leads: Annotated[Integer, "partitions that it leads"]
-    preferred: Annotated[Integer, "partitions that it should lead"]
-    replicas: Annotated[Integer, "partitions of which it has a replica"]
-    in_sync: Annotated[Integer, "those in which it is in sync"]
+    preferred: Annotated[Integer, "partitions that it should lead", Rank(3)]
+    replicas: Annotated[Integer, "partitions of which it has a replica", Rank(1)]
+    in_sync: Annotated[Integer, "those in which it is in sync", Rank(2)]
 
 
 class CheckRow(Row):
     """A row of `cluster health`."""
 
-    check: Annotated[Text, "what is counted"]
-    result: Annotated[Text, "ok, warn or fail"]
+    check: Annotated[Text, "what is counted", Fit.WHOLE]
+    result: Annotated[Text, "ok, warn or fail", Fit.STATE]
     count: Annotated[Integer, "how many there are"]
-    detail: Annotated[Text, "the first of them"]
-    all: Annotated[tuple[str, ...], "all of them", HIDDEN]
+    detail: Annotated[Text, "the first of them", Fit.WRAP]
+    all: Annotated[tuple[str, ...], "all of them", Fit.WRAP, HIDDEN]
 
 
 class StateChangeRow(Row):
     """A row of `cluster changes`."""
 
-    at: Annotated[Text, "day and time by the clock of the broker, UTC"]
+    at: Annotated[Text, "day and time by the clock of the broker, UTC", Fit.WHOLE]
     time: Annotated[Millis, "the same with the year", HIDDEN]
     broker: Annotated[Integer, "id of the broker that wrote it down"]
-    epochs: Annotated[Text, "controller epoch, and leader epoch of the partition"]
+    epochs: Annotated[
+        Text, "controller epoch, and leader epoch of the partition", Fit.WHOLE, Rank(2)
+    ]
     partition: Annotated[Text, "topic and partition; empty for the whole broker"]
-    change: Annotated[Text, "what happened, for people"]
-    kind: Annotated[Text, "what happened, as a word", HIDDEN]
+    change: Annotated[Text, "what happened, for people", Fit.WRAP]
+    kind: Annotated[Text, "what happened, as a word", Fit.WHOLE, HIDDEN]
     topic: Annotated[Text, "name of the topic", HIDDEN]
-    name: Annotated[Text, "partition as home broker and index", HIDDEN]
+    name: Annotated[Text, "partition as home broker and index", Fit.WHOLE, HIDDEN]
     controller_epoch: Annotated[Integer, "of the controller", HIDDEN]
     leader_epoch: Annotated[Integer, "of the partition", HIDDEN]
     leader: Annotated[Integer, "id of the leader, -1 for none", HIDDEN]
-    isr: Annotated[tuple[int, ...] | None, "ids of the in-sync replicas", HIDDEN]
+    isr: Annotated[tuple[int, ...] | None, "ids of the in-sync replicas", Fit.WRAP, HIDDEN]
     version: Annotated[Integer, "of the partition's node", HIDDEN]
     offset: Annotated[Integer, "end of the log", HIDDEN]
-    text: Annotated[Text, "reason", HIDDEN]
+    text: Annotated[Text, "reason", Fit.WRAP, HIDDEN]
 
 
 DESCRIBE = Document("cluster.describe/1", BrokerFacts, empty="no brokers")
@@ -68,10 +81,10 @@ def broker_row(one: BrokerInfo) -> BrokerFacts:
         one.address,
         one.rack,
         one.is_controller,
-        one.leads,
-        one.preferred,
-        one.replicas,
-        one.in_sync,
+        if_known(one.leads),
+        if_known(one.preferred),
+        if_known(one.replicas),
+        if_known(one.in_sync),
     )
 
 

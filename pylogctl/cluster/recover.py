@@ -9,7 +9,7 @@ from broker.admin.recovery import Lost, find_unknown, plan, restore
 from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.responses import TopicMetadata
-from pylogctl.cli.columns import HIDDEN, Document, Flag, Integer, Row, Text
+from pylogctl.cli.columns import HIDDEN, Document, Fit, Flag, Integer, Row, Text
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
 from pylogctl.cli.context import Environment
@@ -23,13 +23,15 @@ class RecoverRow(Row):
 
     partition: Annotated[Text, "topic and partition"]
     leader: Annotated[Integer, "the broker whose copy the others follow"]
-    copies: Annotated[Text, "broker: last leader epoch @ log end offset, the longest first"]
-    replicas: Annotated[tuple[int, ...], "the brokers that had it last", HIDDEN]
+    copies: Annotated[
+        Text, "broker: last leader epoch @ log end offset, the longest first", Fit.WRAP
+    ]
+    replicas: Annotated[tuple[int, ...], "the brokers that had it last", Fit.WRAP, HIDDEN]
     restored: Annotated[Flag, "whether --execute restores it"]
-    loss: Annotated[Text, "what would be lost, or may be wrong"]
+    loss: Annotated[Text, "what would be lost, or may be wrong", Fit.WRAP]
     topic: Annotated[Text, "name of the topic", HIDDEN]
     creation_id: Annotated[Text, "of the topic", HIDDEN]
-    settings: Annotated[dict[str, str], "of the topic", HIDDEN]
+    settings: Annotated[dict[str, str], "of the topic", Fit.WRAP, HIDDEN]
 
 
 RECOVER = Document(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pylogctl.cli.columns import HIDDEN, Document, Integer, Row, Text
+from pylogctl.cli.columns import HIDDEN, Document, Fit, Integer, Rank, Row, Text
 
 
 class SettingChangeRow(Row):
@@ -12,9 +12,9 @@ class SettingChangeRow(Row):
 
     topic: Annotated[Text, "topic whose setting it is"]
     broker: Annotated[Integer, "or the broker"]
-    setting: Annotated[Text, "name"]
-    before: Annotated[Text, "value before; empty if it was not set"]
-    after: Annotated[Text, "value now; empty if it is not set any more"]
+    setting: Annotated[Text, "name", Fit.WHOLE]
+    before: Annotated[Text, "value before; empty if it was not set", Fit.WRAP]
+    after: Annotated[Text, "value now; empty if it is not set any more", Fit.WRAP]
     node: Annotated[Text, "node in ZooKeeper", HIDDEN]
 
 
@@ -24,52 +24,59 @@ class OverrideRow(Row):
     topic: Annotated[Text, "topic whose setting it is"]
     broker: Annotated[Integer, "or the broker"]
     setting: Annotated[Text, "name"]
-    value: Annotated[Text, "value"]
+    value: Annotated[Text, "value", Fit.WRAP]
     node: Annotated[Text, "node in ZooKeeper", HIDDEN]
 
 
 class TopicRow(Row):
     """A setting of a topic, with a value that is in effect on some brokers."""
 
-    setting: Annotated[Text, "name"]
-    value: Annotated[Text, "value in effect"]
-    origin: Annotated[Text, "topic, broker (both in ZooKeeper), start (file, options), or default"]
-    brokers: Annotated[Text, "ids of the brokers on which it is in effect"]
-    default: Annotated[Text, "value when nothing else is said"]
-    applied: Annotated[Text, "when a change takes effect", HIDDEN]
-    doc: Annotated[Text, "meaning", HIDDEN]
+    setting: Annotated[Text, "name", Fit.WHOLE]
+    value: Annotated[Text, "value in effect", Fit.WRAP]
+    origin: Annotated[
+        Text,
+        "topic, broker (both in ZooKeeper), start (file, options), or default",
+        Fit.WHOLE,
+        Rank(1),
+    ]
+    brokers: Annotated[Text, "ids of the brokers on which it is in effect", Fit.WRAP, Rank(1)]
+    default: Annotated[Text, "value when nothing else is said", Fit.WRAP, Rank(2)]
+    applied: Annotated[Text, "when a change takes effect", Fit.WRAP, HIDDEN]
+    doc: Annotated[Text, "meaning", Fit.WRAP, HIDDEN]
 
 
 class InEffect(Row):
     """A setting of a broker with the value in effect."""
 
-    setting: Annotated[str, "name"]
-    value: Annotated[str, "value in effect"]
-    origin: Annotated[str, "broker (ZooKeeper), start (file, options), or default"]
+    setting: Annotated[str, "name", Fit.WHOLE]
+    value: Annotated[str, "value in effect", Fit.WRAP]
+    origin: Annotated[str, "broker (ZooKeeper), start (file, options), or default", Fit.WHOLE]
 
 
 class BrokerRow(Row):
     """A setting of a broker."""
 
     now: InEffect
-    change: Annotated[Text, "running: applied while it runs; restart: at a start only"]
-    doc: Annotated[Text, "meaning", HIDDEN]
+    change: Annotated[Text, "running: applied while it runs; restart: at a start only", Fit.WHOLE]
+    doc: Annotated[Text, "meaning", Fit.WRAP, HIDDEN]
 
 
 class BrokerDiffRow(Row):
     """A setting of a broker that is not what it is elsewhere."""
 
     now: InEffect
-    start: Annotated[Text, "value at the broker's start: of file, options or default"]
-    default: Annotated[Text, "value when nothing else is said"]
-    others: Annotated[Text, "other brokers that have another value, with it"]
+    start: Annotated[
+        Text, "value at the broker's start: of file, options or default", Fit.WRAP, Rank(1)
+    ]
+    default: Annotated[Text, "value when nothing else is said", Fit.WRAP, Rank(2)]
+    others: Annotated[Text, "other brokers that have another value, with it", Fit.WRAP]
 
 
 class BrokersDiffRow(Row):
     """A setting, with a value that is in effect on some brokers."""
 
     now: InEffect
-    brokers: Annotated[Text, "ids of the brokers on which it is in effect"]
+    brokers: Annotated[Text, "ids of the brokers on which it is in effect", Fit.WRAP]
 
 
 CHANGE = Document("config.change/1", SettingChangeRow, empty="nothing changed")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from broker.units import format_time
-from pylogctl.cli.columns import HIDDEN, Bytes, Document, Integer, Row, Text
+from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, accepts, argument, flag
@@ -193,15 +193,15 @@ class RetryRow(Row):
     """A message in a retry store."""
 
     topic: Annotated[Text, "topic of the message"]
-    partition: Annotated[Text, "its partition, as broker and index"]
+    partition: Annotated[Text, "its partition, as broker and index", Fit.WHOLE]
     offset: Annotated[Integer, "where its entry starts"]
     next_offset: Annotated[Integer, "where reading resumes after it", HIDDEN]
     inner: Annotated[Integer, "index in a compressed set, -1 if not known", HIDDEN]
-    size: Annotated[Bytes, "bytes of its payload"]
-    attempts: Annotated[Integer, "how often handling it failed"]
-    state: Annotated[Text, "scheduled: will be retried; dead: given up"]
-    next_attempt: Annotated[Text, "when it is tried again; unknown for dead ones"]
-    error: Annotated[Text, "why it failed the last time"]
+    size: Annotated[Bytes, "bytes of its payload", Rank(2)]
+    attempts: Annotated[Integer, "how often handling it failed", Rank(1)]
+    state: Annotated[Text, "scheduled: will be retried; dead: given up", Fit.STATE]
+    next_attempt: Annotated[Millis, "when it is tried again; dead ones are not", Rank(1)]
+    error: Annotated[Text, "why it failed the last time", Fit.WRAP]
     payload: Annotated[Text, "the payload, bytes that are no text as escapes", HIDDEN]
 
 
@@ -211,7 +211,6 @@ DOCUMENT = Document("retry.list/1", RetryRow, empty="no messages")
 def _rows(entries: Iterable[RetryEntry]) -> Iterator[RetryRow]:
     for entry in entries:
         message = entry.message
-        due_ms = entry.next_attempt_ms
         yield RetryRow(
             topic=message.partition.topic,
             partition=message.partition.name,
@@ -221,7 +220,7 @@ def _rows(entries: Iterable[RetryEntry]) -> Iterator[RetryRow]:
             size=len(message.payload),
             attempts=entry.attempts,
             state="dead" if entry.is_dead else "scheduled",
-            next_attempt=None if due_ms is None else format_time(due_ms),
+            next_attempt=entry.next_attempt_ms,
             error=entry.last_error,
             payload=escape(message.payload),
         )

@@ -24,7 +24,7 @@ from broker.tools.copying import Copied, Copy, Limits
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import TopicPartition, validate_topic_name
 from broker.units import Pacer, Rate, count_text, format_count, format_duration, format_size
-from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Row, Text
+from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Rank, Row, Text
 from pylogctl.cli.connections import Absence, Side, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -45,11 +45,11 @@ class CopyRow(Row):
 
     source: Annotated[Text, "topic and partition read from"]
     target: Annotated[Text, "topic and partition written to"]
-    start: Annotated[Integer, "offset in the source where the copy starts"]
-    end: Annotated[Integer, "offset in the source where it ends"]
+    start: Annotated[Integer, "offset in the source where the copy starts", Rank(3)]
+    end: Annotated[Integer, "offset in the source where it ends", Rank(2)]
     next_offset: Annotated[Integer, "offset in the source after what is copied"]
     messages: Annotated[Integer, "messages confirmed in the target"]
-    bytes: Annotated[Bytes, "what they take in its log"]
+    bytes: Annotated[Bytes, "what they take in its log", Rank(1)]
     verified: Annotated[Flag, "all was read back and compared"]
 
 

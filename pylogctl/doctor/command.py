@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pylogctl.cli.columns import HIDDEN, Document, Row, Text
+from pylogctl.cli.columns import HIDDEN, Document, Fit, Row, Text
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import CONNECTION, OUTPUT, accepts
@@ -19,10 +19,10 @@ app = new_app()
 class FindingRow(Row):
     """The result of a check."""
 
-    status: Annotated[str, "ok, warn or fail"]
-    check: Annotated[str, "subject of the check"]
-    detail: Annotated[str, "result in detail"]
-    hint: Annotated[Text, "how to mend it", HIDDEN]
+    status: Annotated[str, "ok, warn or fail", Fit.STATE]
+    check: Annotated[str, "subject of the check", Fit.WHOLE]
+    detail: Annotated[str, "result in detail", Fit.WRAP]
+    hint: Annotated[Text, "how to mend it", Fit.WRAP, HIDDEN]
 
 
 DOCTOR = Document("doctor/1", FindingRow, empty="no checks")

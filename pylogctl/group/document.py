@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from broker.admin.group_plans import Change
 from broker.admin.groups import GroupSnapshot, Member
@@ -11,20 +11,25 @@ from broker.admin.lag import GroupLag, ObservedPartition, consumer_of, total, wo
 from broker.admin.rebalance import GroupProblem
 from pylogctl.cli.columns import (
     HIDDEN,
+    UNKNOWN,
+    ByteRate,
     Bytes,
     Document,
+    Fit,
     Flag,
     Integer,
     Millis,
+    Rank,
     Row,
     Seconds,
     Text,
+    if_known,
 )
 
 _Group = Annotated[str, "name of the group"]
 _HiddenGroup = Annotated[str, "name of the group", HIDDEN]
 _Topic = Annotated[Text, "name of the topic"]
-_Partition = Annotated[Text, "partition as home broker and index"]
+_Partition = Annotated[Text, "partition as home broker and index", Fit.WHOLE]
 
 
 class _Lag(Row):
@@ -33,10 +38,10 @@ class _Lag(Row):
 
 
 class _Pace(Row):
-    age: Annotated[Seconds, "seconds since the end passed the committed offset"] = None
-    rate: Annotated[Bytes, "bytes consumed a second over the window"] = None
-    eta: Annotated[Seconds, "seconds until the lag is consumed at this rate"] = None
-    status: Annotated[Text, "status; see the manual"] = None
+    age: Annotated[Seconds, "seconds since the end passed the committed offset", Rank(2)] = None
+    rate: Annotated[ByteRate, "bytes consumed a second over the window", Rank(4)] = None
+    eta: Annotated[Seconds, "seconds until the lag is consumed at this rate", Rank(3)] = None
+    status: Annotated[Text, "status; see the manual", Fit.STATE] = None
 
 
 _IDLE = _Pace(status="IDLE")
@@ -48,21 +53,23 @@ class LagRow(Row):
     group: _HiddenGroup
     topic: _Topic = None
     partition: _Partition = None
-    owner: Annotated[Text, "consumer thread it is assigned to; or an idle member"] = None
+    owner: Annotated[Text, "consumer thread it is assigned to; or an idle member", Rank(2)] = None
     offset: Annotated[Integer, "committed offset, if it is a number"] = None
     stored: Annotated[Text, "value of the offset's node", HIDDEN] = None
-    end: Annotated[Integer, "offset after the last readable message"] = None
+    end: Annotated[Integer, "offset after the last readable message", Rank(3)] = None
     lag: _Lag = _Lag()
-    commit_age: Annotated[Seconds, "seconds since the offset was committed"] = None
+    commit_age: Annotated[Seconds, "seconds since the offset was committed", Rank(4)] = None
     pace: _Pace = _Pace()
 
 
 class Sums(Row):
     """Partitions of a group together."""
 
-    partitions: Annotated[Integer, "number of partitions"]
+    partitions: Annotated[Integer, "number of partitions", Rank(1)]
     lag: _Lag = _Lag()
-    commit_age: Annotated[Seconds, "seconds since the oldest of its offsets was committed"] = None
+    commit_age: Annotated[
+        Seconds, "seconds since the oldest of its offsets was committed", Rank(4)
+    ] = None
     pace: _Pace = _Pace()
 
 
@@ -86,9 +93,9 @@ class GroupLagRow(Row):
     """All partitions of a group."""
 
     group: _Group
-    state: Annotated[str, "active, empty or dead"]
-    members: Annotated[Integer, "number of members"]
-    topics: Annotated[Integer, "number of topics"]
+    state: Annotated[str, "active, empty or dead", Fit.STATE]
+    members: Annotated[Integer, "number of members", Rank(2)]
+    topics: Annotated[Integer, "number of topics", Rank(2)]
     sums: Sums
 
 
@@ -96,11 +103,15 @@ class GroupRow(Row):
     """A group."""
 
     group: _Group
-    state: Annotated[Text, "active, empty (offsets, no members) or dead (neither)"] = None
+    state: Annotated[Text, "active, empty (offsets, no members) or dead (neither)", Fit.STATE] = (
+        None
+    )
     members: Annotated[Integer, "number of members"] = None
-    topics: Annotated[Sequence[str] | None, "topics of its members, offsets and owners"] = None
+    topics: Annotated[
+        Sequence[str] | None, "topics of its members, offsets and owners", Fit.WRAP, Rank(1)
+    ] = None
     lag_bytes: Annotated[Bytes, "bytes not yet consumed, where that is known"] = None
-    oldest_commit: Annotated[Millis, "when the oldest of its offsets was committed"] = None
+    oldest_commit: Annotated[Millis, "when the oldest of its offsets was committed", Rank(2)] = None
 
 
 class MemberRow(Row):
@@ -108,11 +119,11 @@ class MemberRow(Row):
 
     group: _HiddenGroup
     member: Annotated[str, "consumer id"]
-    subscription: Annotated[str, "subscription as it registered it"]
-    topics: Annotated[list[str], "topics it consumes"]
+    subscription: Annotated[str, "subscription as it registered it", Fit.WRAP, Rank(3)]
+    topics: Annotated[list[str], "topics it consumes", Fit.WRAP, Rank(1)]
     streams: Annotated[Integer, "number of its consumer threads"]
     partitions: Annotated[Integer, "partitions assigned to it"]
-    since: Annotated[Millis, "when it joined"]
+    since: Annotated[Millis, "when it joined", Rank(2)]
     session: Annotated[str, "its ZooKeeper session", HIDDEN]
 
 
@@ -124,9 +135,9 @@ class OffsetChangeRow(Row):
     partition: _Partition
     current: Annotated[Integer, "committed offset"]
     new: Annotated[Integer, "new offset; none if it is removed"]
-    delta_bytes: Annotated[Integer, "by how many bytes it moves"]
-    direction: Annotated[str, "forward, back, same, new or removed"]
-    note: Annotated[Text, "what was adjusted, or why it is not changed"]
+    delta_bytes: Annotated[Bytes, "by how many bytes it moves", Rank(3)]
+    direction: Annotated[str, "forward, back, same, new or removed", Fit.STATE, Rank(2)]
+    note: Annotated[Text, "what was adjusted, or why it is not changed", Fit.WRAP]
 
 
 class OffsetRow(Row):
@@ -144,7 +155,7 @@ class NodeRow(Row):
 
     group: _HiddenGroup
     path: Annotated[str, "path of the ZooKeeper node"]
-    action: Annotated[str, "delete or deleted"]
+    action: Annotated[str, "delete or deleted", Fit.STATE]
 
 
 class RebalanceRow(Row):
@@ -162,11 +173,11 @@ class ProblemRow(Row):
     """A problem of a group."""
 
     group: _HiddenGroup
-    kind: Annotated[str, "kind of problem"]
+    kind: Annotated[str, "kind of problem", Fit.STATE]
     topic: _Topic
     partition: _Partition
-    owner: Annotated[Text, "consumer thread in the owner node, or member"]
-    detail: Annotated[str, "what is wrong"]
+    owner: Annotated[Text, "consumer thread in the owner node, or member", Rank(1)]
+    detail: Annotated[str, "what is wrong", Fit.WRAP]
 
 
 DESCRIBE = Document("group.describe/1", LagRow, empty="the group has no partitions").without("age")
@@ -184,14 +195,15 @@ REBALANCE = Document("group.rebalance/1", RebalanceRow, empty="no partitions")
 VERIFY = Document("group.verify/1", ProblemRow, empty="")
 
 
-def group_row(snapshot: GroupSnapshot, lag_bytes: int | None) -> GroupRow:
+def group_row(found: GroupLag) -> GroupRow:
     """Return a row of `LIST`."""
+    snapshot = found.snapshot
     return GroupRow(
         snapshot.name,
         snapshot.state,
         len(snapshot.members),
         snapshot.topics,
-        lag_bytes,
+        _lag_bytes(found.lag_bytes, found.partitions),
         snapshot.oldest_commit_ms,
     )
 
@@ -206,13 +218,13 @@ def partition_row(lag: ObservedPartition, group: GroupLag, *, allowed_lag: int =
         None if lag.owner is None else lag.owner.thread_id,
         None if stored is None else stored.offset,
         None if stored is None else stored.text,
-        None if lag.ends is None else lag.ends.end,
-        _Lag(lag.lag_bytes, lag.lag_messages),
+        UNKNOWN if lag.ends is None else lag.ends.end,
+        _Lag(_lag_bytes(lag.lag_bytes, [lag]), lag.lag_messages),
         _seconds_since(None if stored is None else stored.commit_ms, group.time_ms),
         _Pace(
-            _rounded(lag.age_s),
+            None if lag.lag_bytes is None else if_known(_rounded(lag.age_s)),
             _whole(lag.rate),
-            _rounded(lag.eta_s) if lag.rate is not None else None,
+            if_known(_rounded(lag.eta_s)) if lag.rate is not None else None,
             lag.status(allowed_lag=allowed_lag).value,
         ),
     )
@@ -234,12 +246,15 @@ def sums_of(lags: Sequence[ObservedPartition], group: GroupLag, *, allowed_lag: 
     age = None if None in ages else max((one for one in ages if one is not None), default=None)
     return Sums(
         len(lags),
-        _Lag(total(one.lag_bytes for one in lags), total(one.lag_messages for one in lags)),
+        _Lag(
+            _lag_bytes(total(one.lag_bytes for one in lags), lags),
+            total(one.lag_messages for one in lags),
+        ),
         _seconds_since(min(commits, default=None), group.time_ms),
         _Pace(
-            _rounded(age),
+            if_known(_rounded(age)) if ages else None,
             _whole(sum(rates)) if rates else None,
-            _rounded(eta) if rates else None,
+            if_known(_rounded(eta)) if rates else None,
             worst(one.status(allowed_lag=allowed_lag) for one in lags).value,
         ),
     )
@@ -324,6 +339,12 @@ def problem_row(group: str, problem: GroupProblem) -> ProblemRow:
     partition = problem.partition
     topic, name = (None, None) if partition is None else (partition.topic, partition.name)
     return ProblemRow(group, problem.kind.value, topic, name, problem.owner, problem.detail)
+
+
+def _lag_bytes(known: int | None, lags: Sequence[ObservedPartition]) -> Any:
+    """Return the lag of partitions, `UNKNOWN` where an end is what it lacks."""
+    is_unknown = any(one.ends is None and one.stored is not None for one in lags)
+    return UNKNOWN if known is None and is_unknown else known
 
 
 def _seconds_since(then_ms: int | None, now_ms: int) -> float | None:

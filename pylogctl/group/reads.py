@@ -16,6 +16,7 @@ from broker.admin.rebalance import problems_of
 from broker.client.selection import topic_not_found
 from broker.errors import ArgumentError
 from broker.units import counted, format_size, format_time, parse_size
+from pylogctl.cli.columns import known_values
 from pylogctl.cli.connections import connector, open_registry
 from pylogctl.cli.context import Environment, OutputFormat
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -74,7 +75,7 @@ def list_groups(env: Environment, state: str | None) -> None:
             render(env, document.LIST, map(document.GroupRow, names))
             return
         lags = observer.lag(*names)
-    rows = [document.group_row(one.snapshot, one.lag_bytes) for one in lags]
+    rows = [document.group_row(one) for one in lags]
     render(env, document.LIST, rows)
     _check_brokers(env, lags)
 
@@ -291,7 +292,9 @@ def _render_partitions(env: Environment, found: GroupLag) -> None:
 
 def _show_line(env: Environment, found: GroupLag) -> None:
     columns = [column.name for column in document.DESCRIBE.columns if column.name != "group"]
-    rows = [document.partition_row(one, found).by_column() for one in found.partitions]
+    rows = [
+        known_values(document.partition_row(one, found).by_column()) for one in found.partitions
+    ]
     group = found.snapshot
     record = {
         "time": format_time(found.time_ms),
@@ -299,7 +302,7 @@ def _show_line(env: Environment, found: GroupLag) -> None:
         "members": len(group.members),
         "topics": len(group.topics),
         "group": group.name,
-        **document.sums_of(found.partitions, found).by_column(),
+        **known_values(document.sums_of(found.partitions, found).by_column()),
         "by_partition": [{name: row[name] for name in columns} for row in rows],
         "idle_members": [member.consumer_id for member in found.idle_members],
     }

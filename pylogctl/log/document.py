@@ -11,9 +11,11 @@ from pylogctl.cli.columns import (
     Bytes,
     ColumnKind,
     Document,
+    Fit,
     Flag,
     Integer,
     Number,
+    Rank,
     Row,
     Seconds,
     Text,
@@ -37,10 +39,10 @@ class DumpRow(Row):
     file: Annotated[Text, "segment file", HIDDEN]
     pos: Annotated[Integer, "position in the file"]
     offset: Annotated[Integer, "offset in the log, by the file's name", HIDDEN]
-    size: Annotated[Integer, "bytes of payload"]
-    magic: Annotated[Integer, "version of the message format"]
-    codec: Annotated[Text, "compression of the entry"]
-    crc: Annotated[Text, "CRC-32 of the payload"]
+    size: Annotated[Bytes, "bytes of payload"]
+    magic: Annotated[Integer, "version of the message format", Rank(3)]
+    codec: Annotated[Text, "compression of the entry", Fit.WHOLE, Rank(1)]
+    crc: Annotated[Text, "CRC-32 of the payload", Fit.WHOLE, Rank(2)]
     valid: Annotated[Flag, "whether the entry is undamaged"]
     inner: Annotated[Integer, "index inside a compressed entry"]
     payload: Annotated[Text, "the payload as text"] = None
@@ -53,10 +55,12 @@ class ProblemRow(Row):
 
     file: Annotated[Text, "segment file"]
     pos: Annotated[Integer, "position of the damage"]
-    kind: Annotated[Text, "crc, size, magic, codec, compressed, partial, gap, overlap or archive"]
-    expected: Annotated[Text, "what should be there"]
-    found: Annotated[Text, "what is there"]
-    bytes_after: Annotated[Bytes, "bytes from there to the end of the file"]
+    kind: Annotated[
+        Text, "crc, size, magic, codec, compressed, partial, gap, overlap or archive", Fit.STATE
+    ]
+    expected: Annotated[Text, "what should be there", Fit.WRAP, Rank(1)]
+    found: Annotated[Text, "what is there", Fit.WRAP]
+    bytes_after: Annotated[Bytes, "bytes from there to the end of the file", Rank(2)]
     skipped_bytes: Annotated[Bytes, "bytes up to the next valid entry", HIDDEN]
 
 
@@ -65,26 +69,26 @@ class CompareRow(Row):
 
     log: Annotated[Text, "the partition"]
     result: Annotated[
-        Text, "same, differ, damaged, or none if no two copies have an offset in common"
+        Text, "same, differ, damaged, or none if no two copies have an offset in common", Fit.STATE
     ]
     start: Annotated[Integer, "first offset that two copies have", HIDDEN]
     end: Annotated[Integer, "end of what two copies have committed", HIDDEN]
-    bytes: Annotated[Bytes, "bytes that were compared"]
-    copies: Annotated[Sequence[str], "ids of the brokers, or paths"]
+    bytes: Annotated[Bytes, "bytes that were compared", Rank(2)]
+    copies: Annotated[Sequence[str], "ids of the brokers, or paths", Fit.WRAP, Rank(1)]
     offset: Annotated[Integer, "of the first byte that differs"]
-    groups: Annotated[Text, "copies that are equal there, and those that are not"]
-    segments: Annotated[dict[str, str] | None, "files with that byte, by copy", HIDDEN]
+    groups: Annotated[Text, "copies that are equal there, and those that are not", Fit.WRAP]
+    segments: Annotated[dict[str, str] | None, "files with that byte, by copy", Fit.WRAP, HIDDEN]
 
 
 class MoveRow(Row):
     """A log that was moved to another directory."""
 
     topic: Annotated[Text, "topic"]
-    partition: Annotated[Text, "partition, HOME-INDEX"]
+    partition: Annotated[Text, "partition, HOME-INDEX", Fit.WHOLE]
     broker: Annotated[Integer, "the broker that has the log"]
     directory: Annotated[Text, "its data directory now"]
     bytes: Annotated[Bytes, "what was copied"]
-    seconds: Annotated[Seconds, "how long it took"]
+    seconds: Annotated[Seconds, "how long it took", Rank(2)]
 
 
 class StatRow(Row):
@@ -92,16 +96,18 @@ class StatRow(Row):
 
     file: Annotated[Text, "segment file"]
     bytes: Annotated[Bytes, "size of the file"]
-    entries: Annotated[Integer, "outer entries"]
+    entries: Annotated[Integer, "outer entries", Rank(2)]
     messages: Annotated[Integer, "messages, unfolded"]
-    min: Annotated[Bytes, "smallest payload"]
-    avg: Annotated[float, ColumnKind.BYTES, "mean payload"]
-    max: Annotated[Bytes, "largest payload"]
-    codecs: Annotated[dict[str, int], "entries by codec"]
-    ratio: Annotated[Number, "bytes of payload for a compressed byte"]
-    fault: Annotated[Text, "why the valid part ends"]
-    magics: Annotated[dict[int, int], "entries by version of the format", HIDDEN]
-    sizes: Annotated[dict[str, int], "messages by payload size, below each power of two", HIDDEN]
+    min: Annotated[Bytes, "smallest payload", Rank(3)]
+    avg: Annotated[float, ColumnKind.BYTES, "mean payload", Rank(3)]
+    max: Annotated[Bytes, "largest payload", Rank(3)]
+    codecs: Annotated[dict[str, int], "entries by codec", Fit.WRAP, Rank(1)]
+    ratio: Annotated[Number, "bytes of payload for a compressed byte", Rank(2)]
+    fault: Annotated[Text, "why the valid part ends", Fit.STATE]
+    magics: Annotated[dict[int, int], "entries by version of the format", Fit.WRAP, HIDDEN]
+    sizes: Annotated[
+        dict[str, int], "messages by payload size, below each power of two", Fit.WRAP, HIDDEN
+    ]
     payload_bytes: Annotated[Bytes, "bytes of all payloads", HIDDEN]
     valid_bytes: Annotated[Bytes, "size of the valid part", HIDDEN]
 
@@ -110,13 +116,15 @@ class RecoverRow(Row):
     """A segment file that is, or would be, cut."""
 
     file: Annotated[Text, "segment file"]
-    bytes: Annotated[Bytes, "size of the file before"]
+    bytes: Annotated[Bytes, "size of the file before", Rank(2)]
     cut_at: Annotated[Integer, "position to cut at"]
     cut_bytes: Annotated[Bytes, "bytes that are cut"]
-    fault: Annotated[Text, "what is wrong there"]
-    messages_kept: Annotated[Integer, "valid entries before it"]
-    later_segments: Annotated[list[str], "segments after the cut, to be moved away"]
-    backup: Annotated[Text, "where the cut bytes went"]
+    fault: Annotated[Text, "what is wrong there", Fit.STATE]
+    messages_kept: Annotated[Integer, "valid entries before it", Rank(1)]
+    later_segments: Annotated[
+        list[str], "segments after the cut, to be moved away", Fit.WRAP, Rank(1)
+    ]
+    backup: Annotated[Text, "where the cut bytes went", Rank(2)]
     done: Annotated[Flag, "whether it was cut"]
 
 
@@ -126,7 +134,7 @@ class IndexRow(Row):
     file: Annotated[Text, "segment file", HIDDEN]
     pos: Annotated[Integer, "position in the file"]
     offset: Annotated[Integer, "offset in the log, by the file's name"]
-    bytes: Annotated[Integer, "size of the entry"]
+    bytes: Annotated[Bytes, "size of the entry"]
 
 
 class RepairRow(Row):
@@ -134,7 +142,7 @@ class RepairRow(Row):
 
     file: Annotated[Text, "segment file", HIDDEN]
     pos: Annotated[Integer, "position of the damage"]
-    kind: Annotated[Text, "crc, size, magic, codec, compressed, or partial"]
+    kind: Annotated[Text, "crc, size, magic, codec, compressed, or partial", Fit.STATE]
     left_out_bytes: Annotated[Bytes, "bytes that the copy does not have"]
 
 

@@ -6,13 +6,15 @@ from typing import Annotated
 
 from pylogctl.cli.columns import (
     HIDDEN,
+    ByteRate,
     Bytes,
     Count,
     Document,
+    Fit,
     Flag,
     Integer,
     Millis,
-    Number,
+    Rank,
     Row,
     Seconds,
     Size,
@@ -25,10 +27,10 @@ class PlanRow(Row):
 
     topic: Annotated[Text, "topic of the source"]
     target: Annotated[Text, "what it is called in the target"]
-    partitions: Annotated[Integer, "partitions in the source"]
-    target_partitions: Annotated[Integer, "partitions in the target"]
+    partitions: Annotated[Integer, "partitions in the source", Rank(3)]
+    target_partitions: Annotated[Integer, "partitions in the target", Rank(3)]
     bytes: Annotated[Bytes, "bytes that can be read in the source"]
-    action: Annotated[Text, "exists, or create if it is missing in the target"]
+    action: Annotated[Text, "exists, or create if it is missing in the target", Fit.STATE]
 
 
 class Errors(Row):
@@ -36,7 +38,7 @@ class Errors(Row):
 
     failing: Annotated[Flag, "whether nothing came through since the last error"]
     error_time: Annotated[Millis, "when something went wrong last", HIDDEN] = None
-    last_error: Annotated[Text, "what went wrong last"] = None
+    last_error: Annotated[Text, "what went wrong last", Fit.WRAP] = None
     corrupt: Annotated[Integer, "corrupt messages that were left out", HIDDEN] = 0
 
 
@@ -44,12 +46,14 @@ class StatusRow(Row):
     """How far a partition, or a topic, is mirrored."""
 
     topic: Annotated[Text, "topic of the source"]
-    partition: Annotated[Text, "partition as home broker and index; none for a whole topic"]
-    end: Annotated[Integer, "end of the source, for a topic the sum over its partitions"]
-    mirrored: Annotated[Integer, "offset mirrored so far, summed likewise"]
+    partition: Annotated[
+        Text, "partition as home broker and index; none for a whole topic", Fit.WHOLE
+    ]
+    end: Annotated[Integer, "end of the source, for a topic the sum over its partitions", Rank(3)]
+    mirrored: Annotated[Integer, "offset mirrored so far, summed likewise", Rank(2)]
     lag_bytes: Annotated[Size, "bytes that are not mirrored yet"]
-    rate: Annotated[Number, "bytes mirrored per second, with --interval"]
-    mirrors: Annotated[Integer, "running mirrors of the group"]
+    rate: Annotated[ByteRate, "bytes mirrored per second, with --interval", Rank(1)]
+    mirrors: Annotated[Integer, "running mirrors of the group", Rank(2)]
     errors: Errors
 
 
@@ -57,14 +61,16 @@ class VerifyRow(Row):
     """A topic in source and target."""
 
     topic: Annotated[Text, "topic of the source"]
-    target: Annotated[Text, "what it is called in the target"]
+    target: Annotated[Text, "what it is called in the target", Rank(1)]
     messages: Annotated[Integer, "messages in the source"]
-    target_messages: Annotated[Integer, "messages in the target"]
+    target_messages: Annotated[Integer, "messages in the target", Rank(2)]
     missing: Annotated[Count, "messages of the source that the target lacks"]
     surplus: Annotated[Count, "messages of the target that the source lacks"]
-    digest: Annotated[Text, "checksum of all messages in the source, in any order"]
-    target_digest: Annotated[Text, "the same in the target"]
-    status: Annotated[Text, "ok, surplus (such as duplicates) or missing"]
+    digest: Annotated[
+        Text, "checksum of all messages in the source, in any order", Fit.WHOLE, Rank(3)
+    ]
+    target_digest: Annotated[Text, "the same in the target", Fit.WHOLE, Rank(3)]
+    status: Annotated[Text, "ok, surplus (such as duplicates) or missing", Fit.STATE]
 
 
 class SummaryRow(Row):
@@ -74,7 +80,7 @@ class SummaryRow(Row):
     messages: Annotated[Integer, "messages that the target has acknowledged"]
     bytes: Annotated[Bytes, "what they take in a log"]
     seconds: Annotated[Seconds, "how long it ran"]
-    last_error: Annotated[Text, "what went wrong last"]
+    last_error: Annotated[Text, "what went wrong last", Fit.WRAP]
     error_time: Annotated[Millis, "when that was"]
     corrupt: Annotated[Integer, "corrupt messages that were left out"]
 

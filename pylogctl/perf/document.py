@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from broker.protocol.compression import Codec
-from broker.units import format_duration, format_size, format_time
+from broker.units import format_duration, format_rate, format_size, format_time
 from pylogctl import __version__
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,
     ColumnKind,
     Document,
+    Fit,
     Flag,
     Integer,
     Number,
+    Rank,
+    Rate,
     Row,
     Seconds,
     Text,
@@ -44,7 +47,7 @@ class ResultRow(Row):
     messages: Annotated[Integer, "number of messages"]
     bytes: Annotated[Bytes, "bytes of payload"]
     seconds: Annotated[Seconds, "elapsed time"]
-    msg_per_s: Annotated[Number, "messages per second"]
+    msg_per_s: Annotated[Rate, "messages per second"]
     mib_per_s: Annotated[Number, "MiB of payload per second"]
     p50_ms: Annotated[Number, "latency that half do not exceed"]
     p90_ms: Annotated[Number, "latency that 90 % do not exceed"]
@@ -65,11 +68,11 @@ class ProduceRow(ResultRow):
 class E2eRow(ResultRow):
     """The result of `perf e2e`."""
 
-    rate: Annotated[Number, "intended messages per second"]
+    rate: Annotated[Rate, "intended messages per second"]
     late_ms: Annotated[Number, "longest delay of a message sent after it was due"]
     missing: Annotated[Integer, "messages that were sent but not received"]
     acks: Annotated[Text, "requested acknowledgement"]
-    flush: Annotated[Text, "when messages are flushed, and so become readable"]
+    flush: Annotated[Text, "when messages are flushed, and so become readable", Fit.WRAP]
 
 
 class FigureRow(Row):
@@ -83,7 +86,7 @@ class PlanRow(Row):
     """What `perf produce` would do."""
 
     topic: Annotated[Text, "topic messages would be sent to"]
-    partitions: Annotated[list[str] | None, "its partitions; none if it would be created"]
+    partitions: Annotated[list[str] | None, "its partitions; none if it would be created", Fit.WRAP]
     messages: Annotated[Integer, "messages that would be sent"]
     seconds: Annotated[Seconds, "maximum duration"]
     batch: Annotated[Integer, "messages in a batch"]
@@ -97,38 +100,38 @@ class ReportRow(Row):
     """A saved run; the command decides which figures it has."""
 
     file: Annotated[Text, "where the run is saved"]
-    command: Annotated[Text, "what was measured"]
-    topic: Annotated[Text, "name of the topic"]
-    messages: Annotated[Integer, "number of messages"] = None
-    seconds: Annotated[Seconds, "elapsed time"] = None
-    msg_per_s: Annotated[Number, "messages per second"] = None
+    command: Annotated[Text, "what was measured", Fit.WHOLE]
+    topic: Annotated[Text, "name of the topic", Rank(3)]
+    messages: Annotated[Integer, "number of messages", Rank(2)] = None
+    seconds: Annotated[Seconds, "elapsed time", Rank(3)] = None
+    msg_per_s: Annotated[Rate, "messages per second"] = None
     mib_per_s: Annotated[Number, "MiB of payload per second"] = None
-    p50_ms: Annotated[Number, "latency that half do not exceed"] = None
+    p50_ms: Annotated[Number, "latency that half do not exceed", Rank(2)] = None
     p99_ms: Annotated[Number, "latency that 99 % do not exceed"] = None
-    p99_9_ms: Annotated[Number, "latency that 99.9 % do not exceed"] = None
-    max_ms: Annotated[Number, "longest latency"] = None
-    overhead_bytes: _Overhead = None
+    p99_9_ms: Annotated[Number, "latency that 99.9 % do not exceed", Rank(4)] = None
+    max_ms: Annotated[Number, "longest latency", Rank(4)] = None
+    overhead_bytes: Annotated[_Overhead, Rank(5)] = None
     acks: Annotated[Text, "requested acknowledgement", HIDDEN] = None
     flush: Annotated[Text, "when messages are flushed", HIDDEN] = None
     cpu_s: Annotated[Number, "processor time, in seconds", HIDDEN] = None
     rss_bytes: Annotated[Bytes, "peak memory", HIDDEN] = None
     started: Annotated[Text, "start of the run", HIDDEN] = None
-    options: Annotated[Mapping[str, Any] | None, "options and properties", HIDDEN] = None
+    options: Annotated[Mapping[str, Any] | None, "options and properties", Fit.WRAP, HIDDEN] = None
     pylogctl: Annotated[Text, "version", HIDDEN] = None
     git_revision: Annotated[Text, "revision of the checkout it ran from", HIDDEN] = None
     python: Annotated[Text, "interpreter", HIDDEN] = None
-    platform: Annotated[Text, "system", HIDDEN] = None
+    platform: Annotated[Text, "system", Fit.WRAP, HIDDEN] = None
     processors: Annotated[Integer, "number of processors", HIDDEN] = None
 
 
 class CompareRow(Row):
     """A figure of two runs."""
 
-    figure: Annotated[str, "what was measured"]
+    figure: Annotated[str, "what was measured", Fit.WHOLE]
     before: Annotated[Number, "in the first file"]
     after: Annotated[Number, "in the second file"]
     change_percent: Annotated[Number, "from the first to the second"]
-    verdict: Annotated[str, "better, worse or same; same is within the limit"]
+    verdict: Annotated[str, "better, worse or same; same is within the limit", Fit.STATE]
     decides: Annotated[Flag, "whether it counts for --fail-below"]
 
 
@@ -237,6 +240,8 @@ def _figure(value: Any, kind: ColumnKind) -> str:
         return format_size(value)
     if kind is ColumnKind.SECONDS:
         return format_duration(value)
+    if kind is ColumnKind.RATE:
+        return format_rate(value)
     return str(value) if isinstance(value, str) else f"{value:,}"
 
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from broker.units import format_size
-from pylogctl.cli.columns import HIDDEN, Bytes, Count, Document, Integer, Millis, Row, Text
+from pylogctl.cli.columns import (
+    HIDDEN,
+    Bytes,
+    Count,
+    Document,
+    Fit,
+    Integer,
+    Millis,
+    Rank,
+    Row,
+    Text,
+)
 
 if TYPE_CHECKING:
     from broker.spark.loading.output import Manifest
@@ -17,11 +28,11 @@ class PlanRow(Row):
     """A partition that would be loaded."""
 
     topic: Annotated[Text, "the topic"]
-    partition: Annotated[Text, "home broker and index"]
+    partition: Annotated[Text, "home broker and index", Fit.WHOLE]
     start: Annotated[Integer, "start offset of the load"]
     end: Annotated[Integer, "its end offset"]
     bytes: Annotated[Bytes, "bytes of the log to load"]
-    tasks: Annotated[Integer, "number of tasks"]
+    tasks: Annotated[Integer, "number of tasks", Rank(2)]
     lost_bytes: Annotated[Bytes, "bytes to load that are gone"]
     load: Annotated[Integer, "number of the load", HIDDEN]
 
@@ -31,11 +42,11 @@ class LoadRow(Row):
 
     load: Annotated[Integer, "number of the load"]
     topic: Annotated[Text, "the topic"]
-    partition: Annotated[Text, "home broker and index"]
-    start: Annotated[Integer, "start offset of the load"]
-    end: Annotated[Integer, "its end offset, the start of the next load"]
+    partition: Annotated[Text, "home broker and index", Fit.WHOLE]
+    start: Annotated[Integer, "start offset of the load", Rank(2)]
+    end: Annotated[Integer, "its end offset, the start of the next load", Rank(1)]
     messages: Annotated[Integer, "rows"]
-    payload_bytes: Annotated[Bytes, "size of the payloads in the log"]
+    payload_bytes: Annotated[Bytes, "size of the payloads in the log", Rank(1)]
     left_out_bytes: Annotated[Bytes, "lost, corrupt or undecodable bytes"]
     crc_sum: Annotated[Integer, "sum of the CRC-32 of the payloads", HIDDEN]
 
@@ -45,14 +56,14 @@ class AuditRow(Row):
 
     topic: Annotated[Text, "the topic"]
     start: Annotated[Millis, "start of the time window"]
-    end: Annotated[Millis, "its end, exclusive"]
-    tier: Annotated[Text, "log: in the topic; load: in the directory of the loads"]
-    expected: Annotated[Integer, "messages that producers have counted"]
-    found: Annotated[Integer, "messages found, each once"]
+    end: Annotated[Millis, "its end, exclusive", Rank(3)]
+    tier: Annotated[Text, "log: in the topic; load: in the directory of the loads", Fit.WHOLE]
+    expected: Annotated[Integer, "messages that producers have counted", Rank(2)]
+    found: Annotated[Integer, "messages found, each once", Rank(2)]
     lost: Annotated[Count, "messages missing for good"]
     late: Annotated[Count, "messages missing so far that may still arrive"]
     duplicated: Annotated[Count, "messages found twice or not counted by producers"]
-    status: Annotated[Text, "ok, lost, late, duplicated or open"]
+    status: Annotated[Text, "ok, lost, late, duplicated or open", Fit.STATE]
 
 
 PLAN = Document("pipeline.load.plan/1", PlanRow, empty="nothing to load")

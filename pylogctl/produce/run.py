@@ -24,7 +24,7 @@ from broker.producer.producer import (
 )
 from broker.topic import TopicPartition
 from broker.units import Pacer, count_text, format_count, format_duration, format_size
-from pylogctl.cli.columns import Column, ColumnKind, Document
+from pylogctl.cli.columns import Column, ColumnKind, Document, Fit
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -407,11 +407,11 @@ DOCUMENT = Document(
     "produce/1",
     (
         Column("topic", "topic that was written to"),
-        Column("partitions", "partitions that were written to"),
+        Column("partitions", "partitions that were written to", noted_fit=Fit.WRAP),
         Column("messages", "messages confirmed", ColumnKind.INTEGER),
         Column("bytes", "their payloads", ColumnKind.BYTES),
         Column("seconds", "time until all could be read", ColumnKind.SECONDS),
-        Column("messages_per_second", "messages by time", ColumnKind.NUMBER),
+        Column("messages_per_second", "messages by time", ColumnKind.RATE),
         Column("refused", "messages left out as they could not be sent", ColumnKind.INTEGER),
         Column("resumed", "messages an earlier run had sent", ColumnKind.INTEGER),
         Column("verified", "all was read back and compared", ColumnKind.BOOLEAN),

@@ -10,15 +10,20 @@ from broker.client.list_offsets import Watermarks
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.columns import (
     HIDDEN,
+    UNKNOWN,
+    ByteRate,
     Bytes,
     ColumnKind,
     Count,
     Document,
+    Fit,
     Integer,
     Millis,
+    Rank,
     Row,
     Size,
     Text,
+    if_known,
 )
 from pylogctl.format.envelope import MessageFacts
 
@@ -29,7 +34,7 @@ class PartitionName(Row):
     """The first columns of all rows about a partition."""
 
     topic: _Topic
-    partition: Annotated[Text, "partition as home broker and index"]
+    partition: Annotated[Text, "partition as home broker and index", Fit.WHOLE]
 
 
 def name_of(partition: TopicPartition) -> PartitionName:
@@ -41,11 +46,13 @@ class TopicRow(Row):
     """A topic."""
 
     name: _Topic
-    brokers: Annotated[list[int], "ids of the brokers that have partitions of it"]
+    brokers: Annotated[
+        list[int], "ids of the brokers that have partitions of it", Fit.WRAP, Rank(1)
+    ]
     partitions: Annotated[Integer, "number of partitions"]
     bytes: Annotated[Bytes, "readable bytes"]
     messages: Annotated[Integer, "number of messages, with --count", HIDDEN]
-    first: Annotated[Integer, "smallest first offset of its partitions"]
+    first: Annotated[Integer, "smallest first offset of its partitions", Rank(2)]
     last: Annotated[Integer, "largest end offset of its partitions"]
 
 
@@ -54,12 +61,12 @@ class PartitionRow(Row):
 
     name: PartitionName
     broker: Annotated[Integer, "id of the broker that serves it"]
-    address: Annotated[Text, "address of that broker", HIDDEN]
-    start: Annotated[Integer, "first offset"]
+    address: Annotated[Text, "address of that broker", Fit.WHOLE, HIDDEN]
+    start: Annotated[Integer, "first offset", Rank(3)]
     end: Annotated[Integer, "offset after the last readable message"]
-    segments: Annotated[Integer, "number of segment files"]
+    segments: Annotated[Integer, "number of segment files", Rank(3)]
     bytes: Annotated[Bytes, "readable bytes"]
-    last_append: Annotated[Millis, "time of the last write"]
+    last_append: Annotated[Millis, "time of the last write", Rank(4)]
 
 
 class ReplicatedRow(Row):
@@ -67,19 +74,21 @@ class ReplicatedRow(Row):
 
     name: PartitionName
     leader: Annotated[Integer, "id of the broker that leads it"]
-    address: Annotated[Text, "address of that broker", HIDDEN]
-    epoch: Annotated[Integer, "leader epoch: one higher with each decision"]
-    replicas: Annotated[tuple[int, ...], "ids of its brokers, the preferred leader first"]
-    isr: Annotated[tuple[int, ...], "ids of the in-sync replicas"]
+    address: Annotated[Text, "address of that broker", Fit.WHOLE, HIDDEN]
+    epoch: Annotated[Integer, "leader epoch: one higher with each decision", Rank(2)]
+    replicas: Annotated[tuple[int, ...], "ids of its brokers, the preferred leader first", Fit.WRAP]
+    isr: Annotated[tuple[int, ...], "ids of the in-sync replicas", Fit.WRAP]
     min_isr: Annotated[Integer, "fewest of them to commit a message", HIDDEN]
-    lag: Annotated[dict[str, int | None], "bytes that each follower is behind, by broker id"]
+    lag: Annotated[
+        dict[str, int | None], "bytes that each follower is behind, by broker id", Fit.WRAP
+    ]
     start: Annotated[Integer, "first offset", HIDDEN]
     end: Annotated[Integer, "offset after the last readable message", HIDDEN]
     segments: Annotated[Integer, "number of the leader's segment files", HIDDEN]
-    bytes: Annotated[Bytes, "readable bytes"]
+    bytes: Annotated[Bytes, "readable bytes", Rank(1)]
     last_append: Annotated[Millis, "time of the last write", HIDDEN]
     settings: Annotated[
-        Mapping[str, str] | None, "of the topic, where not those of brokers", HIDDEN
+        Mapping[str, str] | None, "of the topic, where not those of brokers", Fit.WRAP, HIDDEN
     ]
 
 
@@ -90,7 +99,7 @@ class CreateRow(Row):
     broker: Annotated[int, ColumnKind.INTEGER, "id of the broker"]
     before: Annotated[Integer, "partitions it had there before"]
     partitions: Annotated[Integer, "partitions it has there now"]
-    action: Annotated[Text, "create, created or exists"]
+    action: Annotated[Text, "create, created or exists", Fit.STATE]
 
 
 class CreateReplicatedRow(Row):
@@ -98,37 +107,37 @@ class CreateReplicatedRow(Row):
 
     name: PartitionName
     leader: Annotated[Integer, "id of the broker that leads it"]
-    replicas: Annotated[Text, "ids of its brokers, the preferred leader first"]
-    isr: Annotated[Text, "ids of the in-sync replicas"]
-    min_isr: Annotated[Integer, "fewest in-sync replicas to commit a message"]
+    replicas: Annotated[Text, "ids of its brokers, the preferred leader first", Fit.WRAP]
+    isr: Annotated[Text, "ids of the in-sync replicas", Fit.WRAP]
+    min_isr: Annotated[Integer, "fewest in-sync replicas to commit a message", Rank(1)]
 
 
 class ElectRow(Row):
     """The outcome of a request about a partition."""
 
     name: PartitionName
-    result: Annotated[Text, "elect, elected, begun, throttled, not throttled or refused"]
-    reason: Annotated[Text, "why it was refused"] = None
+    result: Annotated[Text, "elect, elected, begun, throttled, not throttled or refused", Fit.STATE]
+    reason: Annotated[Text, "why it was refused", Fit.WRAP] = None
 
 
 class ReassignPlanRow(Row):
     """A partition that would move."""
 
     name: PartitionName
-    replicas: Annotated[Text, "ids of its brokers, the preferred leader first"]
-    target: Annotated[Text, "ids of the brokers it would get"]
+    replicas: Annotated[Text, "ids of its brokers, the preferred leader first", Fit.WRAP]
+    target: Annotated[Text, "ids of the brokers it would get", Fit.WRAP]
 
 
 class ReassignStatusRow(Row):
     """A partition whose replicas are changed."""
 
     name: PartitionName
-    original: Annotated[Text, "ids of the brokers it had"]
-    target: Annotated[Text, "ids of the brokers it gets"]
-    copying: Annotated[Text, "those that are not in sync yet"]
+    original: Annotated[Text, "ids of the brokers it had", Fit.WRAP, Rank(2)]
+    target: Annotated[Text, "ids of the brokers it gets", Fit.WRAP]
+    copying: Annotated[Text, "those that are not in sync yet", Fit.WRAP]
     left: Annotated[Bytes, "what the last of them still has to copy"]
     percent: Annotated[Integer, "how much of the partition that one has"]
-    throttle: Annotated[Bytes, "bytes per second that a broker may copy"]
+    throttle: Annotated[ByteRate, "bytes per second that a broker may copy", Rank(1)]
 
 
 class DeleteRow(Row):
@@ -138,7 +147,7 @@ class DeleteRow(Row):
     broker: Annotated[Integer, "id of the broker; none for ZooKeeper"]
     partitions: Annotated[Integer, "partitions it has there"]
     group: Annotated[Text, "group whose offsets of it are deleted; else none"]
-    action: Annotated[Text, "delete or deleted"]
+    action: Annotated[Text, "delete or deleted", Fit.STATE]
 
 
 class OffsetsRow(Row):
@@ -156,10 +165,10 @@ class WatermarksRow(Row):
     """The ends of a partition."""
 
     name: PartitionName
-    log_start: Annotated[Integer, "offset of the first message"] = None
-    high_watermark: Annotated[Integer, "offset after the last readable message"] = None
-    log_end: Annotated[Integer, "offset after the last message written"] = None
-    pending_bytes: Annotated[Bytes, "bytes written that are not readable yet"] = None
+    log_start: Annotated[Integer, "offset of the first message", Rank(2)] = UNKNOWN
+    high_watermark: Annotated[Integer, "offset after the last readable message"] = UNKNOWN
+    log_end: Annotated[Integer, "offset after the last message written", Rank(1)] = UNKNOWN
+    pending_bytes: Annotated[Bytes, "bytes written that are not readable yet"] = UNKNOWN
 
 
 class CountRow(Row):
@@ -181,9 +190,9 @@ class SampleRow(Row):
     offset: Annotated[Integer, "offset of the message, or of its compressed set"]
     next_offset: Annotated[Integer, "offset of the next message or set", HIDDEN]
     inner: Annotated[Integer, "index inside a compressed set"]
-    size: Annotated[Integer, "bytes of payload"]
-    codec: Annotated[Text, "compression of its entry", HIDDEN]
-    crc: Annotated[Text, "CRC-32 of the payload", HIDDEN]
+    size: Annotated[Bytes, "bytes of payload"]
+    codec: Annotated[Text, "compression of its entry", Fit.WHOLE, HIDDEN]
+    crc: Annotated[Text, "CRC-32 of the payload", Fit.WHOLE, HIDDEN]
     payload: Annotated[Text, "the payload as text"]
 
 
@@ -210,14 +219,15 @@ LIST_WITH_COUNT = LIST.showing("messages")
 def topic_row(summary: TopicSummary, message_count: int | None) -> TopicRow:
     """Return a row of `LIST`; `message_count` is None if messages were not counted."""
     ends = list((summary.ends or {}).values())
+    none = UNKNOWN if summary.ends is None else None
     return TopicRow(
         summary.topic,
         sorted({partition.home for partition in summary.partitions}),
         len(summary.partitions),
-        summary.size_bytes,
-        message_count,
-        min((one.start for one in ends), default=None),
-        max((one.end for one in ends), default=None),
+        if_known(summary.size_bytes),
+        if_known(message_count),
+        min((one.start for one in ends), default=none),
+        max((one.end for one in ends), default=none),
     )
 
 
@@ -251,11 +261,11 @@ def _log_fields(facts: PartitionFacts) -> dict[str, Any]:
     ends, leader = facts.ends, facts.leader
     return {
         "address": None if leader is None else f"{leader.host}:{leader.port}",
-        "start": None if ends is None else ends.start,
-        "end": None if ends is None else ends.end,
-        "segments": facts.segment_count,
-        "bytes": None if ends is None else ends.end - ends.start,
-        "last_append": facts.last_append_ms,
+        "start": UNKNOWN if ends is None else ends.start,
+        "end": UNKNOWN if ends is None else ends.end,
+        "segments": UNKNOWN if ends is None else facts.segment_count,
+        "bytes": UNKNOWN if ends is None else ends.end - ends.start,
+        "last_append": UNKNOWN if ends is None else facts.last_append_ms,
     }
 
 

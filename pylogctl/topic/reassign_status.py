@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from broker.admin import reassignment
 from broker.client.cluster import Cluster
 from broker.units import format_size
+from pylogctl.cli.columns import if_known
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.render import render
@@ -42,7 +43,7 @@ def _row(one: reassignment.MoveProgress) -> ReassignStatusRow:
         ",".join(map(str, one.before)),
         ",".join(map(str, one.target)),
         ",".join(map(str, one.missing)),
-        one.left_bytes,
-        one.percent,
+        if_known(one.left_bytes),
+        if_known(one.percent),
         one.throttle_bytes_per_s,
     )

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from broker.errors import CoordinationError
 from broker.zk import values
-from pylogctl.cli.columns import HIDDEN, Bytes, Document, Flag, Integer, Millis, Row, Text
+from pylogctl.cli.columns import (
+    HIDDEN,
+    Bytes,
+    Document,
+    Fit,
+    Flag,
+    Integer,
+    Millis,
+    Rank,
+    Row,
+    Text,
+)
 from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
@@ -20,11 +31,11 @@ _Path = Annotated[str, "path of the node"]
 class NodeColumns(Row):
     """The common columns of nodes."""
 
-    version: Annotated[Integer, "changes of the value"] = None
-    bytes: Annotated[Bytes, "size of the value"] = None
-    children: Annotated[Integer, "number of children"] = None
-    ephemeral: Annotated[Flag, "goes with its session"] = None
-    modified: Annotated[Millis, "last change of the value"] = None
+    version: Annotated[Integer, "changes of the value", Rank(3)] = None
+    bytes: Annotated[Bytes, "size of the value", Rank(1)] = None
+    children: Annotated[Integer, "number of children", Rank(1)] = None
+    ephemeral: Annotated[Flag, "goes with its session", Rank(2)] = None
+    modified: Annotated[Millis, "last change of the value", Rank(3)] = None
 
 
 class ChildRow(Row):
@@ -38,8 +49,8 @@ class TreeRow(Row):
     """A node below another."""
 
     path: _Path
-    depth: Annotated[Integer, "levels below the start"]
-    value: Annotated[str, "decoded where the node is known, else with escapes"]
+    depth: Annotated[Integer, "levels below the start", Rank(4)]
+    value: Annotated[str, "decoded where the node is known, else with escapes", Fit.WRAP]
     node: NodeColumns
 
 
@@ -47,8 +58,8 @@ class ValueRow(Row):
     """A node and its value."""
 
     path: _Path
-    value: Annotated[str, "the value as text with escapes"]
-    hex: Annotated[str, "the value in hexadecimal", HIDDEN]
+    value: Annotated[str, "the value as text with escapes", Fit.WRAP]
+    hex: Annotated[str, "the value in hexadecimal", Fit.WRAP, HIDDEN]
     node: NodeColumns
 
 
@@ -57,10 +68,10 @@ class StatRow(Row):
 
     path: _Path
     node: NodeColumns
-    owner: Annotated[Text, "session that owns an ephemeral node"]
+    owner: Annotated[Text, "session that owns an ephemeral node", Fit.WHOLE]
     created: Annotated[Millis, "when the node was made"]
-    czxid: Annotated[str, "transaction that made it"]
-    mzxid: Annotated[str, "transaction that last changed it"]
+    czxid: Annotated[str, "transaction that made it", Fit.WHOLE]
+    mzxid: Annotated[str, "transaction that last changed it", Fit.WHOLE]
     cversion: Annotated[Integer, "changes of its children"]
     aversion: Annotated[Integer, "changes of its access list"]
 
@@ -68,7 +79,7 @@ class StatRow(Row):
 class ReadyRow(Row):
     """A ZooKeeper server that was started."""
 
-    zookeeper: Annotated[str, "where it listens"]
+    zookeeper: Annotated[str, "where it listens", Fit.WHOLE]
     pid: Annotated[Integer, "process id of this command"]
     data: Annotated[str, "data directory"]
     log_file: Annotated[str, "the server's log"]

@@ -11,6 +11,7 @@ from broker.units import (
     Rate,
     format_count,
     format_duration,
+    format_rate,
     format_size,
     format_time,
     parse_duration_ms,
@@ -104,6 +105,8 @@ def test_formatters_given_numbers_choose_a_readable_unit() -> None:
         "3d04h",
     ]
     assert [format_count(n) for n in (12, 47_100, 1_200_000)] == ["12", "47.1k", "1.2M"]
+    rates = [format_rate(n) for n in (0, 0.42, 12.6, 3217.4, 1_200_000)]
+    assert rates == ["0.0/s", "0.4/s", "13/s", "3.2 k/s", "1.2 M/s"]
 
 
 @given(st.integers(min_value=0, max_value=1 << 49))

@@ -48,13 +48,13 @@ def _rendered(document: Document, rows: list[Thing], output: str) -> str:
 
 def test_columns_of_rows_are_their_fields_and_those_of_rows_within() -> None:
     assert THINGS.columns == (
-        Column("topic", "name of the topic"),
-        Column("broker", "id of the broker", shown=False),
-        Column("size", "its size", ColumnKind.BYTES),
-        Column("seen", "when", ColumnKind.TIME),
-        Column("alive", "whether", ColumnKind.BOOLEAN),
-        Column("tags", "words"),
-        Column("note", "a remark", shown=False),
+        Column("topic", "name of the topic", values=str),
+        Column("broker", "id of the broker", shown=False, values=int),
+        Column("size", "its size", ColumnKind.BYTES, values=int | None),
+        Column("seen", "when", ColumnKind.TIME, values=int | None),
+        Column("alive", "whether", ColumnKind.BOOLEAN, values=bool | None),
+        Column("tags", "words", values=tuple[str, ...]),
+        Column("note", "a remark", shown=False, values=str | None),
     )
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from pylogctl.cli.columns import Column, ColumnKind, Fit
+from pylogctl.cli.columns import RARE, Column, ColumnKind, Fit
+from pylogctl.cli.escapes import one_line
 from pylogctl.cli.layout import (
     Terminal,
     choose,
@@ -51,14 +52,14 @@ def screen(
 ) -> list[str]:
     terminal = Terminal(width, has_color=color)
     layout = choose(columns, rows, terminal, are_all=True, is_wide=False)
-    return [*table_lines(layout, rows, terminal, header=True), *notes(layout)]
+    return [*table_lines(layout, rows, terminal, header=True), *notes(layout, terminal)]
 
 
 def test_table_when_it_fits_then_is_whole_but_for_what_is_the_same_or_empty() -> None:
     lines = screen(ROWS, 140)
-    assert lines[0] == "TOPIC a-topic-with-a-name-of-forty-characters-x"
+    assert lines[0] == "GROUP billing  TOPIC a-topic-with-a-name-of-forty-characters-x"
     assert lines[1].split() == [
-        *("GROUP", "PARTITION", "OFFSET", "END", "LAG-BYTES", "STATUS", "OWNER"),
+        *("PARTITION", "OFFSET", "END", "LAG-BYTES", "STATUS", "OWNER"),
     ]
     assert [line.split()[-1] for line in lines[3:]] == [row[-2] for row in ROWS]
 
@@ -70,20 +71,50 @@ def test_table_of_a_width_when_it_is_too_wide_then_fits_and_folds_nothing(width:
     assert all(cell_len(line) <= width for line in lines if not line.startswith("not shown"))
     assert "1234567890125" in "\n".join(lines)
     assert "END 1234567899999" in "\n".join(lines) or "1234567899999" in lines[-1]
-    assert sum(line.startswith("billing") for line in lines) == 3
+    assert sum(line.startswith("0-") for line in lines) == 3
 
 
 def test_table_when_columns_do_not_fit_then_leaves_out_those_of_the_highest_rank_and_says_so() -> (
     None
 ):
-    lines = screen(ROWS, 50)
+    lines = screen(ROWS, 45)
 
-    assert lines[-1] == "not shown: owner; --wide shows all, --columns chooses"
+    assert lines[-2:] == ["not shown: owner; --wide shows all, --columns", "chooses"]
     assert re.search("PARTITION +OFFSET", "\n".join(lines))
 
 
+@pytest.mark.parametrize(("width", "path_width"), [(70, 43), (60, 36), (45, 43)])
+def test_column_when_it_is_rarely_asked_for_then_is_left_out_before_names_are_cut_short(
+    width: int, path_width: int
+) -> None:
+    columns = (Column("path", ""), Column("at", "", ColumnKind.TIME, rank=RARE))
+    rows = [["/a" * 21 + f"{n}", "2026-11-26T01:34:25Z" + "." * n] for n in range(3)]
+
+    rule = screen(rows, width, columns=columns)[1]
+
+    assert len(rule.split()[0]) == path_width
+
+
+def test_list_when_it_is_too_long_then_is_folded_between_its_items() -> None:
+    columns = (Column("name", ""), Column("brokers", "", noted_fit=Fit.WRAP))
+    rows = [["one", ",".join(map(str, range(100, 120)))], ["two", "broker-17.example.org"]]
+
+    folded = screen(rows, 30, columns=columns)
+
+    assert re.findall(r"\d+(?=,|$)", "\n".join(folded[2:-1])) == rows[0][1].split(",")
+    assert folded[-1].endswith("broker-17.example.org")
+
+
+@given(st.text(max_size=80), st.integers(20, 40))
+def test_text_given_any_then_is_folded_to_the_width(text: str, width: int) -> None:
+    columns = (Column("a", ""), Column("b", "", noted_fit=Fit.WRAP))
+    rows = [["x", one_line(text)], ["y", ""]]
+
+    assert all(cell_len(line) <= width for line in screen(rows, width, columns=columns))
+
+
 def test_name_when_it_is_too_long_then_loses_its_middle() -> None:
-    owners = [line.split()[-1] for line in screen(ROWS, 80) if line.startswith("billing")]
+    owners = [line.split()[-1] for line in screen(ROWS, 80) if line.startswith("0-")]
 
     assert [owner[0] + owner[-3:] for owner in owners] == ["bc-0", "bc-1", "bc-2"]
     assert all("…" in owner for owner in owners)
@@ -141,9 +172,9 @@ def test_table_given_any_text_then_each_column_is_kept_common_empty_or_named(
     lines = list(table_lines(layout, rows, terminal, header=True))
 
     shown = {columns[place].name for place in layout.kept} | set(layout.left_out)
-    common = {name.lower() for name, _ in layout.common}
+    common = {column.name for column, _ in layout.common}
     for place, column in enumerate(columns):
         is_empty = {row[place] for row in rows} <= {"-", ""}
         assert column.name in shown or column.name in common or is_empty
     if len(layout.kept) > 1 and not is_record(layout, rows):
-        assert all(cell_len(line) <= width for line in lines[bool(layout.common) :])
+        assert all(cell_len(line) <= width for line in lines)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import LogCorruptError
-from pylogctl.cli.columns import Column, ColumnKind, Document
+from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind, Document
 from pylogctl.cli.context import Environment, OutputFormat, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import Record, json_encoder, render
@@ -144,8 +144,8 @@ def test_table_scales_units_unless_raw_numbers_are_asked_for() -> None:
 
 
 def test_row_on_a_terminal_when_it_is_alone_then_is_names_and_values() -> None:
-    text, _ = _render([{"name": "x" * 50, "size_bytes": 1}], tty=True, color="never")
-    assert text == f"NAME        {'x' * 50}\nSIZE-BYTES  1 B\n"
+    text, _ = _render([{"name": "x" * 40, "size_bytes": 1}], tty=True, color="never")
+    assert text == f"NAME        {'x' * 40}\nSIZE-BYTES  1 B\n"
 
 
 def test_table_on_a_terminal_when_it_is_too_wide_then_says_what_is_left_out() -> None:
@@ -244,3 +244,36 @@ def test_json_when_values_are_decimals_then_is_numbers_with_the_same_digits(valu
     assert json.loads(text, parse_float=Decimal, parse_int=Decimal) == value
     if isinstance(value, Decimal):
         assert text == str(value)
+
+
+def test_value_that_nobody_told_is_a_question_mark_and_null_for_programs() -> None:
+    records = [
+        {"name": "a", "size_bytes": UNKNOWN, "seen": UNKNOWN, "alive": UNKNOWN, "tags": []},
+        {"name": "b", "size_bytes": None, "seen": None, "alive": None, "tags": None},
+    ]
+    text, _ = _render(records, output="plain", columns=("name", "size_bytes", "seen", "tags"))
+    assert [line.split() for line in text.splitlines()[1:]] == [
+        ["a", "?", "?", "-"],
+        ["b", "-", "-", "-"],
+    ]
+    assert json.loads(_render(records[:1], output="jsonl")[0])["size_bytes"] is None
+    assert _render(records[:1], output="csv")[0].endswith("\na,,,\n")
+    assert _render(records, sort="size_bytes", output="name")[0] == "a\nb\n"
+
+
+def test_table_has_times_to_the_second_and_rates_with_units() -> None:
+    columns = (
+        Column("at", "when", ColumnKind.TIME),
+        Column("rate", "messages", ColumnKind.RATE),
+        Column("speed", "bytes", ColumnKind.BYTE_RATE),
+    )
+    stdout = io.BytesIO()
+    for raw in (False, True):
+        settings = SharedOptions(output="table", raw_numbers=raw, no_header=True)
+        env = Environment(Streams(None, stdout, None), {}, settings)
+        row = {"at": 1_763_625_600_250, "rate": 3217.4, "speed": 12_998_144}
+        render(env, Document("rate/1", columns, ""), [row])
+    assert stdout.getvalue().decode().splitlines() == [
+        "2025-11-20T08:00:00Z  3.2 k/s  12.4 MiB/s",
+        "2025-11-20T08:00:00.250Z  3217.4  12998144",
+    ]
