@@ -63,7 +63,7 @@ def read_one(
 def read_at_address(env: Environment, address: str) -> tuple[BrokerSettings, str | None]:
     """Return the settings of the broker at an address, and its connect string of ZooKeeper."""
     try:
-        (found,) = parse_broker_list(address) if ":" in address else ()  # else a misspelt id
+        (found,) = parse_broker_list(address) if ":" in address else []  # a misspelt id
     except (ProtocolError, ValueError) as error:
         raise UsageError(f"'{address}' is neither a broker's id nor HOST:PORT") from error
     response = request_status(connector(env), found)
