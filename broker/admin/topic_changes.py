@@ -261,10 +261,10 @@ def create(
     if is_plan:
         return planned
     homes = set(planned.brokers) - {one.partition.home for one in present}
-    new_count = planned.partitions - len(present)
 
     def is_shown(found: Collection[TopicPartition]) -> bool:
-        return {one.home for one in found} >= homes and len(found) >= new_count
+        # brokers learn all partitions of a home, or of a topic with replicas, at once
+        return bool(found) and {one.home for one in found} >= homes
 
     topics.await_shown(cluster, connect, wanted.name, is_shown, give_up_s=give_up_s)
     made = topics.topic_info(cluster, connect, wanted.name)

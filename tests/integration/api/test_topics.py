@@ -408,12 +408,12 @@ def test_topic_calls_when_the_broker_is_gone_then_end_in_time_with_unreachable(
 ) -> None:
     broker = pylog_own_broker()
     with broker.connect(timeout=2.0) as client:
-        client.create_topic("t")
+        client.create_topic("t", timeout=60)
         broker.stop()
         started_s = time.monotonic()
         with pytest.raises((pylogctl.Unreachable, pylogctl.TimedOut)):
             call(client)
-        assert time.monotonic() - started_s < 20
+        assert time.monotonic() - started_s < 30
 
 
 # at a cluster, reached by its brokers and by its ZooKeeper
@@ -556,6 +556,26 @@ def test_create_when_it_exists_with_replicas_then_stays_as_it_is(
         found = client.create_topic(pylog_topic, partitions=2, replicas=replicas, exist_ok=True)
         assert found == made
     client.delete_topic(pylog_topic)
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("exist_ok", [False, True])
+def test_create_with_replicas_when_another_program_is_first_then_its_topic_exists(
+    cluster: Cluster, pylog_topic: str, monkeypatch: pytest.MonkeyPatch, exist_ok: bool
+) -> None:
+    with cluster.connect() as client, cluster.connect() as other:
+
+        def be_first() -> None:
+            other.create_topic(pylog_topic, replicas=2)
+
+        with before_the_first(CreateReplicatedTopicRequest, be_first, monkeypatch):
+            if exist_ok:
+                found = client.create_topic(pylog_topic, partitions=4, replicas=3, exist_ok=True)
+                assert (found.partitions, found.replicas) == (1, 2)
+            else:
+                with pytest.raises(pylogctl.TopicExists):
+                    client.create_topic(pylog_topic, partitions=4, replicas=3)
+        client.delete_topic(pylog_topic)
 
 
 @pytest.mark.zookeeper
