@@ -105,17 +105,16 @@ def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
 def check_health(cluster: Cluster, connect: Connect) -> Health:
     """Check that brokers are there, disks work, partitions are led, and replicas are in sync."""
     metadata = describe_cluster(cluster, connect)
-    statuses = {}
+    statuses: dict[int, dict[str, Any] | BrokerError] = {}
+    silent: dict[int, BrokerError] = {}
     for address in sorted(metadata.brokers):
         _, document, error = request_status(connect, address)
-        if (status := document or error) is not None:  # a 0.7 broker has neither
-            statuses[address.id] = status
-    checks = [
-        *health_checks(metadata),
-        storage_check(statuses),
-        lost_check(connect, metadata.brokers),
-    ]
-    return Health(tuple(checks))
+        if error is not None:
+            statuses[address.id] = silent[address.id] = error
+        elif document is not None:  # a 0.7 broker has none
+            statuses[address.id] = document
+    lost = lost_check(connect, metadata.brokers, silent)
+    return Health((*health_checks(metadata), storage_check(statuses), lost))
 
 
 def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
@@ -204,11 +203,19 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> He
     return _check("storage", FAIL, tuple(found))
 
 
-def lost_check(connect: Connect, brokers: Sequence[BrokerAddress]) -> HealthCheck:
-    """Check that brokers have no logs of topics that ZooKeeper does not know."""
+def lost_check(
+    connect: Connect, brokers: Sequence[BrokerAddress], silent: Mapping[int, BrokerError]
+) -> HealthCheck:
+    """Check that brokers have no logs of topics that ZooKeeper does not know.
+
+    Brokers that are `silent` are not asked again, as each would use up time once more.
+    """
     topics: set[str] = set()
     failures = []
     for broker in brokers:
+        if (known := silent.get(broker.id)) is not None:
+            failures.append(str(known))
+            continue
         try:
             topics |= {one.record.partition.topic for one in find_unknown(connect, broker)[1]}
         except BrokerError as error:

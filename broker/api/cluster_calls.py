@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from broker.api.access import Access
+from broker.api.access import Access, limit_of
 from broker.api.values import (
     UNSET,
     PartitionLike,
@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # what does the work is imported by the calls, as most progra
     from broker.api.changes import Changes
 
 
+_LAST_LOOK_S = 5.0  # beyond the limit of a wait: whether it was for nothing
+
+
 class ClusterCalls(Access):
     """The calls of a client on brokers and the cluster."""
 
@@ -39,7 +42,7 @@ class ClusterCalls(Access):
             Unreachable: no broker responds.
         """
         with self._call():
-            found = self._cluster_id()
+            found = self._repeated(self._cluster_id)
             return self._registry.connect if not found and self._registry else found
 
     def brokers(self, *, timeout: Timeout = UNSET) -> list[BrokerInfo]:
@@ -56,8 +59,9 @@ class ClusterCalls(Access):
         """
         from broker.admin.cluster import list_brokers
 
-        with self._call():
-            return list_brokers(self._cluster, self._connect_in(timeout))
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
+            return self._repeated(lambda: list_brokers(self._cluster, connect))
 
     def broker(self, id: int, *, timeout: Timeout = UNSET) -> BrokerStatus:
         """Return the state of a live broker: its disks, connections, session and metrics.
@@ -69,9 +73,11 @@ class ClusterCalls(Access):
         from broker.admin.brokers import find_broker, request_status, status_of
 
         broker_id_of(id)
-        with self._call():
-            address = find_broker(self._cluster, id)
-            return status_of(request_status(self._connect_in(timeout), address))
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
+            return self._repeated(
+                lambda: status_of(request_status(connect, find_broker(self._cluster, id)))
+            )
 
     def health(self, *, timeout: Timeout = UNSET) -> Health:
         """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
@@ -82,8 +88,9 @@ class ClusterCalls(Access):
         """
         from broker.admin.cluster import check_health
 
-        with self._call():
-            return check_health(self._cluster, self._connect_in(timeout))
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
+            return self._repeated(lambda: check_health(self._cluster, connect))
 
     def changes(
         self,
@@ -119,13 +126,16 @@ class ClusterCalls(Access):
             None if partition is None else matcher_of(partition),
             None if since is None else ms_of("since", since),
         )
-        with self._call():
-            return Changes(
-                self._cluster,
-                self._connect_in(timeout),
-                selects,
-                follow=follow,
-                is_open=lambda: not self.closed,
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
+            return self._repeated(
+                lambda: Changes(
+                    self._cluster,
+                    connect,
+                    selects,
+                    follow=follow,
+                    is_open=lambda: not self.closed,
+                )
             )
 
     def stop_broker(
@@ -156,7 +166,7 @@ class ClusterCalls(Access):
         from broker.admin import brokers
 
         broker_id_of(id)
-        with self._call():
+        with self._call(timeout):
             timeout_s = self._limit_s(timeout)
             address = brokers.find_broker(self._cluster, id)
             response = brokers.request_status(self._connect_in(timeout), address)
@@ -208,15 +218,16 @@ class ClusterCalls(Access):
         broker_id_of(id)
         if throttle is not None:
             whole_of("throttle", throttle, 0)
-        with self._call():
+        seconds = self._wait_s(timeout)
+        with self._call(None if seconds is None else seconds + _LAST_LOOK_S):
             return decommission(
                 self._cluster,
                 self._connect,
                 id,
                 throttle=throttle,
                 is_dry_run=plan,
-                request_timeout_s=self._limit_s(UNSET),  # a look takes longer than short waits
-                timeout_s=self._wait_s(timeout),
+                request_timeout_s=limit_of(self._timeout_s),
+                timeout_s=seconds,
             )
 
     def move_log(
@@ -257,11 +268,12 @@ class ClusterCalls(Access):
         if not isinstance(directory, str):
             raise TypeError(f"give the directory as str, not {type(directory).__name__}")
         home = partition.home if broker is None else broker_id_of(broker)
-        with self._call():
+        seconds = self._wait_s(timeout)
+        with self._call(None if seconds is None else seconds + _LAST_LOOK_S):
             return move_log(
                 self._connect,
                 find_broker(self._cluster, home),
                 partition,
                 directory,
-                timeout_s=self._wait_s(timeout),
+                timeout_s=seconds,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api.access import Access
+from broker.api.access import Access, limit_of
 from broker.api.errors import Closed
 from broker.api.reader import ranges_of, select
 from broker.api.values import UNSET, Start, Stop, Timeout, topic_of, whole_of
@@ -70,9 +70,9 @@ class CopyCalls(Access):
         if stop is None:
             raise ArgumentError("a copy ends: give `stop` as a place")
         other = self if to is None else to
-        with self._call(), other._call():
-            limit_s = self._limit_s(timeout)
-            connect, other_connect = self._connect_in(timeout), other._connect_in(limit_s)
+        limit_s = limit_of(self._wait_s(timeout))
+        with self._call(limit_s), other._call(limit_s):
+            connect, other_connect = self._connect_in(limit_s), other._connect_in(limit_s)
             partitions = select(self._cluster, topic_of(source), None)
             if source == target and are_same(self._cluster, other._cluster):
                 raise ArgumentError(f"cannot copy topic '{source}' to itself")
@@ -88,18 +88,21 @@ class CopyCalls(Access):
             )
             if plan:
                 return report_of(ranges, plan_copy(ranges, placement))
-            with ClusterReader(self._cluster, connect, ranges, leader_wait_s=limit_s) as reader:
-                report = copy_ranges(
-                    reader,
-                    other._cluster,
-                    other_connect,
-                    ranges,
-                    placement,
-                    max_messages=limit,
-                    skips_corrupt=skip_corrupt,
-                    should_stop=lambda: self.closed or other.closed,
-                    timeout_s=limit_s,
-                )
-            if self.closed or other.closed:
-                raise Closed(f"the client was closed after {report.message_count} messages")
-            return report
+        with (
+            self._call(None),
+            ClusterReader(self._cluster, connect, ranges, leader_wait_s=limit_s) as reader,
+        ):
+            report = copy_ranges(
+                reader,
+                other._cluster,
+                other_connect,
+                ranges,
+                placement,
+                max_messages=limit,
+                skips_corrupt=skip_corrupt,
+                should_stop=lambda: self.closed or other.closed,
+                timeout_s=limit_s,
+            )
+        if self.closed or other.closed:
+            raise Closed(f"the client was closed after {report.message_count} messages")
+        return report

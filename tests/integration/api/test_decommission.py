@@ -39,9 +39,14 @@ def create(client: Client, count: int, factor: int) -> str:
     return name
 
 
+def known(client: Client, topic: str) -> dict[pylogctl.TopicPartition, tuple[int, ...]]:
+    """The replicas of each partition."""
+    found = replicas_of(client._cluster, client._connect, [topic])
+    return {partition: one.replicas for partition, one in found.items()}
+
+
 def brokers_of(client: Client, topic: str) -> set[int]:
-    found = replicas_of(client._cluster, client._connect, [topic]).values()
-    return {broker for one in found for broker in one.replicas}
+    return {broker for replicas in known(client, topic).values() for broker in replicas}
 
 
 def test_decommission_when_done_then_others_have_the_replicas_and_repeating_changes_nothing(
@@ -59,6 +64,20 @@ def test_decommission_when_done_then_others_have_the_replicas_and_repeating_chan
     assert brokers_of(client, topic) == {0, 1}
     assert client.decommission(2).moves == ()
     assert client.brokers()[2].replicas == 0
+
+
+def test_decommission_when_it_takes_long_then_times_out_and_a_call_without_limit_waits(
+    cluster: Cluster, client: Client
+) -> None:
+    topic = create(client, 3, 1)
+    (name,) = {one.name for one in known(client, topic) if one.home == 2}
+    client.send_many(topic, ["x" * 1000] * 300, partition=name)
+    with cluster.connect(timeout=2) as hasty:
+        with pytest.raises(pylogctl.TimedOut, match="partitions are still being copied") as caught:
+            client.decommission(2, throttle=100_000, timeout=0.5)
+        assert caught.value.outcome == "unknown"
+        assert hasty.decommission(2, timeout=None).moves == ()  # all were under way
+    assert brokers_of(client, topic) == {0, 1}
 
 
 def test_decommission_when_partitions_have_no_replicas_then_partial_names_their_topics(
