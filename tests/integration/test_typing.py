@@ -20,7 +20,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 PROGRAMS = REPOSITORY / "tests" / "typing"
 SOURCES = (
-    *("broker", "pylogctl", "pyspark_pylog", "man", "completions"),
+    *("broker", "pylogctl", "pyspark_pylog", "man", "completions", "packaging"),
     *("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"),
 )
 PYRIGHT = {
