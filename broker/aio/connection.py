@@ -45,8 +45,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
     """A connection to a broker, opened once; for the tasks of one loop.
 
     After it is lost every request fails with `BrokerUnreachableError`: make another one. If a
-    response is due and no byte comes for `timeout_s`, the connection is lost with
-    `RequestTimeoutError`. If bytes are no response, it is lost with `ProtocolError`.
+    response is due and no byte comes for `timeout_s`, or the broker does not read for so long, the
+    connection is lost with `RequestTimeoutError`. If bytes are no response, it is lost with
+    `ProtocolError`.
     """
 
     def __init__(
@@ -194,10 +195,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def _expect(self, correlation_id: int) -> asyncio.Future[Any]:
         if self._transport is None:
             raise self._error()
-        if not self._pending:
-            self._heard_s = self._loop.time()
-            if self._watch is None:
-                self._watch = self._loop.call_later(self.timeout_s, self._check_silence)
+        self._watch_silence()
         response: asyncio.Future[Any] = self._loop.create_future()
         self._pending.append((correlation_id, response))
         return response
@@ -316,6 +314,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Make `drained` wait: the broker does not read what is sent."""
         self._is_paused = True
+        self._watch_silence()
 
     def resume_writing(self) -> None:
         """Let those continue that wait in `drained`."""
@@ -345,14 +344,22 @@ class AsyncConnection(asyncio.BufferedProtocol):
             while nbytes := os.readv(descriptor, [self.get_buffer(-1)]):
                 self.buffer_updated(nbytes)
 
+    def _watch_silence(self) -> None:
+        """Lose the connection if a response, or room to send, does not come in time."""
+        if not self._pending:
+            self._heard_s = self._loop.time()
+            if self._watch is None:
+                self._watch = self._loop.call_later(self.timeout_s, self._check_silence)
+
     def _check_silence(self) -> None:
         self._watch = None
-        if self._pending:
+        if self._pending or self._is_paused:
             wait_s = self._heard_s + self.timeout_s - self._loop.time()
             if wait_s > 0:
                 self._watch = self._loop.call_later(wait_s, self._check_silence)
             else:
-                self._lose(self._protocol.timed_out(self.timeout_s, _WAITING))
+                when = _WAITING if self._pending else "while sending"
+                self._lose(self._protocol.timed_out(self.timeout_s, when))
 
     def _lose(self, error: errors.BrokerError) -> None:
         self._abort(error)

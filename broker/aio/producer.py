@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Generator, Iterable
+from threading import get_ident
 from typing import Any
 
 from broker.aio.send_loop import Lane, SendLoop
@@ -67,28 +68,25 @@ class AsyncDelivery:
         "_left_count",
         "_next_offset",
         "_offset",
-        "_topic",
         "_waiters",
         "can_move",
         "counted_in",
-        "key",
         "partition",
     )
+
+    key: bytes | None = None  # for reports, which there are none of
 
     def __init__(
         self,
         partition: TopicPartition,
-        key: bytes | None,
         message_count: int,
         failures: Failures,
         *,
         can_move: bool,
     ) -> None:
         self.partition = partition
-        self.key = key
         self.can_move = can_move
         self.counted_in = 0
-        self._topic = partition.topic
         self._left_count = message_count
         self._offset = self._next_offset = -1
         self._error: BrokerError | None = None
@@ -97,7 +95,7 @@ class AsyncDelivery:
         self._callbacks: list[Callable[[AsyncDelivery], object]] | None = None
 
     def __repr__(self) -> str:
-        return f"AsyncDelivery({self._topic}, {'done' if self.done() else 'waiting'})"
+        return f"AsyncDelivery({self.partition.topic}, {'done' if self.done() else 'waiting'})"
 
     def done(self) -> bool:
         """Return whether the messages are acknowledged or have failed."""
@@ -112,7 +110,7 @@ class AsyncDelivery:
         """
         if (error := self.exception()) is not None:
             raise error
-        return Receipt(self._topic, self.partition, self._offset, self._next_offset)
+        return Receipt(self.partition.topic, self.partition, self._offset, self._next_offset)
 
     def exception(self) -> Error | None:
         """Return why the messages could not be delivered, None if they are acknowledged.
@@ -121,7 +119,7 @@ class AsyncDelivery:
             asyncio.InvalidStateError: it is not done.
         """
         if self._left_count:
-            raise asyncio.InvalidStateError(f"a message to '{self._topic}' is on its way")
+            raise asyncio.InvalidStateError(f"a message to '{self.partition.topic}' is on its way")
         self.notice()
         return None if self._error is None else public(self._error)
 
@@ -136,20 +134,28 @@ class AsyncDelivery:
 
     def __await__(self) -> Generator[Any, None, Receipt]:
         """Wait until it is done, and return its result."""
+        yield from self._done_by(None).__await__()
+        return self.result()
+
+    async def _done_by(self, give_up_s: float | None) -> bool:
+        """Wait until it is done, or until a time (`loop.time`); return whether it is."""
         if self._left_count:
             # each task has a future of its own, so that a cancelled one takes nothing from others
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
             if self._waiters is None:
                 self._waiters = [waiter]
             else:
                 self._waiters.append(waiter)
+            timer = None if give_up_s is None else loop.call_at(give_up_s, _wake, waiter)
             try:
-                yield from waiter
-            except BaseException:
+                await waiter
+            finally:
+                if timer is not None:
+                    timer.cancel()
                 if self._waiters is not None:
                     self._waiters.remove(waiter)
-                raise
-        return self.result()
+        return not self._left_count
 
     # what the engine calls
 
@@ -163,18 +169,13 @@ class AsyncDelivery:
             self._failures.add(self, error)
         self._left_count -= 1
         if not self._left_count:
-            if self._waiters is not None:
-                self._wake()
+            waiters, self._waiters = self._waiters, None
+            for waiter in waiters or ():
+                _wake(waiter)
             if self._callbacks is not None:
                 callbacks, self._callbacks = self._callbacks, None
                 for fn in callbacks:
                     self._run(fn)
-
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, None
-        for waiter in waiters or ():
-            if not waiter.done():
-                waiter.set_result(None)
 
     def notice(self) -> None:
         """Note that the program knows of the failure, if there is one."""
@@ -185,7 +186,12 @@ class AsyncDelivery:
         try:
             fn(self)
         except Exception:  # as `Future` does: it must not end what is going on here
-            logger.exception("failure in a callback of a delivery to '%s'", self._topic)
+            logger.exception("failure in a callback of a delivery to '%s'", self.partition.topic)
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class AsyncProducer:
@@ -251,6 +257,7 @@ class AsyncProducer:
         )
         self._in_thread = in_thread
         self._loop = self._sending.loop
+        self._thread_id = get_ident()
 
     async def __aenter__(self) -> AsyncProducer:
         return self
@@ -293,7 +300,7 @@ class AsyncProducer:
             Closed: the producer is closed.
             TypeError: value, key or partition is of another type.
         """
-        return await self.queue(topic, [payload_of(value)], key, partition, timeout)
+        return await self._queue(topic, [payload_of(value)], key, partition, timeout)
 
     async def send_many(
         self,
@@ -305,9 +312,9 @@ class AsyncProducer:
         timeout: Timeout = UNSET,
     ) -> AsyncDelivery:
         """Queue messages for one partition, in this order; all of them or none. See `send`."""
-        return await self.queue(topic, payloads_of(values), key, partition, timeout)
+        return await self._queue(topic, payloads_of(values), key, partition, timeout)
 
-    async def queue(
+    async def _queue(
         self,
         topic: str,
         payloads: list[bytes],
@@ -321,42 +328,43 @@ class AsyncProducer:
         if timeout is not UNSET:
             self._seconds(timeout)  # it is a number
         key_bytes = key_of(key)
-        with translated():
+        try:
             payloads = self._packer.payloads(payloads)
             self._send_count += 1
             if not self._send_count % _SENDS_A_TURN:
                 await asyncio.sleep(0)
             known = self._partitions.in_memory(topic_of(topic))
-            if known is None:
-                known = await self._known(topic, self._deadline(timeout, give_up_s))
-            if partition is None:
-                target = self._partitions.choose(topic, key_bytes, known)
-            else:
-                target = await self._one_partition(topic, partition, known)
-            delivery = AsyncDelivery(
-                target,
-                key_bytes,
-                len(payloads),
-                self._failures,
-                can_move=key is None and partition is None,
-            )
-            if self._on_delivery is not None:
-                delivery.add_done_callback(self._on_delivery)
-            lane = self._sending.lane(target.home)
-            size_bytes = sum(map(len, payloads))
-            if not lane.has_room(len(payloads), size_bytes):
+            if known is None or partition is not None:
                 limit_s = self._deadline(timeout, give_up_s)
-                await self._wait_for_room(lane, len(payloads), size_bytes, target, limit_s)
-            if self._is_closed:
-                raise Closed("the producer is closed")
-            if payloads:
-                self._sending.put(lane, target, payloads, delivery)
+                target = await self._find_target(topic, key_bytes, partition, known, limit_s)
+            else:
+                target = self._partitions.choose(topic, key_bytes, known)
+            count, size_bytes = len(payloads), sum(map(len, payloads))
+            delivery = AsyncDelivery(
+                target, count, self._failures, can_move=key is None and partition is None
+            )
+            lane = self._sending.lane(target.home)
+            if not lane.has_room(count, size_bytes):
+                limit_s = self._deadline(timeout, give_up_s)
+                await self._wait_for_room(lane, count, size_bytes, target, limit_s)
+        except BrokerError as error:  # as `translated` does, which takes longer
+            if (found := public(error)) is error:
+                raise
+            raise found from error
+        if self._is_closed:
+            raise Closed("the producer is closed")
+        if self._on_delivery is not None:
+            delivery.add_done_callback(self._on_delivery)
+        if count:
+            self._sending.put(lane, target, payloads, delivery)
         return delivery
 
     def _validate(self) -> None:
         if self._is_closed:
             raise Closed("the producer is closed")
-        if (loop := asyncio.get_running_loop()) is not self._loop:
+        # sooner known than which loop runs in this thread, which costs a system call
+        if get_ident() != self._thread_id or not self._loop.is_running():
+            loop = asyncio.get_running_loop()
             raise RuntimeError(f"the producer belongs to {self._loop}, and is used in {loop}")
 
     def _deadline(self, timeout: Timeout, give_up_s: float | None) -> float | None:
@@ -365,26 +373,39 @@ class AsyncProducer:
         seconds = self._seconds(timeout)
         return None if seconds is None else self._loop.time() + seconds
 
-    def checked(self, values: Iterable[Value]) -> list[bytes]:
+    def _checked(self, values: Iterable[Value]) -> list[bytes]:
         """Return the bytes of messages that may all be sent."""
         with translated():
             return self._packer.payloads(payloads_of(values))
 
-    async def _known(self, topic: str, give_up_s: float | None) -> Known:
-        """Ask for the partitions of a topic, and wait for the answer unless there was one."""
-        finding = self._find(topic)
-        if (known := self._partitions.expired(topic)) is not None:
-            return known
+    async def _find_target(
+        self,
+        topic: str,
+        key: bytes | None,
+        partition: PartitionLike | None,
+        known: Known | None,
+        give_up_s: float | None,
+    ) -> TopicPartition:
+        """Return the partition for messages, and ask for those of the topic where necessary."""
         limit = asyncio.timeout_at(give_up_s)
         try:
             async with limit:
-                return await asyncio.shield(finding)
+                found = await self._read(topic) if known is None else known
+                if partition is not None:
+                    return await self._one_partition(topic, partition, found)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             late = TimedOut(f"no broker says in time which partitions '{topic}' has")
             late.outcome = "not_done"
             raise late from error
+        return self._partitions.choose(topic, key, found)
+
+    async def _read(self, topic: str) -> Known:
+        """Ask for the partitions of a topic, and wait only if none were known before."""
+        finding = self._find(topic)
+        expired = self._partitions.expired(topic)
+        return await asyncio.shield(finding) if expired is None else expired
 
     def _find(self, topic: str) -> asyncio.Task[Known]:
         """Ask for the partitions of a topic, once for all tasks that wait for them."""

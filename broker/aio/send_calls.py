@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Literal
 
@@ -73,10 +73,13 @@ class SendCalls:
         seconds = self._seconds(timeout)
         give_up_s = self._deadline(seconds)
         payload = payload_of(value)
-        delivery = await self._sender(acks).queue(topic, [payload], key, partition, None, give_up_s)
-        (receipt,) = await self._outcomes([delivery], seconds, give_up_s)
-        if not isinstance(receipt, Receipt):
-            raise receipt
+        delivery = await self._sender(acks)._queue(
+            topic, [payload], key, partition, None, give_up_s
+        )
+        if not await delivery._done_by(give_up_s):
+            raise _late(delivery, seconds)
+        receipt = delivery.result()
+        await self._await_found([receipt], give_up_s)
         return receipt
 
     async def send_many(
@@ -100,23 +103,33 @@ class SendCalls:
         seconds = self._seconds(timeout)
         give_up_s = self._deadline(seconds)
         sender = self._sender(acks)
-        payloads = sender.checked(values)  # all are good, before the first is sent
-        deliveries: list[AsyncDelivery | Error] = []
-        for one in payloads:
+        payloads = sender._checked(values)  # all are good, before the first is sent
+        receipts: list[Receipt] = []
+        failed: dict[int, Error] = {}
+        deliveries: dict[int, AsyncDelivery] = {}
+        for place, one in enumerate(payloads):
             try:
-                deliveries.append(await sender.queue(topic, [one], key, partition, None, give_up_s))
+                deliveries[place] = await sender._queue(
+                    topic, [one], key, partition, None, give_up_s
+                )
             except Error as error:
-                deliveries.append(error)
-        outcomes = await self._outcomes(deliveries, seconds, give_up_s)
-        receipts = [one for one in outcomes if isinstance(one, Receipt)]
-        failed = {place: one for place, one in enumerate(outcomes) if not isinstance(one, Receipt)}
+                failed[place] = error
+        for place, delivery in deliveries.items():
+            if not await delivery._done_by(give_up_s):
+                failed[place] = _late(delivery, seconds)
+            elif (found := delivery.exception()) is not None:
+                failed[place] = found
+            else:
+                receipts.append(delivery.result())
+        await self._await_found(receipts, give_up_s)
         if not failed:
             return receipts
         first = failed[min(failed)]
         if not receipts:
             raise first
         text = f"{len(failed)} of {len(payloads)} messages were not acknowledged: {first}"
-        raise Partial(text, receipts, {str(place): one for place, one in failed.items()}) from first
+        by_place = {str(place): failed[place] for place in sorted(failed)}
+        raise Partial(text, receipts, by_place) from first
 
     def producer(
         self,
@@ -180,37 +193,14 @@ class SendCalls:
     def _deadline(self, seconds: float | None) -> float | None:
         return None if seconds is None else self._access.loop.time() + seconds
 
-    async def _outcomes(
-        self,
-        deliveries: Sequence[AsyncDelivery | Error],
-        seconds: float | None,
-        give_up_s: float | None,
-    ) -> list[Receipt | Error]:
-        """Return the receipts of messages or why there are none; their partitions are found."""
-        found: list[Receipt | Error] = []
-        limit = asyncio.timeout_at(give_up_s)
-        try:
-            async with limit:
-                for one in deliveries:
-                    found.append(await _outcome(one))
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            for one in deliveries[len(found) :]:
-                if isinstance(one, AsyncDelivery) and not one.done():
-                    late = f"a message to '{one.partition.topic}' is not acknowledged after"
-                    found.append(TimedOut(f"{late} {seconds:.2g}s"))
-                else:
-                    found.append(await _outcome(one))
+    async def _await_found(self, receipts: Iterable[Receipt], give_up_s: float | None) -> None:
+        """Wait until a reader finds the partitions, which these messages may have made."""
         # They are acknowledged: their receipts are good, whatever this look meets.
-        partitions = {
-            one.partition for one in found if isinstance(one, Receipt) and one.offset >= 0
-        }
-        if new := partitions - self._found:
+        new = {one.partition for one in receipts if one.offset >= 0} - self._found
+        if new:
             looks = [self._finding.get(one) or self._find(one) for one in new]
             rest_s = None if give_up_s is None else max(0.0, give_up_s - self._access.loop.time())
             await asyncio.wait(looks, timeout=rest_s)
-        return found
 
     def _find(self, partition: TopicPartition) -> asyncio.Task[None]:
         """Wait until a reader finds a partition, once for all tasks that wait for that."""
@@ -247,10 +237,6 @@ class SendCalls:
                 raise end
 
 
-async def _outcome(delivery: AsyncDelivery | Error) -> Receipt | Error:
-    if not isinstance(delivery, AsyncDelivery):
-        return delivery
-    try:
-        return await delivery
-    except Error as error:
-        return error
+def _late(delivery: AsyncDelivery, seconds: float | None) -> TimedOut:
+    text = f"a message to '{delivery.partition.topic}' is not acknowledged after {seconds:.2g}s"
+    return TimedOut(text)

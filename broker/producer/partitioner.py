@@ -218,8 +218,10 @@ class TopicPartitions:
         return known
 
     def expired(self, topic: str) -> Known | None:
-        """Return the partitions of a topic as they were, where they are to be read again."""
-        return self._known.get(topic)
+        """Return the partitions of a topic as they were last known, if they ever were."""
+        if (partitions := self._last_known.get(topic)) is None:
+            return None
+        return self._known.get(topic) or Known(partitions, partitions, 0.0)
 
     def _ask(self, topic: str, known: dict[str, Known]) -> Known:
         """Read a topic's partitions into `known`, which `forget_all` may replace meanwhile."""

@@ -612,3 +612,104 @@ def test_topic_when_new_then_a_reader_finds_it_after_the_first_send(small: Broke
             return await asyncio.gather(*(one(number) for number in range(30)))
 
     assert run(main()) == [["x"]] * 30
+
+
+def test_written_when_the_broker_has_lost_it_then_flush_says_so(
+    start_process: ProcessFactory, tmp_path: Path
+) -> None:
+    port = str(port_of_its_own())
+    never_flushed = ("-X", "log.default.flush.interval.ms=3600000", "--port", port)
+    brokers = [start_process(*never_flushed)]
+
+    def crash() -> None:
+        brokers[-1].kill()
+        (segment,) = (tmp_path / "data" / "t_0").glob("*.pylog")
+        segment.write_bytes(segment.read_bytes()[:-3])  # as after a power failure
+        brokers.append(start_process(*never_flushed))
+
+    async def main() -> None:
+        async with (
+            pylogctl.aconnect(f"127.0.0.1:{port}") as client,
+            client.producer(acks=pylogctl.Acks.WRITTEN) as producer,
+        ):
+            await (await producer.send("t", "kept"))
+            await (await producer.send("t", "lost"))
+            await producer.flush()
+            await asyncio.to_thread(crash)
+            await (await producer.send("t", "later"))
+            with pytest.raises(pylogctl.Error, match="were acknowledged as written"):
+                await producer.flush()
+            await producer.flush()
+
+    run(main())
+
+
+def test_send_when_the_broker_reads_nothing_and_acknowledges_nothing_then_fails_in_time(
+    start_process: ProcessFactory,
+) -> None:
+    process, address = frozen(start_process)
+
+    async def main() -> None:
+        async with pylogctl.aconnect(address, timeout=1) as client:
+            producer = client.producer(acks=pylogctl.Acks.NONE)
+            await (await producer.send("t", "first"))
+            process.signal(signal.SIGSTOP)
+            deliveries = [await producer.send("t", "x" * 900_000) for _ in range(25)]
+            async with asyncio.timeout(20):
+                with pytest.raises((pylogctl.TimedOut, pylogctl.Unreachable)):
+                    for one in deliveries:
+                        await one
+            with pytest.raises(pylogctl.DeliveryFailed):
+                await producer.close(timeout=0)
+            process.signal(signal.SIGCONT)
+
+    run(main())
+
+
+def test_close_when_its_task_is_cancelled_then_the_rest_fails_at_once(
+    start_process: ProcessFactory,
+) -> None:
+    process, address = frozen(start_process)
+
+    async def main() -> None:
+        async with pylogctl.aconnect(address) as client:
+            producer = client.producer()
+            await (await producer.send("t", "first"))
+            process.signal(signal.SIGSTOP)
+            late = await producer.send("t", "late")
+            closing = asyncio.create_task(producer.close())
+            await asyncio.sleep(0.1)
+            assert not late.done()
+            closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+            with pytest.raises(pylogctl.Closed):
+                late.result()
+            process.signal(signal.SIGCONT)
+
+    run(main())
+
+
+def test_client_when_closed_then_its_producers_flush_in_the_time_of_the_call(
+    start_process: ProcessFactory,
+) -> None:
+    process, address = frozen(start_process)
+
+    async def main() -> None:
+        client = await pylogctl.aconnect(address)
+        good = client.producer(linger=60)
+        delivery = await good.send("t", "first")
+        await good.close()
+        assert delivery.result().offset == 0
+        producers = [client.producer(linger=60) for _ in range(3)]
+        for producer in producers:
+            await (await producer.send_many("t", []))
+            await producer.send("t", "late")
+        process.signal(signal.SIGSTOP)
+        started_s = time.monotonic()
+        with pytest.raises(pylogctl.DeliveryFailed):
+            await client.close(timeout=0.5)
+        assert time.monotonic() - started_s < 3
+        process.signal(signal.SIGCONT)
+
+    run(main())
