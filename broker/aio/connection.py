@@ -212,9 +212,14 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._flush()
 
     def _flush(self) -> None:
-        parts, self._unsent, self._unsent_bytes = self._unsent, [], 0
-        if parts and self._transport is not None:
-            self._transport.writelines(parts)
+        parts, self._unsent = self._unsent, []
+        if self._unsent_bytes < _JOINED_BYTES:
+            parts = [b"".join(parts)]
+        self._unsent_bytes = 0
+        if self._transport is not None:
+            for one in parts:
+                # not `writelines`: that of 3.13.0 never pauses, and writes an empty part for ever
+                self._transport.write(one)
 
     @property
     def is_writable(self) -> bool:
