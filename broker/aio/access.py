@@ -34,10 +34,15 @@ class AsyncAccess:
     """A cluster as the tasks of one loop reach it; `client` makes the calls in threads."""
 
     def __init__(
-        self, client: Client, timeout_s: float | None, threads: ThreadPoolExecutor
+        self,
+        client: Client,
+        threads: ThreadPoolExecutor,
+        timeout_s: float | None,
+        client_id: str,
     ) -> None:
         self.client = client
         self.timeout_s = timeout_s
+        self._client_id = client_id
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         # these block: for threads
         self.cluster: Cluster = client._cluster
@@ -61,20 +66,46 @@ class AsyncAccess:
 
     async def look_up(self, call: Callable[_P, _R], /, *args: _P.args, **named: _P.kwargs) -> _R:
         """Return what a call asks brokers in a thread, in the client's time."""
-        self.check()
 
         def made() -> _R:
             with self.client._call():
                 return call(*args, **named)
 
+        return await self._looked_up(made)
+
+    async def repeated(self, timeout: Timeout, call: Callable[[], _R]) -> _R:
+        """Return the same, in the time of a call, repeated after failures that may pass."""
+
+        def made() -> _R:
+            with self.client._call(timeout):
+                return self.client._repeated(call)
+
+        return await self._looked_up(made)
+
+    async def _looked_up(self, made: Callable[[], _R]) -> _R:
+        self.check()
         return await self.loop.run_in_executor(self._look_ups, made)
 
-    async def connect(self, address: BrokerAddress) -> AsyncConnection:
-        """Return an open connection to a broker, with the timeouts of the client."""
+    def seconds(self, timeout: Timeout) -> float | None:
+        """Return the seconds that a timeout means."""
+        return self.client._seconds(timeout)
+
+    @property
+    def may_retry(self) -> bool:
+        """Return whether calls are repeated."""
+        return self.client._retries != 0
+
+    async def connect(
+        self, address: BrokerAddress, timeout_s: float | None = None
+    ) -> AsyncConnection:
+        """Return an open connection to a broker, with a timeout or the client's."""
         self.check()
-        timeout_s = limit_of(self.timeout_s)
+        timeout_s = limit_of(self.timeout_s) if timeout_s is None else timeout_s
         connection = AsyncConnection(
-            address, timeout_s=timeout_s, connect_timeout_s=min(timeout_s, _CONNECT_S)
+            address,
+            timeout_s=timeout_s,
+            connect_timeout_s=min(timeout_s, _CONNECT_S),
+            client_id=self._client_id,
         )
         await connection.open()
         return connection

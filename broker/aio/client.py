@@ -37,20 +37,31 @@ def aconnect(
     *,
     zookeeper: str | None = None,
     timeout: float | None = 30.0,
+    retries: int | None = None,
+    client_id: str = "pylogctl",
 ) -> Connecting:
     """Connect to a cluster; to be awaited, or entered with `async with`.
 
     Arguments and errors are those of `connect`. The client belongs to the loop that runs then.
     """
-    return Connecting(partial(connect, address, zookeeper=zookeeper, timeout=timeout), timeout)
+    make = partial(
+        connect,
+        address,
+        zookeeper=zookeeper,
+        timeout=timeout,
+        retries=retries,
+        client_id=client_id,
+    )
+    return Connecting(make, timeout, client_id)
 
 
 class Connecting:
     """A client that is being connected; `await` gives it, `async with` closes it as well."""
 
-    def __init__(self, make: Callable[[], Client], timeout: float | None) -> None:
+    def __init__(self, make: Callable[[], Client], timeout: float | None, client_id: str) -> None:
         self._make = make
         self._timeout = timeout
+        self._client_id = client_id
         self._client: AsyncClient | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncClient]:
@@ -74,7 +85,7 @@ class Connecting:
             made.add_done_callback(_close_unused)  # if this was cancelled
             threads.shutdown(wait=False)
             raise
-        return AsyncClient(client, self._timeout, threads)
+        return AsyncClient(AsyncAccess(client, threads, self._timeout, self._client_id))
 
 
 def _close_unused(made: Future[Client]) -> None:
@@ -90,8 +101,8 @@ class AsyncClient(SendCalls, AsyncCalls):
     they continue. A call by another loop is a `RuntimeError`.
     """
 
-    def __init__(self, client: Client, timeout: float | None, threads: ThreadPoolExecutor) -> None:
-        super().__init__(AsyncAccess(client, timeout, threads))
+    def __init__(self, access: AsyncAccess) -> None:
+        super().__init__(access)
         self._readers: WeakSet[AsyncReader] = WeakSet()
         self._groups: WeakSet[AsyncGroup] = WeakSet()
 
@@ -129,6 +140,7 @@ class AsyncClient(SendCalls, AsyncCalls):
         limit: int | None = None,
         idle: float | None = None,
         read_from: str = "leader",
+        timeout: Timeout = UNSET,
     ) -> AsyncReader:
         """Return the messages of a topic from `start` to `stop`, as an asynchronous iterator.
 
@@ -150,7 +162,9 @@ class AsyncClient(SendCalls, AsyncCalls):
             limit=limit,
             idle_s=idle,
             read_from=read_from,
+            timeout=timeout,
         )
+        self._access.seconds(timeout)  # raises unless it is one
         self._readers.add(reader)
         return reader
 
@@ -163,11 +177,18 @@ class AsyncClient(SendCalls, AsyncCalls):
         stop: Stop = "end",
         idle: float | None = None,
         read_from: str = "leader",
+        timeout: Timeout = UNSET,
     ) -> AsyncBatches:
         """Return the messages of a topic as they are in the log; see `read`."""
         return AsyncBatches(
             self.read(
-                topic, partition=partition, start=start, stop=stop, idle=idle, read_from=read_from
+                topic,
+                partition=partition,
+                start=start,
+                stop=stop,
+                idle=idle,
+                read_from=read_from,
+                timeout=timeout,
             )
         )
 
@@ -182,6 +203,7 @@ class AsyncClient(SendCalls, AsyncCalls):
         offsets: OffsetStore | None = None,
         filter: bytes | str | PayloadFilter | None = None,
         idle: float | None = None,
+        timeout: Timeout = UNSET,
     ) -> AsyncGroup:
         """Return the messages that a consumer group gives to this member of it.
 
@@ -206,6 +228,7 @@ class AsyncClient(SendCalls, AsyncCalls):
                 offsets=offsets,
                 filter=payload_filter,
                 idle=TURN_S,
+                timeout=timeout,
             ),
             payload_filter=payload_filter,
             idle_s=idle,
@@ -225,6 +248,6 @@ class AsyncClient(SendCalls, AsyncCalls):
             for reader in list(self._readers):
                 await reader.close()
             for group in list(self._groups):
-                await group.close()
+                group.end()  # the client for threads closes it
             rest_s = None if give_up_s is None else max(0.0, give_up_s - self._access.loop.time())
             await self._access.close(rest_s)

@@ -13,13 +13,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from broker import errors
+from broker import deadlines, errors
 from broker.aio.access import AsyncAccess
 from broker.aio.connection import AsyncConnection
 from broker.client.cluster import Cluster
 from broker.client.read_replicas import LEADER, ReadReplicas
 from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import (
+    LEAST_LOOK_S,
     RECONNECT_WAIT_S,
     WAITS_FOR_LEADER_S,
     WITHOUT_LEADER,
@@ -44,6 +45,7 @@ class _Source:
         self.session = session
         self.address = address
         self.task: asyncio.Task[None] | None = None
+        self.asked_s = 0.0  # when the last request was sent
         self.lost_since_s: float | None = None  # since when polls fail
 
     @property
@@ -67,6 +69,7 @@ class AsyncClusterReader:
         max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
         payload_filter: PayloadFilter | None = None,
         read_from: str = LEADER,
+        response_s: float,
         leader_wait_s: float,
     ) -> None:
         self._access = access
@@ -84,6 +87,7 @@ class AsyncClusterReader:
             payload_filter=payload_filter,
             takes_followers=self._replicas.uses_followers,
         )
+        self._response_s = response_s
         self._leader_wait_s = leader_wait_s
         self._sources: list[_Source] = []
         self._source_of: dict[TopicPartition, _Source] = {}
@@ -337,14 +341,18 @@ class AsyncClusterReader:
         """Read partitions of a lost broker at their new leaders; retry the others there."""
         if not isinstance(error, errors.BrokerError) or not error.is_retriable:
             raise error
-        now_s = asyncio.get_running_loop().time()
-        source.lost_since_s = source.lost_since_s or now_s
+        loop = asyncio.get_running_loop()
+        source.lost_since_s = source.lost_since_s or source.asked_s
+        left_s = self._leader_wait_s - (loop.time() - source.lost_since_s)
         session = source.session
         session.drop_request()
         # if leaders stay unknown, they are requested again after the next attempt
         with suppress(*errors.UNANSWERED):
             placed = await self._access.look_up(
-                self._led_elsewhere, source.address.id, session.partitions
+                self._led_elsewhere,
+                source.address.id,
+                session.partitions,
+                max(left_s, LEAST_LOOK_S),
             )
             for address, partitions in placed:
                 for partition in partitions:
@@ -352,22 +360,25 @@ class AsyncClusterReader:
                 self._read_at(partitions, address)
         if not session.partitions:
             self._sources = [one for one in self._sources if one is not source]
-        elif now_s - source.lost_since_s >= self._leader_wait_s:
+        elif loop.time() - source.lost_since_s >= self._leader_wait_s:
             raise error
         else:
             self._start(source, wait_s=RECONNECT_WAIT_S)
         self._failed = None
 
-    def _led_elsewhere(self, broker_id: int, partitions: Sequence[TopicPartition]) -> _Placed:
+    def _led_elsewhere(
+        self, broker_id: int, partitions: Sequence[TopicPartition], limit_s: float
+    ) -> _Placed:
         """Return partitions that other brokers lead now; in a thread."""
-        self._replicas.leave(partitions)
-        leaders = self._cluster.find_leaders(sorted({one.topic for one in partitions}))
-        moved: dict[int, list[TopicPartition]] = {}
-        for partition in partitions:
-            leader = leaders.get(partition, broker_id)
-            if leader != broker_id:
-                moved.setdefault(leader, []).append(partition)
-        return [(self._cluster.leader(some[0]), some) for some in moved.values()]
+        with deadlines.Limit(limit_s):
+            self._replicas.leave(partitions)
+            leaders = self._cluster.find_leaders(sorted({one.topic for one in partitions}))
+            moved: dict[int, list[TopicPartition]] = {}
+            for partition in partitions:
+                leader = leaders.get(partition, broker_id)
+                if leader != broker_id:
+                    moved.setdefault(leader, []).append(partition)
+            return [(self._cluster.leader(some[0]), some) for some in moved.values()]
 
     def _start(self, source: _Source, *, wait_s: float = 0.0) -> None:
         source.task = asyncio.create_task(
@@ -379,7 +390,8 @@ class AsyncClusterReader:
         connection: AsyncConnection | None = None
         try:
             await asyncio.sleep(wait_s)
-            connection = await self._access.connect(source.address)
+            source.asked_s = asyncio.get_running_loop().time()
+            connection = await self._access.connect(source.address, self._response_s)
             await self._poll_at(source, connection)
         except Exception as error:  # noqa: BLE001  # for the poll that waits
             await self._queue.put((source, error))
@@ -392,6 +404,7 @@ class AsyncClusterReader:
         session = source.session
         response: asyncio.Future[Any] | None = None
         while response is not None or session.is_wanting:
+            source.asked_s = asyncio.get_running_loop().time()
             if response is None:
                 response = _ask(session, connection)
             found = await response

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
 from broker.api.errors import Closed, translated
 from broker.api.group import Group
+from broker.api.values import UNSET, Timeout
 from broker.consumer.chunk import GroupMessage, InnerMessage
 from broker.consumer.committer import AssignedPartition
 from broker.errors import ConsumerTimeoutError
@@ -246,17 +247,24 @@ class AsyncGroup(AsyncIterator[Message]):
     seek: Final = _in_thread(Group.seek)
     skip_corrupt: Final = _in_thread(Group.skip_corrupt)
 
-    async def close(self) -> None:
+    def end(self) -> None:
+        """End the iteration; the member for threads is still to be closed. For `AsyncClient`."""
+        self._is_closed = True
+        self._left = iter(())
+        self._thread.shutdown(wait=False)
+
+    async def close(self, timeout: Timeout = UNSET) -> None:
         """End the iteration, commit unless that is manual, and leave the group.
+
+        Args:
+            timeout: seconds, after which the member is left to expire; by default the client's.
 
         Raises:
             Error: the commit failed; the group was left nevertheless.
         """
-        self._is_closed = True
-        self._left = iter(())
-        self._thread.shutdown(wait=False)
+        self.end()
         if self._member is not None:
-            await self._access.in_thread(self._member.group.close)
+            await self._access.in_thread(self._member.group.close, timeout)
 
 
 def _in_turns(first: Message | None, rest: Iterator[Message | None]) -> Iterator[Message | None]:

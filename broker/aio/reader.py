@@ -11,8 +11,8 @@ from contextlib import suppress
 from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
 from broker.aio.cluster_reader import AsyncClusterReader
 from broker.api.errors import Closed, translated
-from broker.api.reader import MAX_WAIT_MS, one_of, ranges_of, select
-from broker.api.values import Batch, PartitionLike, Place, Start, Stop, cut_to
+from broker.api.reader import one_of, poll_times, ranges_of, select
+from broker.api.values import Batch, PartitionLike, Place, Start, Stop, Timeout, cut_to
 from broker.consumer.partition_reader import PartitionReader, naming_partition
 from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
@@ -40,6 +40,7 @@ class AsyncReader(AsyncIterator[Message]):
         limit: int | None,
         idle_s: float | None,
         read_from: str,
+        timeout: Timeout,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
         """The offset in each partition up to which chunks were taken for the iteration."""
@@ -52,6 +53,7 @@ class AsyncReader(AsyncIterator[Message]):
         self._limit = limit
         self._idle_s = idle_s
         self._read_from = read_from
+        self._timeout = timeout
         self._beginning: asyncio.Task[None] | None = None
         self._source: AsyncClusterReader | None = None
         self._is_closed = False
@@ -100,18 +102,20 @@ class AsyncReader(AsyncIterator[Message]):
         self._access.check()
         if self._is_closed:
             raise Closed("the reader is closed, or has ended")
+        access = self._access
+        timeout_s = access.seconds(self._timeout)
+        response_s, max_wait_ms = poll_times(timeout_s, self._idle_s)
+        leader_wait_s = math.inf if timeout_s is None else timeout_s
         with translated():
-            ranges = await self._access.look_up(self._ranges)
-            wait_s = math.inf if self._access.timeout_s is None else self._access.timeout_s
+            ranges = await access.repeated(self._timeout, self._ranges)
             source = AsyncClusterReader(
-                self._access,
+                access,
                 ranges,
                 payload_filter=self._filter,
-                max_wait_ms=MAX_WAIT_MS
-                if self._idle_s is None
-                else min(MAX_WAIT_MS, int(1000 * self._idle_s)),
+                max_wait_ms=max_wait_ms,
                 read_from=self._read_from,
-                leader_wait_s=wait_s,
+                response_s=response_s,
+                leader_wait_s=leader_wait_s if access.may_retry else 0.0,
             )
             await source.open()
         self.positions.update((one, range.start.offset) for one, range in ranges.items())

@@ -34,7 +34,7 @@ from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import ReadRange, TopicPartition
 
-MAX_WAIT_MS = 500
+_MAX_WAIT_MS = 500
 _NO_TIMEOUT_S = 3600.0  # of one response
 
 
@@ -128,6 +128,14 @@ def _validate_keys(given: Stop, partitions: Sequence[TopicPartition]) -> None:
             raise ArgumentError(f"a place is given for partition {key!r}, but there are {shown}")
 
 
+def poll_times(timeout_s: float | None, idle_s: float | None) -> tuple[float, int]:
+    """Return how long a broker may take to respond, and how many ms it may wait for messages."""
+    # half of the time: then there is time for another broker that leads
+    response_s = (_NO_TIMEOUT_S if timeout_s is None else timeout_s) / 2
+    idle_ms = math.inf if idle_s is None else 1000 * idle_s
+    return response_s, int(min(_MAX_WAIT_MS, 1000 * response_s / 2, idle_ms))
+
+
 class Reader(Iterator[Message]):
     """The messages of some partitions, from a start to a stop; made by `Client.read`.
 
@@ -172,15 +180,13 @@ class Reader(Iterator[Message]):
         self._in_hand: list[Message] = []
         self._left = iter(self._in_hand)
         self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
-        # A broker has half of the time to respond: then there is time for another one that leads.
-        response_s = (_NO_TIMEOUT_S if timeout_s is None else timeout_s) / 2
-        max_wait_s = min(MAX_WAIT_MS / 1000, response_s / 2, math.inf if idle_s is None else idle_s)
+        response_s, max_wait_ms = poll_times(timeout_s, idle_s)
         self._source = ClusterReader(
             cluster,
             lambda address: _with_timeout(connect(address), response_s),
             ranges,
             payload_filter=payload_filter,
-            max_wait_ms=int(1000 * max_wait_s),
+            max_wait_ms=max_wait_ms,
             read_from=read_from,
             leader_wait_s=(math.inf if timeout_s is None else timeout_s) if may_retry else 0.0,
         )

@@ -31,7 +31,7 @@ from broker.topic import ReadRange, TopicPartition, share_of
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
 RECONNECT_WAIT_S = 0.2
-_LEAST_LOOK_S = 0.5  # for new leaders, however long the lost broker was waited for
+LEAST_LOOK_S = 0.5  # for new leaders, however long the lost broker was waited for
 # of a broker that does not lead a partition, or was not told yet that it does
 WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
 # before the leader of a partition is asked, as the broker asked before does not lead it
@@ -314,7 +314,7 @@ class ClusterReader:
         # if leaders stay unknown, they are requested again after the next attempt
         with (
             suppress(*errors.UNANSWERED),
-            deadlines.Limit(max(left_s, _LEAST_LOOK_S)),
+            deadlines.Limit(max(left_s, LEAST_LOOK_S)),
         ):
             self._leave(source)
         if not source.fetcher.partitions:

@@ -49,7 +49,7 @@ def test_class_when_compared_with_the_one_for_threads_then_has_the_same_calls(
 ) -> None:
     # a property there that asks brokers is a call here; batches are one of the client; some are
     # for other classes
-    own = {"cluster_id", "next_batch"}
+    own = {"cluster_id", "next_batch", "end"}
     missing = {"batches"}
     found = {name: shape for name, shape in calls_of(here).items() if name not in own}
 
