@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench import (
     aio,
+    aio_sending,
     codec_loops,
     commands,
     fetch,
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "fetch": fetch.run,
     "library": library.run,
     "aio": aio.run,
+    "aio-sending": aio_sending.run,
     "pipes": pipes.run,
     "verify": verify.run,
     "latency": latency.run,
