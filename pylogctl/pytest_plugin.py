@@ -4,8 +4,8 @@
 |---|---|---|
 | `pylog_broker` | session | a `pylogctl.testing.Broker` |
 | `pylog_address` | session | its address, for programs under test |
-| `pylog` | test | a client of it |
-| `pylog_topic` | test | the name of a topic that no other test has |
+| `pylog` | test | a client of it; topics that the test made are deleted |
+| `pylog_topic` | test | the name of a new topic; its marker is `pylog_topic(partitions=3)` |
 | `pylog_env` | test | the address, which is also in `PYLOGCTL_BROKER` |
 | `pylog_own_broker` | test | makes brokers: `pylog_own_broker({"num.threads": "1"})` |
 | `pylog_clock` | test | a `Clock` to set forward, for `pylog_own_broker(clock=pylog_clock)` |
@@ -65,19 +65,38 @@ def pylog_address(pylog_broker: Broker) -> str:
     return pylog_broker.address
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line(
+        "markers", "pylog_topic(partitions=1): the number of partitions of the topic `pylog_topic`"
+    )
+
+
 @pytest.fixture
 def pylog(pylog_broker: Broker) -> Iterator[Client]:
-    """A client of the session's broker; failures that the test has not read are errors."""
-    with pylog_broker.connect() as client:
-        yield client
+    """A client of the session's broker; topics that the test has made are deleted at the end.
+
+    Failures that the test has not read are errors.
+    """
+    with pylog_broker.connect() as own:  # the test may close the other one
+        before = {topic.name for topic in own.topics()}
+        try:
+            with pylog_broker.connect() as client:
+                yield client
+        finally:
+            for topic in own.topics():
+                if topic.name not in before:
+                    own.delete_topic(topic.name, missing_ok=True)
 
 
 @pytest.fixture
-def pylog_topic(request: pytest.FixtureRequest) -> str:
-    """The name of a topic that no other test has; its first message makes it."""
+def pylog_topic(request: pytest.FixtureRequest, pylog: Client) -> str:
+    """The name of a new, empty topic, whose partitions `@pytest.mark.pylog_topic` may number."""
     name = re.sub(r"[^A-Za-z0-9._-]", "-", request.node.name)
     end = f"-{next(_numbers)}"
-    return name[: _MAX_NAME_LENGTH - len(end)] + end
+    marker = request.node.get_closest_marker("pylog_topic")
+    partitions = 1 if marker is None else marker.kwargs["partitions"]
+    return pylog.create_topic(name[: _MAX_NAME_LENGTH - len(end)] + end, partitions=partitions).name
 
 
 @pytest.fixture

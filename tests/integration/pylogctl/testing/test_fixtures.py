@@ -28,6 +28,19 @@ PROGRAMS = {
             assert {broker for broker, _ in seen} == {pylog_broker}
             assert len({topic for _, topic in seen}) == len(seen)
         """,
+    "partitions": """
+        @pytest.mark.pylog_topic(partitions=3)
+        def test_three(pylog, pylog_topic):
+            assert len(pylog.describe(pylog_topic)) == 3
+
+        def test_one(pylog, pylog_topic):
+            pylog.send("other", "x")
+            assert list(pylog.read(pylog_topic)) == []
+            assert {one.name for one in pylog.topics()} == {pylog_topic, "other"}
+
+        def test_none(pylog):
+            assert pylog.topics() == []
+        """,
     "env": """
         import os, subprocess, sys
 
