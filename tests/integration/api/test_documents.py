@@ -14,7 +14,7 @@ import pytest
 
 import broker
 import pylogctl
-from pylogctl.testing import Broker, Cluster, ephemeral_cluster
+from pylogctl.testing import Broker, Cluster, memory_cluster
 
 REPOSITORY = Path(__file__).parents[3]
 NEEDS_ZOOKEEPER = ("client.group(", "localhost:2181")
@@ -34,8 +34,8 @@ IN_CLUSTER = [one for one in PROGRAMS if any(part in one for part in NEEDS_ZOOKE
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A cluster of one broker, with a message."""
-    with ephemeral_cluster(1) as found:
+    """A cluster of one broker."""
+    with memory_cluster() as found:
         yield found
 
 
@@ -43,7 +43,6 @@ def test_programs_when_searched_then_are_found() -> None:
     assert (len(PROGRAMS), len(IN_CLUSTER)) == (9, 4)
 
 
-@pytest.mark.zookeeper
 @pytest.mark.parametrize("program", IN_CLUSTER)
 def test_program_of_a_cluster_when_run_then_works(
     program: str,
