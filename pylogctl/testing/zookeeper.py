@@ -123,12 +123,13 @@ class MemoryZooKeeper:
                         self._end(session)
 
     def _end(self, session: _Session) -> None:
-        del self._sessions[session.id]
+        self._sessions.pop(session.id, None)  # it may have expired before its client closed it
         for path in self._tree.owned_by(session.id):
             self._tree.delete(path)
         self._commit()
         if session.sock is not None:
             _shut_down(session.sock)
+            session.sock = None  # requests that have arrived are not of a session any more
 
     def _handle(self, session: _Session, request: _Reader) -> None:
         session.heard_s = time.monotonic()

@@ -19,9 +19,16 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAMS = REPOSITORY / "tests" / "typing"
-SOURCES = (
-    *("broker", "pylogctl", "pyspark_pylog", "man", "completions", "packaging"),
-    *("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"),
+NOT_IN_WHEEL = (
+    ".*",
+    "__pycache__",
+    "*.so",
+    "*.egg-info",
+    "build",
+    "dist",
+    "tests",
+    "bench",
+    "fuzz",
 )
 PYRIGHT = {
     "typeCheckingMode": "strict",
@@ -50,13 +57,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel of this tree, and nothing else; its folder."""
     work = tmp_path_factory.mktemp("wheel")
     source, environment = work / "source", work / "environment"
-    source.mkdir()
-    for name in SOURCES:
-        path = REPOSITORY / name
-        if path.is_dir():
-            shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("*.so", "*.pyc"))
-        else:
-            shutil.copy(path, source / name)
+    shutil.copytree(REPOSITORY, source, ignore=shutil.ignore_patterns(*NOT_IN_WHEEL))
     pip: list[str | Path] = [
         "pip",
         "--disable-pip-version-check",
