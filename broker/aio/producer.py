@@ -84,9 +84,9 @@ class AsyncDelivery:
         *,
         can_move: bool,
     ) -> None:
-        self.partition = partition
-        self.can_move = can_move
-        self.counted_in = 0
+        self.partition: TopicPartition = partition
+        self.can_move: bool = can_move
+        self.counted_in: int = 0
         self._left_count = message_count
         self._offset = self._next_offset = -1
         self._error: BrokerError | None = None
