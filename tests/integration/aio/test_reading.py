@@ -241,6 +241,25 @@ def test_read_when_the_broker_is_gone_then_says_so_in_time(pylog_own_broker: Mak
     run(main)
 
 
+def test_read_when_the_broker_hangs_then_times_out_in_time() -> None:
+    with Faults() as faults:
+        with faults.connect() as client:
+            client.send("t", "x")
+
+        async def main() -> None:
+            async with pylogctl.aconnect(faults.address) as client:
+                reader = client.read("t", stop=None, timeout=1)
+                await anext(reader)
+                faults.delay(5)
+                started_s = asyncio.get_running_loop().time()
+                with pytest.raises(pylogctl.TimedOut):
+                    await anext(reader)
+                assert asyncio.get_running_loop().time() - started_s < 4
+                faults.delay(0)
+
+        run(main)
+
+
 def test_read_when_it_cannot_begin_then_raises_what_the_other_client_raises(
     pylog: Client, pylog_address: str, pylog_topic: str
 ) -> None:
