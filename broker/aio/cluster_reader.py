@@ -182,11 +182,10 @@ class AsyncClusterReader:
 
     async def _work_done(self, work: asyncio.Task[None]) -> None:
         """Wait for what was begun; if this is cancelled it continues, and the next poll waits."""
-        try:
-            await asyncio.shield(work)
-        finally:
-            if work.done():
-                self._work = None
+        await asyncio.wait([work])
+        self._work = None
+        if not work.cancelled():  # by `end`
+            work.result()
 
     def _continue_with_given(self) -> None:
         """Request what follows the data that were decoded."""

@@ -176,8 +176,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     def ask(self, request: BaseRequest) -> asyncio.Future[memoryview]:
         """Send one of 0.7's requests that have a response; the future gets that."""
+        frame = encode_request(request)
         response = self._expect(_WITHOUT_ID)
-        self.send(encode_request(request))
+        self.send(frame)
         return response
 
     def next_correlation_id(self) -> int:

@@ -241,6 +241,29 @@ def test_read_when_the_broker_is_gone_then_says_so_in_time(pylog_own_broker: Mak
     run(main)
 
 
+def test_reader_when_closed_while_it_looks_for_a_leader_then_ends_normally() -> None:
+    async def read_all(reader: pylogctl.AsyncReader) -> int:
+        return len([one async for one in reader])
+
+    with Faults() as faults:
+        with faults.connect() as client:
+            client.send("t", "x")
+
+        async def main() -> None:
+            async with pylogctl.aconnect(faults.address) as client:
+                for wait_s in (0.1, 1.3):  # while it asks the broker; while it asks for another one
+                    reader = await client.read("t", stop=None, timeout=2)
+                    await anext(reader)
+                    faults.delay(2)
+                    following = asyncio.create_task(read_all(reader))
+                    await asyncio.sleep(wait_s)
+                    await reader.close()
+                    assert await following == 0
+                    faults.delay(0)
+
+        run(main)
+
+
 def test_read_when_the_broker_hangs_then_times_out_in_time() -> None:
     with Faults() as faults:
         with faults.connect() as client:
