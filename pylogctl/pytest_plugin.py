@@ -5,7 +5,7 @@
 | `pylog_broker` | session | a `pylogctl.testing.Broker` |
 | `pylog_address` | session | its address, for programs under test |
 | `pylog` | test | a client of it; topics that the test made are deleted |
-| `pylog_topic` | test | the name of a new topic; its marker is `pylog_topic(partitions=3)` |
+| `pylog_topic` | test | the name of a topic that no other test has; with its marker, the topic |
 | `pylog_env` | test | the address, which is also in `PYLOGCTL_BROKER` |
 | `pylog_own_broker` | test | makes brokers: `pylog_own_broker({"num.threads": "1"})` |
 | `pylog_clock` | test | a `Clock` to set forward, for `pylog_own_broker(clock=pylog_clock)` |
@@ -68,7 +68,7 @@ def pylog_address(pylog_broker: Broker) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line(
-        "markers", "pylog_topic(partitions=1): the number of partitions of the topic `pylog_topic`"
+        "markers", "pylog_topic(partitions=1): make the topic of `pylog_topic`, with partitions"
     )
 
 
@@ -90,13 +90,18 @@ def pylog(pylog_broker: Broker) -> Iterator[Client]:
 
 
 @pytest.fixture
-def pylog_topic(request: pytest.FixtureRequest, pylog: Client) -> str:
-    """The name of a new, empty topic, whose partitions `@pytest.mark.pylog_topic` may number."""
+def pylog_topic(request: pytest.FixtureRequest) -> str:
+    """The name of a topic that no other test has; the first message, or the test, makes it.
+
+    With `@pytest.mark.pylog_topic(partitions=3)` it is there, empty, on the broker of `pylog`.
+    """
     name = re.sub(r"[^A-Za-z0-9._-]", "-", request.node.name)
     end = f"-{next(_numbers)}"
-    marker = request.node.get_closest_marker("pylog_topic")
-    partitions = 1 if marker is None else marker.kwargs["partitions"]
-    return pylog.create_topic(name[: _MAX_NAME_LENGTH - len(end)] + end, partitions=partitions).name
+    topic = name[: _MAX_NAME_LENGTH - len(end)] + end
+    if marker := request.node.get_closest_marker("pylog_topic"):
+        client: Client = request.getfixturevalue("pylog")
+        client.create_topic(topic, partitions=marker.kwargs.get("partitions", 1))
+    return topic
 
 
 @pytest.fixture

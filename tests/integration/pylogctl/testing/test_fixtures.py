@@ -33,10 +33,15 @@ PROGRAMS = {
         def test_three(pylog, pylog_topic):
             assert len(pylog.describe(pylog_topic)) == 3
 
-        def test_one(pylog, pylog_topic):
+        @pytest.mark.pylog_topic()
+        def test_one(pylog_topic, pylog):
             pylog.send("other", "x")
             assert list(pylog.read(pylog_topic)) == []
             assert {one.name for one in pylog.topics()} == {pylog_topic, "other"}
+
+        def test_name(pylog, pylog_topic):
+            with pytest.raises(LookupError):
+                pylog.describe(pylog_topic)
 
         def test_none(pylog):
             assert pylog.topics() == []
