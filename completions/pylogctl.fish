@@ -51,6 +51,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a help -d 'Explain a command o
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a version -d 'Show versions of program and libraries'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -78,6 +79,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a decommission -d 'Move
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a list -d 'List the registered brokers, or those given with --broker'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -113,6 +115,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l daemon -d 'Go t
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l pid-file -d 'Keep the process id there' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l log-file -d 'Write the log there, not to stderr' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -128,6 +131,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l force -d 'Do not
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l with-zookeeper -d 'Stop a broker that runs the embedded ZooKeeper although others use that'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l kill -d 'Kill the process if it has not stopped within --timeout'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -148,6 +152,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -166,6 +171,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l sort -d 
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -186,6 +192,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -233,6 +240,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l audit -d 'Publish to
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l audit-window -d 'Length of a window of --audit, at least 1s' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l time-field -d 'With --audit: field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
@@ -317,6 +325,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-broker -d 'Brokers
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -335,6 +344,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a recover -d 'Make top
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a changes -d 'Show who led what, when and why, from the state-change logs of all brokers in one order'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -361,6 +371,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l sort -d 'So
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -377,6 +388,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l sort -d 'Sort
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -396,6 +408,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l sort -d 'Sor
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -419,6 +432,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l sort -d 'Sor
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -442,6 +456,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a sample -d 'Show a few 
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a count -d 'Count the messages of each partition, by reading all of them'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -471,6 +486,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -489,6 +505,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l sort -d 'Sort
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -511,6 +528,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -530,6 +548,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -552,6 +571,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -575,6 +595,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l sort -d 'Sort
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -597,6 +618,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -620,6 +642,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -638,6 +661,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l sort -d 'So
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -661,6 +685,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -681,6 +706,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -698,6 +724,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a list -d 'List the set
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a diff -d 'Show settings that differ: between brokers, from a broker'\''s file, from the defaults'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -727,6 +754,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -746,6 +774,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -764,6 +793,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -781,6 +811,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -804,6 +835,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a delete -d 'Delete a gr
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a rebalance -d 'Make all members of a group rebalance, and wait until they have'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -831,6 +863,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -851,6 +884,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l sort -d 'Sort
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -874,6 +908,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l sort -d 'Sort by a
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -891,6 +926,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -907,6 +943,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -943,6 +980,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s y -l yes -d 'Answer yes to questions'
@@ -962,6 +1000,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -982,6 +1021,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s y -l yes -d 'Answer yes to questions'
@@ -1001,6 +1041,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -1020,6 +1061,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s y -l yes -d 'Answer yes to questions'
@@ -1040,6 +1082,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l sort -d 'Sor
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s y -l yes -d 'Answer yes to questions'
@@ -1056,6 +1099,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a list -d 'List the mess
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a drain -d 'Take messages out of a retry store: run a command for each, or write them to stdout'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1084,6 +1128,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1121,6 +1166,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a move -d 'Move a log to a
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a compare -d 'Compare the replicas of partitions byte by byte, up to what is committed'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1154,6 +1200,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l sort -d 'Sort by a 
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1174,6 +1221,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l sort -d 'Sort by a 
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1189,6 +1237,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l sort -d 'Sort by a
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1208,6 +1257,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1223,6 +1273,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l sort -d 'Sort by a 
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1241,6 +1292,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -1259,6 +1311,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1276,6 +1329,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l sort -d 'Sort by a
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1291,6 +1345,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l sort -d 'Sort by a
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1306,6 +1361,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l sort -d 'Sort by a 
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
@@ -1326,6 +1382,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
@@ -1342,6 +1399,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a status -d 'Show the l
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a verify -d 'Compare topics with their mirrors, by CRC and length of every message'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1380,6 +1438,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1406,6 +1465,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1431,6 +1491,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1446,6 +1507,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a show -d 'Show how many
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a check -d 'Compare the counts of tiers with the counts of the producers'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1477,6 +1539,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1505,6 +1568,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1525,6 +1589,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a audit -d 'Compare t
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a verify -d 'Validate every byte of segment files, on many machines in parallel'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1576,6 +1641,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1603,6 +1669,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l sort -d 'So
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1635,6 +1702,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1683,6 +1751,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l sort -d 'Sor
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1732,6 +1801,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1762,6 +1832,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1788,6 +1859,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l sort -d 'Sor
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1803,6 +1875,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a compare -d 'Compare two
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a report -d 'List saved runs, a row for each'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1843,6 +1916,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1874,6 +1948,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1903,6 +1978,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a 
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1922,6 +1998,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1936,6 +2013,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1950,6 +2028,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a stat -d 'Show version, si
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a start -d 'Run an embedded ZooKeeper server until it is told to stop'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1979,6 +2058,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l sort -d 'Sort by a col
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1998,6 +2078,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l sort -d 'Sort by a c
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2018,6 +2099,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l sort -d 'Sort by a co
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2034,6 +2116,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l sort -d 'Sort by a c
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2048,6 +2131,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l host -d 'Address to
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l port -d '0 picks a free one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-file -d 'Default: zookeeper.log beside the data' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2061,6 +2145,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l sort -d 'Sort by a co
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -2103,6 +2188,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l sort -d 'Sort by a c
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'

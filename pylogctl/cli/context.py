@@ -73,6 +73,7 @@ class SharedOptions:
     no_header: bool = False
     raw_numbers: bool = False
     wide: bool = False
+    help_fields: bool = False
     timeout_s: float | None = None
     color: When = "auto"
     progress: When = "auto"

@@ -1,4 +1,4 @@
-"""Generates man pages and completion scripts from the command tree and `man/src`.
+"""Generates man pages, completion scripts and JSON Schemas from command tree, `man/src` and rows.
 
 `python -m pylogctl.cli.docgen` writes them, `--check` fails if the committed files are stale.
 Options and one-line help come from the tree, prose and examples from the Markdown of `man/src`:
@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pylogctl import __released__, __version__
+from pylogctl.cli import schemas
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import FILE_NAMES, SHELLS
 from pylogctl.cli.errors import MEANINGS, ExitStatus
 from pylogctl.cli.options import EVERY_GROUP
 from pylogctl.cli.tree import CommandNode, OptionNode, by_panel, describe
 
+_SCHEMAS = Path("pylogctl", "schemas")
 _SPECIAL = {"\\": r"\e", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
 _INLINE = re.compile(r"\*\*(.+?)\*\*|\*(.+?)\*|`(.+?)`")
 
@@ -176,6 +178,7 @@ def generate(repository: Path = REPOSITORY) -> list[_Generated]:
     for fragment in sorted(source.glob("*.[57].md")):
         name, _, section = fragment.name.removesuffix(".md").rpartition(".")
         files.append(_page(name, int(section), _topic_page(name, int(section), fragment)))
+    files += (_Generated(_SCHEMAS / name, text) for name, text in schemas.files().items())
     return files
 
 
@@ -391,6 +394,7 @@ def stale_files(repository: Path = REPOSITORY) -> list[Path]:
     wanted = {file.path for file in files}
     found = {path.relative_to(repository) for path in repository.glob("man/man?/*")}
     found |= {path.relative_to(repository) for path in repository.glob("completions/*")}
+    found |= {path.relative_to(repository) for path in (repository / _SCHEMAS).glob("*.json")}
     changed = {
         file.path
         for file in files
@@ -407,14 +411,12 @@ def main(args: list[str]) -> int:
         for path in stale:
             sys.stderr.write(f"stale: {path} (run python -m pylogctl.cli.docgen)\n")
         return 1 if stale else 0
-    wanted = set()
     for file in generate():
         path = REPOSITORY / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, encoding="utf-8")
-        wanted.add(path)
-    for leftover in {*REPOSITORY.glob("man/man?/*"), *REPOSITORY.glob("completions/*")} - wanted:
-        leftover.unlink()
+    for leftover in stale_files():
+        (REPOSITORY / leftover).unlink()
     return 0
 
 

@@ -212,6 +212,11 @@ class _General:
     )
 
 
+_HELP_FIELDS: bool = flag(
+    "--help-fields", "Output", "Show the fields of the documents with their types, and exit."
+)
+
+
 class _Output:
     output: OutputFormat | None = option(
         "--output FMT",
@@ -228,6 +233,7 @@ class _Output:
     )
     raw_numbers: bool = flag("--raw-numbers", "Output", "No unit scaling in tables.")
     wide: bool = flag("--wide", "Output", "All columns of tables, wider than the terminal or not.")
+    help_fields: bool = _HELP_FIELDS
 
 
 class _Summary:
@@ -237,6 +243,7 @@ class _Summary:
         "Write the result to stdout in this format, instead of a line on stderr.",
         envvar="PYLOGCTL_OUTPUT",
     )
+    help_fields: bool = _HELP_FIELDS
 
 
 class _Confirm:
@@ -503,7 +510,11 @@ def accepts(
                 from pylogctl.cli.properties import validate_given  # late: few runs set any
 
                 validate_given(env, ctx.command_path)
-            if asks.isdisjoint(env.settings.properties):
+            if env.settings.help_fields:
+                from pylogctl.cli.fields import show_fields  # late: few runs ask for them
+
+                show_fields(env, ctx.command_path)
+            elif asks.isdisjoint(env.settings.properties):
                 function(env, **values)
                 if env.left_out:
                     raise typer.Exit(ExitStatus.PARTIAL)

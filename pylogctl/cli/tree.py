@@ -234,8 +234,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words, after inserting the values of options given without one."""
-        if any(flag == "-X" and word in ASKS_FOR_PROPERTIES for flag, word in pairwise(args)):
-            # `-X list` and `-X dump` replace the command, which then needs no topic or file.
+        asks = any(flag == "-X" and word in ASKS_FOR_PROPERTIES for flag, word in pairwise(args))
+        if asks or "--help-fields" in args:
+            # They replace the command, which then needs no topic or file.
             for param in self.params:
                 param.required = False
         return super().parse_args(ctx, fill_optional(args, facts_of(self).optional))

@@ -49,7 +49,7 @@ MirrorGroup = Annotated[
 
 @app.command("run", cls=Command)
 @accepts(
-    *shared.SUMMARY,
+    shared.SUMMARY[0],
     *shared.OUTPUT[1:],  # for the plan
     *shared.REGISTRY,
     *shared.PROPERTIES,

@@ -407,7 +407,12 @@ DOCUMENT = Document(
     "produce/1",
     (
         Column("topic", "topic that was written to"),
-        Column("partitions", "partitions that were written to", noted_fit=Fit.WRAP),
+        Column(
+            "partitions",
+            "partitions that were written to",
+            noted_fit=Fit.WRAP,
+            values=list[str],
+        ),
         Column("messages", "messages confirmed", ColumnKind.INTEGER),
         Column("bytes", "their payloads", ColumnKind.BYTES),
         Column("seconds", "time until all could be read", ColumnKind.SECONDS),

@@ -18,6 +18,7 @@ from pylogctl.cli import tree
 from pylogctl.cli.app import root
 from pylogctl.cli.context import Streams
 from pylogctl.cli.report import Failure, as_text, failure_of
+from tests.support.json_schemas import check_output
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -69,6 +70,7 @@ def invoke() -> Invoke:
                 status = failure.status
                 stderr.write(as_text(failure) + "\n")
         written = stdout.getvalue() + echoed.getvalue().encode()
+        check_output(args, written)
         return Result(int(status), written, stderr.getvalue(), failure)
 
     return run
@@ -127,6 +129,7 @@ def run_process(spawn: Spawn) -> Invoke:
             options["stdin"] = subprocess.PIPE
         with spawn(*args, **options) as process:
             stdout, stderr = process.communicate(stdin, timeout=240)
+        check_output(args, stdout or b"")
         return Result(process.returncode, stdout or b"", (stderr or b"").decode())
 
     return run

@@ -6,6 +6,7 @@ it runs on, in the width of that.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -873,6 +874,13 @@ def show(name: str, env: Environment) -> None:
     """Write a listing."""
     listing = LISTINGS[name]
     render(env, listing.document, listing.rows, total=listing.total)
+
+
+def as_json(name: str) -> str:
+    """Return a listing as `--output json` writes it."""
+    stdout = io.BytesIO()
+    show(name, Environment(Streams(None, stdout, None), {}, SharedOptions(output="json")))
+    return stdout.getvalue().decode()
 
 
 def main() -> None:
