@@ -152,6 +152,16 @@ class ClusterReader:
         """Return how many partitions are read."""
         return len(self._readers)
 
+    @property
+    def left_bytes(self) -> int | None:
+        """Return the bytes up to the ends of all partitions; None if one has no end."""
+        left = 0
+        for one in self._readers.values():
+            if one.end is None:
+                return None
+            left += max(0, one.end.offset - one.offset)
+        return left
+
     def polls(self) -> Iterator[list[PartitionReader]]:
         """Give the partitions with new data until all are read; an empty list after an empty poll.
 

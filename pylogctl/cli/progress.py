@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from broker.units import format_count, format_size
+from broker.units import format_count, format_duration, format_size
 from pylogctl.cli.context import Environment
 from pylogctl.cli.escapes import printable
 
@@ -21,6 +21,7 @@ Unit = Literal["bytes", "messages", "tasks"]
 _SHOW_AFTER_S = 0.5
 _REFRESH_S = 0.1
 _LINE_EVERY_S = 5.0
+_MINUTE_S = 60
 _ANNOUNCE_WAIT_AFTER_S = 2.0
 
 
@@ -38,6 +39,7 @@ class Progress:
         self._total = total
         self._unit = unit
         self._done = 0
+        self._message_count: int | None = None
         self._bar: Any = None
         self._task: Any = None
         self._started_s = env.clock.monotonic_s()
@@ -50,9 +52,18 @@ class Progress:
         elif self._wants_lines:
             self._next_s += _LINE_EVERY_S
 
-    def advance(self, amount: int) -> None:
-        """Add to the work done, and display it if an update is due."""
+    @property
+    def is_watched(self) -> bool:
+        """Whether anything is shown of it now or later."""
+        return self._wants_bar or self._wants_lines or self._line_now
+
+    def advance(self, amount: int, *, message_count: int | None = None) -> None:
+        """Add to the work done, and display it if an update is due.
+
+        `message_count` is of how many messages it was so far, where the unit is bytes.
+        """
         self._done += amount
+        self._message_count = message_count
         if self._line_now:
             self._line_now = False
             self._env.report(self.line())
@@ -73,14 +84,25 @@ class Progress:
         self._total = total
 
     def line(self) -> str:
-        """Return label, amount, total and rate as one line."""
+        """Return label, amount, total, rate and the time that is left as one line."""
         elapsed_s = max(self._env.clock.monotonic_s() - self._started_s, 1e-9)
         show = format_size if self._unit == "bytes" else format_count
         unit = "" if self._unit == "bytes" else f" {self._unit}"
         of_total = f" of {show(self._total)}" if self._total else ""
-        return (
-            f"{self._label}: {show(self._done)}{of_total}{unit}, {show(self._done / elapsed_s)}/s"
-        )
+        rate = self._done / elapsed_s
+        behind = ":" if self._message_count is None else ","
+        line = f"{self._name}{behind} {show(self._done)}{of_total}{unit}, {show(rate)}/s"
+        if self._total and 0 < self._done < self._total:
+            left_s = (self._total - self._done) / rate
+            left = f"{left_s:.0f}s" if left_s < _MINUTE_S else format_duration(left_s)
+            line += f", {100 * self._done // self._total} %, {left} left"
+        return line
+
+    @property
+    def _name(self) -> str:
+        if self._message_count is None:
+            return self._label
+        return f"{self._label}: {format_count(self._message_count)} messages"
 
     def ask_for_line(self, *_: object) -> None:
         """Request a line at the next `advance`; runs as a signal handler."""
@@ -96,7 +118,13 @@ class Progress:
             self._bar = _make_bar(self._env, in_bytes=self._unit == "bytes")
             self._task = self._bar.add_task(printable(self._label), total=self._total)
             self._bar.start()
-        self._bar.update(self._task, completed=self._done, total=self._total, refresh=True)
+        self._bar.update(
+            self._task,
+            description=printable(self._name),
+            completed=self._done,
+            total=self._total,
+            refresh=True,
+        )
 
 
 def wants_progress(env: Environment) -> bool:
@@ -126,6 +154,7 @@ def _make_bar(env: Environment, *, in_bytes: bool) -> Any:
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,
+        TaskProgressColumn,
         TextColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
@@ -142,6 +171,7 @@ def _make_bar(env: Environment, *, in_bytes: bool) -> Any:
     return RichProgress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
+        TaskProgressColumn(),
         *amount,
         TimeRemainingColumn(),
         console=console,

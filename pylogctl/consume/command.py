@@ -6,7 +6,7 @@ import typer
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import BROKERS, PROPERTIES, REGISTRY, TIMEOUT, accepts, argument
+from pylogctl.cli.options import BROKERS, PROGRESS, PROPERTIES, REGISTRY, TIMEOUT, accepts, argument
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.consume.options import WAIT, Options
 
@@ -19,6 +19,7 @@ app = new_app()
     *BROKERS,
     *PROPERTIES,
     *TIMEOUT,
+    *PROGRESS,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,

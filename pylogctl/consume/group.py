@@ -145,6 +145,17 @@ class GroupReader:
         """Return how many partitions this member reads."""
         return len(self._connector.positions)
 
+    @property
+    def left_bytes(self) -> int | None:
+        """Return the bytes up to the ends of this member's partitions; None without ends."""
+        if self._ends is None:
+            return None
+        positions = self._connector.positions
+        return sum(
+            max(0, self._ends.get(one, 0) - (0 if position is None else position.offset))
+            for one, position in positions.items()
+        )
+
     def polls(self) -> Iterator[Sequence[AssignedPartition]]:
         """Give a partition after each chunk, none after a timeout, until all are read.
 

@@ -20,6 +20,7 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import CorruptMessages
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.plan import Plan
+from pylogctl.consume.watch import Watch, watched
 from pylogctl.format.envelope import MessageFacts, facts_of
 from pylogctl.format.message_format import Received
 
@@ -35,6 +36,10 @@ class Source(Protocol):
     @property
     def partition_count(self) -> int:
         """Return how many partitions are read."""
+
+    @property
+    def left_bytes(self) -> int | None:
+        """Return the bytes up to the ends of what is read; None without ends."""
 
     def polls(self) -> Iterator[Sequence[PartitionReader]]:
         """Give the partitions with new data until all are read; none after an empty poll."""
@@ -72,8 +77,9 @@ class Consumption:
         Positions are marked as finished only after all messages before them are written and
         flushed.
         """
-        status = self._run(source)
-        self._finish_all()
+        with watched(self._env, source, has_no_start=self._plan.has_no_start) as watch:
+            status = self._run(source, watch)
+            self._finish_all()
         if status is ExitStatus.OK and (self.corrupt_count or self.failed_count):
             return ExitStatus.PARTIAL
         return status
@@ -85,7 +91,7 @@ class Consumption:
         for reader in self._readers:
             reader.finish(reader.offset)
 
-    def _run(self, source: Source) -> ExitStatus:
+    def _run(self, source: Source, watch: Watch) -> ExitStatus:
         plan = self._plan
         started_s = last_s = self._started_s = time.monotonic()
         if self.has_enough():
@@ -101,6 +107,7 @@ class Consumption:
                 if self._is_cut_short():
                     break
             self._finish_all()
+            watch.look(self.message_count)
             if plan.executor is None:
                 if not readers:
                     self._env.check_reader()

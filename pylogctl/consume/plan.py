@@ -53,6 +53,7 @@ class Plan:
         group: the consumer group's name, for formats that show it; empty for none.
         executor: gets each message instead of standard output.
         payload_filter: applied by brokers; `filters` contains the same condition.
+        has_no_start: neither an offset nor a group says where to start: only new messages are read.
     """
 
     render: Render
@@ -68,6 +69,7 @@ class Plan:
     group: str = ""
     executor: Executor | None = None
     payload_filter: PayloadFilter | None = None
+    has_no_start: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -164,6 +166,9 @@ def _make_plan(env: Environment, options: Options) -> Plan:
         timeout_s=env.settings.timeout_s,
         group=options.membership.group or "",
         payload_filter=_payload_filter(chosen),
+        has_no_start=not (
+            options.reading.offset or options.reading.from_beginning or options.membership.group
+        ),
     )
 
 

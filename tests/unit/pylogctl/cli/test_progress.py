@@ -72,6 +72,15 @@ def test_meter_without_a_total_counts_only() -> None:
     assert meter.line() == "read: 2.0 KiB, 1.0 KiB/s"
 
 
+def test_line_of_a_known_total_has_part_and_time_left() -> None:
+    env, _, clock = _env(tty=False)
+    meter = Progress(env, "read", 8192)
+    clock.advance(2)
+    meter.advance(2048, message_count=1_200)
+    expected = "read: 1.2k messages, 2.0 KiB of 8.0 KiB, 1.0 KiB/s, 25 %, 6s left"
+    assert meter.line() == expected
+
+
 def test_wait_that_lasts_is_announced() -> None:
     env, stderr, _ = _env(tty=False)
     with announced_wait(env, "ZooKeeper at h:1", after_s=0.01):

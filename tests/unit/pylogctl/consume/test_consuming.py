@@ -38,6 +38,7 @@ class FakeSource:
     """Gives one partition, once."""
 
     partition_count = 1
+    left_bytes = None
 
     def __init__(self, reader: PartitionReader) -> None:
         self._reader = reader
