@@ -85,18 +85,24 @@ class Progress:
 
     def line(self) -> str:
         """Return label, amount, total, rate and the time that is left as one line."""
-        elapsed_s = max(self._env.clock.monotonic_s() - self._started_s, 1e-9)
-        show = format_size if self._unit == "bytes" else format_count
-        unit = "" if self._unit == "bytes" else f" {self._unit}"
-        of_total = f" of {show(self._total)}" if self._total else ""
-        rate = self._done / elapsed_s
         behind = ":" if self._message_count is None else ","
-        line = f"{self._name}{behind} {show(self._done)}{of_total}{unit}, {show(rate)}/s"
+        line = f"{self._name}{behind} {self._amount}"
         if self._total and 0 < self._done < self._total:
-            left_s = (self._total - self._done) / rate
+            left_s = (self._total - self._done) / self._rate
             left = f"{left_s:.0f}s" if left_s < _MINUTE_S else format_duration(left_s)
             line += f", {100 * self._done // self._total} %, {left} left"
         return line
+
+    @property
+    def _rate(self) -> float:
+        return self._done / max(self._env.clock.monotonic_s() - self._started_s, 1e-9)
+
+    @property
+    def _amount(self) -> str:
+        show = format_size if self._unit == "bytes" else format_count
+        unit = "" if self._unit == "bytes" else f" {self._unit}"
+        of_total = f" of {show(self._total)}" if self._total else ""
+        return f"{show(self._done)}{of_total}{unit}, {show(self._rate)}/s"
 
     @property
     def _name(self) -> str:
@@ -115,12 +121,13 @@ class Progress:
 
     def _draw(self) -> None:
         if self._bar is None:
-            self._bar = _make_bar(self._env, in_bytes=self._unit == "bytes")
-            self._task = self._bar.add_task(printable(self._label), total=self._total)
+            self._bar = _make_bar(self._env)
+            self._task = self._bar.add_task("", total=self._total, amount="")
             self._bar.start()
         self._bar.update(
             self._task,
             description=printable(self._name),
+            amount=self._amount,
             completed=self._done,
             total=self._total,
             refresh=True,
@@ -148,31 +155,23 @@ def progress(
         meter.close()
 
 
-def _make_bar(env: Environment, *, in_bytes: bool) -> Any:
+def _make_bar(env: Environment) -> Any:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
         TaskProgressColumn,
         TextColumn,
         TimeRemainingColumn,
-        TransferSpeedColumn,
     )
     from rich.progress import Progress as RichProgress
 
     color = env.use_color(stderr=True)
     console = Console(file=env.streams.stderr, force_terminal=True, no_color=not color)
-    amount = (
-        [DownloadColumn(binary_units=True), TransferSpeedColumn()]
-        if in_bytes
-        else [MofNCompleteColumn()]
-    )
     return RichProgress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
-        *amount,
+        TextColumn("{task.fields[amount]}", markup=False),
         TimeRemainingColumn(),
         console=console,
         transient=True,

@@ -86,6 +86,7 @@ def test_page_shown_without_groff_has_no_troff_left(path: Path) -> None:
 def test_check_option_fails_when_a_file_is_stale(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "man", tmp_path / "man")
     shutil.copytree(REPOSITORY / "completions", tmp_path / "completions")
+    shutil.copytree(REPOSITORY / "pylogctl/schemas", tmp_path / "pylogctl/schemas")
     assert docgen.stale_files(tmp_path) == []
     page = tmp_path / "man/man1/pylogctl.1"
     page.write_text(page.read_text() + "\n")

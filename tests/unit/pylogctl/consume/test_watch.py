@@ -42,7 +42,7 @@ def test_reading_to_an_end_into_a_file_shows_messages_bytes_part_and_rate() -> N
         text = stderr.getvalue()
     assert "consume: 12.4k messages" in text
     assert "25%" in text
-    assert "2.0/8.0 MiB" in text
+    assert "2.0 MiB of 8.0 MiB, 1.0 MiB/s" in text
 
 
 @pytest.mark.parametrize(("out_tty", "settings"), [(True, {}), (False, {"quiet": True})])
