@@ -122,7 +122,8 @@ class Progress:
     def _draw(self) -> None:
         if self._bar is None:
             self._bar = _make_bar(self._env)
-            self._task = self._bar.add_task("", total=self._total, amount="")
+            name, amount = printable(self._name), self._amount
+            self._task = self._bar.add_task(name, total=self._total, amount=amount)
             self._bar.start()
         self._bar.update(
             self._task,

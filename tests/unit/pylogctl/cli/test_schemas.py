@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.json_schemas import SCHEMAS, check, check_output
 
 from pylogctl.cli import schemas
 from pylogctl.cli.app import root
@@ -15,6 +14,7 @@ from pylogctl.cli.fields import _OTHERS, schemas_of
 from pylogctl.cli.tree import CommandNode, describe
 from tests.support.command_line import Invoke
 from tests.support.command_line import invoke as invoke
+from tests.support.json_schemas import SCHEMAS, check, check_output
 from tests.support.listings import LISTINGS, as_json
 
 _OF_QUERIES = {"pipeline sql", "pipeline window", "pipeline join", "pipeline verify"}
