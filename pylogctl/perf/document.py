@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from broker.protocol.compression import Codec
-from broker.units import format_duration, format_rate, format_size, format_time
+from broker.units import format_time
 from pylogctl import __version__
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,
-    ColumnKind,
     Document,
     Fit,
     Flag,
@@ -73,13 +72,6 @@ class E2eRow(ResultRow):
     missing: Annotated[Integer, "messages that were sent but not received"]
     acks: Annotated[Text, "requested acknowledgement"]
     flush: Annotated[Text, "when messages are flushed, and so become readable", Fit.WRAP]
-
-
-class FigureRow(Row):
-    """A column of a result: it is too wide for a terminal."""
-
-    figure: Annotated[Text, "what was measured"]
-    value: Annotated[Text, "with its unit"]
 
 
 class PlanRow(Row):
@@ -139,7 +131,6 @@ PRODUCE = Document("perf.produce/1", ProduceRow, empty="nothing measured")
 CONSUME = Document("perf.consume/1", ResultRow, empty="nothing measured")
 SIMPLE = Document("perf.simple/1", ResultRow, empty="nothing measured")
 E2E = Document("perf.e2e/1", E2eRow, empty="nothing measured")
-FIGURES = Document("perf.figures/1", FigureRow, empty="nothing measured")
 PLAN = Document("perf.produce.plan/1", PlanRow, empty="nothing to send")
 REPORT = Document("perf.report/1", ReportRow, empty="no runs")
 COMPARE = Document("perf.compare/1", CompareRow, empty="nothing to compare")
@@ -225,24 +216,6 @@ def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
     interval_ms = flush["topic_intervals_ms"].get(topic, flush["interval_ms"])
     text = f"after {flush['interval_messages']} messages or {interval_ms}ms"
     return text if flush["before_read"] else f"{text}, read before that"
-
-
-def figures(row: ResultRow) -> list[FigureRow]:
-    """Return a row as one row of `FIGURES` for each column."""
-    record = row.by_column()
-    return [FigureRow(c.heading, _figure(record[c.name], c.kind)) for c in row.columns()]
-
-
-def _figure(value: Any, kind: ColumnKind) -> str:
-    if value is None:
-        return "-"
-    if kind is ColumnKind.BYTES:
-        return format_size(value)
-    if kind is ColumnKind.SECONDS:
-        return format_duration(value)
-    if kind is ColumnKind.RATE:
-        return format_rate(value)
-    return str(value) if isinstance(value, str) else f"{value:,}"
 
 
 def produce_csv_07(result: Result, plan: ProducePlan, codec: Codec) -> tuple[str, str]:

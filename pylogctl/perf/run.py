@@ -234,14 +234,11 @@ def _report(
 ) -> None:
     """Write a result to standard output, and the run to a file if `save` is given.
 
-    A terminal gets a line for each figure unless a format or columns are chosen. `csv_07` replaces
-    it by a header and a row, as Kafka 0.7's tools write them.
+    `csv_07` replaces the result by a header and a row, as Kafka 0.7's tools write them.
     """
     if csv_07 is not None:
         for line in csv_07[1:] if env.settings.no_header else csv_07:
             env.write_line(line)
-    elif env.settings.output is None and env.streams.stdout_is_tty and not env.settings.columns:
-        render(env, document.FIGURES, document.figures(run.row))
     else:
         render(env, layout, [run.row])
     env.flush()
