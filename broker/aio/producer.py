@@ -50,7 +50,7 @@ from broker.topic import TopicPartition
 logger = logging.getLogger("pylogctl")
 
 _MAX_IN_FLIGHT = 64
-_SENDS_A_TURN = 64  # then other tasks have theirs
+_MESSAGES_A_TURN = 64  # then other tasks have theirs
 
 
 class AsyncDelivery:
@@ -229,7 +229,7 @@ class AsyncProducer:
         self._on_close = on_close
         self._is_closed = False
         self._failures = Failures()
-        self._send_count = 0
+        self._in_turn_count = 0  # messages queued since other tasks had their turn
         self._finding: dict[str, asyncio.Task[Known]] = {}  # partitions of topics
         self._partitions = TopicPartitions(cluster, partitioner, refresh_s=REFRESH_S)
         self._packer = Packer(codec=codec, max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES)
@@ -330,8 +330,10 @@ class AsyncProducer:
         key_bytes = key_of(key)
         try:
             payloads = self._packer.payloads(payloads)
-            self._send_count += 1
-            if not self._send_count % _SENDS_A_TURN:
+            count = len(payloads)
+            self._in_turn_count += count
+            if self._in_turn_count >= _MESSAGES_A_TURN:
+                self._in_turn_count = 0
                 await asyncio.sleep(0)
             known = self._partitions.in_memory(topic_of(topic))
             if known is None or partition is not None:
@@ -339,7 +341,7 @@ class AsyncProducer:
                 target = await self._find_target(topic, key_bytes, partition, known, limit_s)
             else:
                 target = self._partitions.choose(topic, key_bytes, known)
-            count, size_bytes = len(payloads), sum(map(len, payloads))
+            size_bytes = sum(map(len, payloads))
             delivery = AsyncDelivery(
                 target, count, self._failures, can_move=key is None and partition is None
             )
