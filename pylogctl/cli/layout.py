@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from rich.cells import cell_len
 
@@ -164,10 +165,16 @@ def _least_width(
     return sum(least) + len(GAP) * (len(kept) - 1)
 
 
-def _fitted_widths(layout: Layout, rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the width of each column: those that may be narrower share what is missing."""
+def fitted_widths(
+    layout: Layout, rows: Sequence[Sequence[str]], width: int, *, before: Sequence[int] = ()
+) -> list[int]:
+    """Return the width of each column: those that may be narrower share what is missing.
+
+    `before` are the widths of the rows above, if there are any.
+    """
     columns = [layout.columns[place] for place in layout.kept]
     widths = _natural_widths(layout.columns, rows, layout.kept)
+    widths = [max(one, least) for one, least in zip_longest(widths, before, fillvalue=0)]
     least = [_least(column, one) for column, one in zip(columns, widths, strict=True)]
     if layout.kept[0] == 0 and columns[0].fit is Fit.SHORTEN and least[0] < widths[0]:
         least[0] = min(widths[0], max(least[0], _distinct_width([row[0] for row in rows])))
@@ -183,11 +190,15 @@ def _fitted_widths(layout: Layout, rows: Sequence[Sequence[str]], width: int) ->
 
 
 def table_lines(
-    layout: Layout, rows: Sequence[Sequence[str]], terminal: Terminal, *, header: bool
+    layout: Layout,
+    rows: Sequence[Sequence[str]],
+    widths: Sequence[int],
+    terminal: Terminal,
+    *,
+    header: bool,
 ) -> Iterator[str]:
     """Yield the lines of a table; what its layout leaves out is told by `notes`."""
     columns = [layout.columns[place] for place in layout.kept]
-    widths = _fitted_widths(layout, rows, terminal.width)
     if header:
         yield from _common_lines(layout, terminal)
         headings = _line([_aligned(c.heading, w, c) for c, w in zip(columns, widths, strict=True)])

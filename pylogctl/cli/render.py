@@ -254,6 +254,7 @@ class _TerminalTable:
         self._is_part = is_part
         self._header = not env.settings.no_header
         self._layout: layout.Layout | None = None
+        self._widths: list[int] = []  # of the rows so far
         self._terminal = layout.Terminal(
             _ANY_WIDTH if self._is_wide else terminal_width(env),
             has_color=env.use_color(),
@@ -276,8 +277,11 @@ class _TerminalTable:
             )
         if is_first and are_all and not self._is_wide and module.is_record(self._layout, rows):
             return "\n".join(module.record_lines(self._columns, rows[0], self._terminal))
+        self._widths = module.fitted_widths(
+            self._layout, rows, self._terminal.width, before=self._widths
+        )
         lines = module.table_lines(
-            self._layout, rows, self._terminal, header=is_first and self._header
+            self._layout, rows, self._widths, self._terminal, header=is_first and self._header
         )
         return "\n".join(lines)
 

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from broker.admin.lag import LagStatus
+from broker.admin.rebalance import ProblemKind
+from broker.tools.audit import Judgement
+from broker.zk.session import SessionState
 from pylogctl.cli.columns import RARE, Column, ColumnKind, Fit
 from pylogctl.cli.escapes import one_line
 from pylogctl.cli.layout import (
+    _COLORS,
     Terminal,
     choose,
+    fitted_widths,
     is_record,
     notes,
     record_lines,
     table_lines,
 )
+from pylogctl.doctor.checks import Verdict
 
 LAG = (
     Column("group", "its name"),
@@ -52,7 +60,8 @@ def screen(
 ) -> list[str]:
     terminal = Terminal(width, has_color=color)
     layout = choose(columns, rows, terminal, are_all=True, is_wide=False)
-    return [*table_lines(layout, rows, terminal, header=True), *notes(layout, terminal)]
+    widths = fitted_widths(layout, rows, width)
+    return [*table_lines(layout, rows, widths, terminal, header=True), *notes(layout, terminal)]
 
 
 def test_table_when_it_fits_then_is_whole_but_for_what_is_the_same_or_empty() -> None:
@@ -143,6 +152,15 @@ def test_state_when_colour_is_wanted_then_has_that_of_its_meaning() -> None:
     assert "\x1b[" not in "\n".join(screen(ROWS, 130))
 
 
+@pytest.mark.parametrize(
+    "states",
+    [LagStatus, ProblemKind, Judgement, Verdict, SessionState],
+    ids=lambda one: one.__name__,
+)
+def test_state_has_a_colour_whatever_it_is(states: type[Enum]) -> None:
+    assert [one for one in states if str(one.value).lower() not in _COLORS] == []
+
+
 def test_row_when_it_is_alone_then_is_shown_as_names_and_values() -> None:
     layout = choose(LAG, ROWS[:1], Terminal(80), are_all=True, is_wide=False)
     assert is_record(layout, ROWS[:1])
@@ -169,7 +187,8 @@ def test_table_given_any_text_then_each_column_is_kept_common_empty_or_named(
     columns = tuple(Column(f"c{place}", "", kinds[place]) for place in range(len(rows[0])))
     terminal = Terminal(width)
     layout = choose(columns, rows, terminal, are_all=True, is_wide=False)
-    lines = list(table_lines(layout, rows, terminal, header=True))
+    widths = fitted_widths(layout, rows, width)
+    lines = list(table_lines(layout, rows, widths, terminal, header=True))
 
     shown = {columns[place].name for place in layout.kept} | set(layout.left_out)
     common = {column.name for column, _ in layout.common}

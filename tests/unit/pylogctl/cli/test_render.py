@@ -158,6 +158,12 @@ def test_table_on_a_terminal_when_it_is_too_wide_then_says_what_is_left_out() ->
     assert no_note == ""
 
 
+def test_table_on_a_terminal_of_several_blocks_has_the_same_columns_in_all() -> None:
+    records = [{"name": "x" * (9 if n < 10 else 5), "size_bytes": n} for n in range(2500)]
+    text, _ = _render(records, tty=True, color="never", columns=("name", "size_bytes"))
+    assert {len(line) for line in text.splitlines()[2:]} == {len("xxxxxxxxx") + 2 + 10}
+
+
 def test_table_on_a_terminal_without_unicode_uses_ascii() -> None:
     assert _render(RECORDS, tty=True, encoding="ascii")[0].isascii()
 
