@@ -713,3 +713,46 @@ def test_client_when_closed_then_its_producers_flush_in_the_time_of_the_call(
         process.signal(signal.SIGCONT)
 
     run(main())
+
+
+def test_send_when_another_broker_is_frozen_then_neither_it_nor_the_loop_waits(
+    start_process: ProcessFactory, tmp_path: Path
+) -> None:
+    brokers = [
+        start_process(
+            *("-X", f"brokerid={number}", "-X", "num.partitions=2"), data=tmp_path / f"data{number}"
+        )
+        for number in range(2)
+    ]
+    address = ",".join(f"127.0.0.1:{one.port}" for one in brokers)
+    lags: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            started_s = time.monotonic()
+            await asyncio.sleep(0.01)
+            lags.append(time.monotonic() - started_s)
+
+    async def main() -> float:
+        async with pylogctl.aconnect(address) as client, client.producer() as producer:
+            for name in ("0-0", "1-0"):
+                await (await producer.send("t", "first", partition=name))
+            await asyncio.sleep(1.1)  # the partitions of a new topic are read again
+            await (await producer.send("t", "third", partition="0-1"))
+            brokers[0].signal(signal.SIGSTOP)
+            looking = asyncio.create_task(client.topics())
+            await asyncio.sleep(0.1)
+            stuck = await producer.send("t", "stuck", partition="0-0")
+            ticking = asyncio.create_task(tick())
+            started_s = time.monotonic()
+            for number in range(200):
+                await (await producer.send("t", str(number), partition=f"1-{number % 2}"))
+            elapsed_s = time.monotonic() - started_s
+            assert not stuck.done()
+            brokers[0].signal(signal.SIGCONT)
+            await asyncio.gather(stuck, looking)
+            ticking.cancel()
+            return elapsed_s
+
+    assert run(main()) < 10
+    assert max(lags) < 2  # a look at the frozen broker takes 30 seconds
