@@ -192,10 +192,17 @@ class ClusterReader:
 
     def seek(self, partition: TopicPartition, offset: int, inner: int = 0) -> None:
         """Continue in a partition at another offset, or inside the wrapper there."""
+        source = self._source_of.get(partition)
+        # the thread of a fetcher ends once all of its partitions are read
+        has_thread = not self._has_threads or any(
+            one is source and not self._readers[other].is_done
+            for other, one in self._source_of.items()
+        )
         self._readers[partition].restart_at(offset, inner)
-        for source in self._sources:
-            if partition in source.fetcher.partitions:
-                source.call(partial(source.fetcher.seek, partition, offset))
+        if source is not None and has_thread:
+            source.call(partial(source.fetcher.seek, partition, offset))
+        else:
+            self._read_at_leader([partition])
 
     def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
         """Return the offset of the next good message behind a corrupt one; None if unknown."""

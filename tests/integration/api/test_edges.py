@@ -13,7 +13,7 @@ import pytest
 
 import pylogctl
 from broker.errors import BrokerUnreachableError
-from pylogctl.testing import Broker, ephemeral_cluster
+from pylogctl.testing import Broker, ephemeral_cluster, memory_cluster
 from tests.support.waiting import wait_until
 
 BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
@@ -299,3 +299,21 @@ def test_send_when_acknowledged_then_a_failed_look_for_its_partition_hides_no_re
     monkeypatch.setattr(pylog, "_found", set())
     monkeypatch.setattr(pylog, "_cluster", Away())
     assert pylog.send(pylog_topic, "b").offset == 11
+
+
+@pytest.mark.parametrize("broker_count", [1, 2])
+def test_reader_when_sought_back_in_a_partition_that_is_read_then_reads_it_again(
+    broker_count: int,
+) -> None:
+    with memory_cluster(broker_count) as cluster, cluster.connect() as client:
+        client.create_topic("t", partitions=2)
+        first, *_, last = client.describe("t")
+        client.send_many("t", ["a", "b"], partition=first.partition)
+        client.send_many("t", ["x" * 100_000] * 60, partition=last.partition)
+        found = []
+        with client.read("t") as reader:
+            for message in reader:
+                found.append(message.text()[:1])
+                if found.count("x") == 55 and found.count("a") == 1:
+                    reader.seek(first.partition, "start")
+    assert (found.count("a"), found.count("b")) == (2, 2)
