@@ -41,9 +41,23 @@ def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pattern_filter, "_RESULT_TIMEOUT_S", 600.0)
 
 
+_of_others: set[int] = set()  # those of brokers that other tests of this process share
+
+
+@pytest.fixture(autouse=True)
+def leave_out_those_of_others() -> None:
+    _of_others.clear()
+    _of_others.update(pattern_processes(os.getpid()))
+
+
+def processes() -> list[int]:
+    """The processes of the brokers of the test."""
+    return [pid for pid in pattern_processes(os.getpid()) if pid not in _of_others]
+
+
 def the_process() -> int:
-    """The one process of the broker in this process."""
-    (pid,) = pattern_processes(os.getpid())
+    """The one process of the broker of the test."""
+    (pid,) = processes()
     return pid
 
 
@@ -55,9 +69,9 @@ def receive(peer: Peer) -> FilteredPart:
 def test_process_when_nothing_is_filtered_then_is_not_started(peer: Peer) -> None:
     peer.publish("events", YES)
     peer.read("events", 0)
-    assert pattern_processes(os.getpid()) == []
+    assert processes() == []
     peer.read_filtered("events", 0, b"yes")
-    assert len(pattern_processes(os.getpid())) == 1
+    assert len(processes()) == 1
 
 
 def test_pattern_when_too_slow_then_error_says_so_and_others_are_served_meanwhile(
@@ -104,9 +118,7 @@ def test_process_when_killed_over_a_read_twice_then_the_reader_hears_of_it(
     slow.send_extension(filtered_request("evil", 0, SLOW))
     killed: list[int] = []
     for _ in range(2):
-        wait_until(
-            lambda: any(is_busy(one) for one in pattern_processes(os.getpid())), "the search"
-        )
+        wait_until(lambda: any(is_busy(one) for one in processes()), "the search")
         killed.append(the_process())
         os.kill(killed[-1], signal.SIGKILL)
         wait_until(lambda: not is_running(killed[-1]), "its end")
@@ -154,7 +166,7 @@ def test_search_when_its_turn_does_not_come_in_time_then_the_reader_hears_of_it(
     slow, late = connect(running_broker), connect(running_broker)
     slow.publish("evil", EVIL)
     slow.send_extension(filtered_request("evil", 0, SLOW))
-    wait_until(lambda: any(is_busy(one) for one in pattern_processes(os.getpid())), "the search")
+    wait_until(lambda: any(is_busy(one) for one in processes()), "the search")
     monkeypatch.setattr(fetch, "SEARCH_DEADLINE_S", 0.05)
     late.send_extension(filtered_request("evil", 0, b"!"))
     with pytest.raises(RequestTimedOutError, match="were not enough for this search and those"):
@@ -170,7 +182,7 @@ def test_search_when_its_client_has_left_then_is_not_done(
     first, leaving, last = (connect(running_broker) for _ in range(3))
     first.publish("evil", EVIL)
     first.send_extension(filtered_request("evil", 0, SLOW))
-    wait_until(lambda: any(is_busy(one) for one in pattern_processes(os.getpid())), "the search")
+    wait_until(lambda: any(is_busy(one) for one in processes()), "the search")
     leaving.send_extension(filtered_request("evil", 0, SLOW))
     leaving.close()
     wait_until(lambda: running_broker.status()["connections"] == 2, "the end of its connection")
@@ -188,7 +200,7 @@ def test_broker_when_stopped_during_a_search_then_ends_it(
     peer = connect(broker)
     peer.publish("evil", EVIL)
     peer.send_extension(filtered_request("evil", 0, SLOW))
-    wait_until(lambda: any(is_busy(one) for one in pattern_processes(os.getpid())), "the search")
+    wait_until(lambda: any(is_busy(one) for one in processes()), "the search")
     pid = the_process()
     broker.stop()
     assert not is_running(pid)
