@@ -15,6 +15,8 @@ from typing import Literal, Protocol
 
 from broker.errors import RequestTimeoutError
 
+_GRACE_S = 1.0
+
 
 class _Thread(threading.local):
     call: Limit | None = None  # the innermost one
@@ -74,6 +76,12 @@ def wait_s(limit_s: float = math.inf) -> float:
     if found <= 0 < limit_s:
         raise timed_out("the time limit of the call is over")
     return found
+
+
+def join_s() -> float | None:
+    """Return how long to wait for the end of a thread: at the deadline there is a grace."""
+    call = _thread.call
+    return None if call is None or call.until_s == math.inf else left_s() + _GRACE_S
 
 
 def timed_out(text: str) -> RequestTimeoutError:

@@ -83,8 +83,10 @@ if TYPE_CHECKING:
     from broker.api.errors import UnknownTopic as UnknownTopic
     from broker.api.errors import Unreachable as Unreachable
     from broker.api.group import Group as Group
+    from broker.api.group_run import RetryPolicy as RetryPolicy
     from broker.api.producer import Delivery as Delivery
     from broker.api.producer import Producer as Producer
+    from broker.api.reader import Batches as Batches
     from broker.api.reader import Reader as Reader
     from broker.api.replica_calls import Reassignment as Reassignment
     from broker.api.values import Batch as Batch
@@ -131,8 +133,9 @@ else:
             "UnknownBroker",
         ),
         "broker.api.group": ("Group",),
+        "broker.api.group_run": ("RetryPolicy",),
         "broker.api.producer": ("Delivery", "Producer"),
-        "broker.api.reader": ("Reader",),
+        "broker.api.reader": ("Batches", "Reader"),
         "broker.api.replica_calls": ("Reassignment",),
         "broker.api.values": ("Batch", "Receipt"),
         "broker.protocol.codec": ("Message",),

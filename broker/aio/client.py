@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from broker.aio.access import AsyncAccess
@@ -197,7 +197,7 @@ class AsyncClient(SendCalls, AsyncCalls):
         name: str,
         topics: str | Collection[str] | re.Pattern[str],
         *,
-        start: Literal["earliest", "latest"] = "latest",
+        start: Start = "latest",
         commit: Commit = "after",
         commit_every: float = 5.0,
         offsets: OffsetStore | None = None,
@@ -207,8 +207,8 @@ class AsyncClient(SendCalls, AsyncCalls):
     ) -> AsyncGroup:
         """Return the messages that a consumer group gives to this member of it.
 
-        Arguments and errors are those of `Client.group`; the errors are raised when it joins: by
-        `async for`, `async with` or `await`.
+        Arguments and errors are those of `Client.group`, without `on_assigned` and `on_revoked`;
+        the errors are raised when it joins: by `async for`, `async with` or `await`.
         """
         self._access.check()
         from broker.aio.group import TURN_S, AsyncGroup  # late: loads kazoo

@@ -231,9 +231,12 @@ class AsyncGroup(AsyncIterator[Message]):
                 self._loading = self._loading or loop.run_in_executor(self._thread, member.load)
                 try:
                     found = await asyncio.shield(self._loading)
-                finally:
-                    if self._loading.done():
-                        self._loading = None
+                except asyncio.CancelledError:
+                    raise  # the next call takes the chunk, which may be there already
+                except BaseException:
+                    self._loading = None
+                    raise
+                self._loading = None
                 if found is None:
                     return False
                 for message in found:
@@ -245,6 +248,8 @@ class AsyncGroup(AsyncIterator[Message]):
 
     commit: Final = _in_thread(Group.commit)
     seek: Final = _in_thread(Group.seek)
+    pause: Final = _in_thread(Group.pause)
+    resume: Final = _in_thread(Group.resume)
     skip_corrupt: Final = _in_thread(Group.skip_corrupt)
 
     def end(self) -> None:

@@ -54,7 +54,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.api.group import Commit, Group
+    from broker.api.group import Commit, Group, OnChange
     from broker.consumer.offset_store import OffsetStore
     from broker.zk.registry import Registry
 
@@ -447,12 +447,14 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         name: str,
         topics: str | Collection[str] | re.Pattern[str],
         *,
-        start: Literal["earliest", "latest"] = "latest",
+        start: Start = "latest",
         commit: Commit = "after",
         commit_every: float = 5.0,
         offsets: OffsetStore | None = None,
         filter: bytes | str | PayloadFilter | None = None,
         idle: float | None = None,
+        on_assigned: OnChange | None = None,
+        on_revoked: OnChange | None = None,
         timeout: Timeout = UNSET,
     ) -> Group:
         """Join a consumer group, and return the messages of the partitions it gives to this member.
@@ -460,11 +462,16 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         Args:
             name: of the group.
             topics: one, several, or a pattern for the whole names of present and future ones.
-            start: where a partition starts that the group has never read.
+            start: where a partition starts that the group has never read, as for `read`; an offset
+                inside a message means the next one. A partition that is made later starts at its
+                beginning.
             commit: when positions are written; see `Group`.
             commit_every: seconds between commits with `"after"`.
             offsets: where positions are kept; in ZooKeeper by default.
             filter, idle: as for `read`.
+            on_assigned, on_revoked: called with the group and the partitions that it has got, or
+                has not any more, by the thread that iterates, between two messages. All methods of
+                the group may be called in them.
             timeout: seconds for this call, not for the iteration; by default the client's.
 
         Raises:
@@ -487,6 +494,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 offsets=offsets,
                 payload_filter=filter_of(filter),
                 idle_s=idle,
+                on_assigned=on_assigned,
+                on_revoked=on_revoked,
                 timeout_s=self._timeout_s,
                 on_close=self._forget,
             )

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from typing import Literal
 
-from broker import deadlines
-from broker.api.errors import Closed, translated
+from broker import deadlines, errors
+from broker.api.errors import Closed, Conflict, translated
+from broker.api.group_run import Handler, Retries, RetryPolicy, Work, Workers
+from broker.api.group_starts import FirstOffsets, reset_of
 from broker.api.reader import ranges_of
 from broker.api.values import (
     UNSET,
     PartitionLike,
     Place,
+    Start,
     Timeout,
     Unset,
     group_of,
@@ -27,18 +32,23 @@ from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
 from broker.consumer.chunk import GroupMessage, InnerMessage
+from broker.consumer.committer import AssignedPartition
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
-from broker.consumer.offset_store import OffsetStore
+from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
 from broker.errors import ArgumentError, ConsumerTimeoutError
 from broker.protocol.codec import Message, decode_messages
 from broker.protocol.payload_filter import PayloadFilter
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from broker.zk.registry import Registry
 
+OnChange = Callable[["Group", frozenset[TopicPartition]], object]
 Commit = Literal["after", "before", "manual"]
 """When positions of a group are written: after messages were handled, before, or by `commit`."""
+
+_LOOK_S = 0.1  # between two looks of a run at what its threads and its store do
+_CLOSE_POLL_S = 0.01
 
 
 class Group(Iterator[Message]):
@@ -52,8 +62,10 @@ class Group(Iterator[Message]):
     any thread, ends the iteration.
 
     Errors while iterating: `CorruptMessage`: the partition is blocked until `skip_corrupt` or
-    `seek`, iterate again for the others; `OffsetOutOfRange`.
+    `seek`, iterate again for the others; `OffsetOutOfRange`; `RuntimeError` for a second thread.
     """
+
+    __module__ = "pylogctl"
 
     def __init__(
         self,
@@ -62,18 +74,18 @@ class Group(Iterator[Message]):
         *,
         registry: Registry,
         connect: Connect,
-        start: Literal["earliest", "latest"],
+        start: Start,
         commit: Commit,
         commit_every_s: float,
         offsets: OffsetStore | None,
         payload_filter: PayloadFilter | None,
         idle_s: float | None,
+        on_assigned: OnChange | None,
+        on_revoked: OnChange | None,
         timeout_s: float | None,
         on_close: Callable[[Group], object],
     ) -> None:
-        reset = {"earliest": "smallest", "latest": "largest"}.get(start)
-        if reset is None:
-            raise ArgumentError(f"start is 'earliest' or 'latest', not {start!r}")
+        reset = reset_of(start)
         if commit not in ("after", "before", "manual"):
             raise ArgumentError(f"commit is 'after', 'before' or 'manual', not {commit!r}")
         number_of("commit_every", commit_every_s, 0)
@@ -97,12 +109,20 @@ class Group(Iterator[Message]):
             {
                 "groupid": name,
                 "zk.connect": registry.session.connect,
-                "autooffset.reset": reset,
+                "autooffset.reset": reset or "largest",
                 "autocommit.enable": "true" if commit == "after" else "false",
                 "autocommit.interval.ms": str(max(1, round(1000 * commit_every_s))),
                 "consumer.timeout.ms": "-1" if idle_s is None else str(max(1, int(1000 * idle_s))),
             }
         )
+        if reset is None:
+            offsets = FirstOffsets(
+                offsets or RegistryOffsets(registry.session, name),
+                start,
+                RegistryCluster(registry),
+                connect,
+                lambda one: self._connector.came_later(one),
+            )
         self._connector = ConsumerConnector(
             config,
             offsets=offsets,
@@ -115,9 +135,21 @@ class Group(Iterator[Message]):
         except BaseException:
             self._connector.shutdown()
             raise
-        self._payload_filter = payload_filter
+        self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._in_hand: GroupMessage | None = None
-        self._committed: deque[Message] = deque()  # of one chunk, and not given out yet
+        self._uncommitted: dict[TopicPartition, AssignedPartition] = {}  # if commits are manual
+        # not given out yet, if they are committed before
+        self._committed: dict[TopicPartition, deque[Message]] = {}
+        self._seek_counts: dict[TopicPartition, int] = {}
+        self._on_assigned, self._on_revoked = on_assigned, on_revoked
+        self._told: dict[TopicPartition, AssignedPartition] = {}  # to these callbacks
+        if on_assigned is not None or on_revoked is not None:
+            self._stream.watch(self._tell_changes)
+        self._user: threading.Thread | None = None  # iterates, or did so last
+        self._is_inside = False  # it waits for the next message
+        self._is_out = False  # it has a message in hand
+        self._workers: Workers | None = None
+        self._closing = threading.Event()
         self._messages = self._iterate()
 
     def _subscribe(self, topics: list[str] | re.Pattern[str]) -> ConsumerStream:
@@ -149,17 +181,37 @@ class Group(Iterator[Message]):
 
     def __next__(self) -> Message:
         """Return the next message; see the class."""
+        self._raise_if_in_use()  # a generator that runs would raise `ValueError`
         return next(self._messages)
 
     def _iterate(self) -> Iterator[Message]:
         if self._is_closed:
             return
+        self._user = threading.current_thread()
         with translated(), suppress(ConsumerTimeoutError):
-            yield from self._committed_first() if self._commit == "before" else self._handled()
+            source = self._committed_first() if self._commit == "before" else self._handled()
+            while True:
+                self._raise_if_in_use()
+                self._is_inside = True
+                try:
+                    message = next(source, None)
+                finally:
+                    self._is_inside = self._is_out = False
+                if message is None:
+                    return
+                self._is_out = True
+                yield message
+
+    def _raise_if_in_use(self) -> None:
+        if self._is_inside:
+            raise RuntimeError("this group is being iterated at this moment")
 
     def _handled(self) -> Iterator[Message]:
+        is_manual = self._commit == "manual"
         for message in self._stream:
             self._in_hand = message
+            if is_manual and (assigned := self._stream.current) is not None:
+                self._uncommitted[assigned.partition] = assigned
             inner = message.inner if isinstance(message, InnerMessage) else 0
             yield Message(*message, inner)
 
@@ -170,42 +222,169 @@ class Group(Iterator[Message]):
 
     def _committed_chunks(self) -> Iterator[None]:
         """Commit each chunk, and then have its messages in `_committed`."""
-        is_wanted = None if self._payload_filter is None else self._payload_filter.compile()
         for assigned in self._stream.chunks():
-            skip = assigned.inner
-            partition = assigned.partition
-            messages, valid_bytes, fault = decode_messages(
-                assigned.data, assigned.offset, partition.topic, partition
-            )
-            assigned.take(valid_bytes)
-            if assigned.finish(assigned.offset):
-                self._connector.commit_offsets()
-                wanted = messages[skip:]
-                self._committed.extend(
-                    one for one in wanted if is_wanted is None or is_wanted(one.value)
-                )
+            messages, fault = self._take(assigned)
+            if self._commit_ahead(assigned):
+                self._committed.setdefault(assigned.partition, deque()).extend(messages)
                 yield
-            assigned.take_valid(0, fault)
+            if fault is not None:
+                raise fault
 
     def _left_of_chunk(self) -> Iterator[Message]:
-        while self._committed:
-            yield self._committed.popleft()
+        while (messages := self._next_committed()) is not None:
+            yield messages.popleft()
 
-    def commit(self) -> None:
+    def _next_committed(self) -> deque[Message] | None:
+        """Return committed messages of a partition that is not paused; None if there are none."""
+        for partition, messages in self._committed.items():
+            if messages and not self._is_closed and not self._stream.is_paused(partition):
+                return messages
+        return None
+
+    def _commit_ahead(self, assigned: AssignedPartition) -> bool:
+        """Commit all that was taken of a partition; return whether it is still this member's."""
+        if not assigned.finish(assigned.offset):
+            return False
+        return assigned.partition not in self._connector.commit_offsets()
+
+    def _take(
+        self, assigned: AssignedPartition
+    ) -> tuple[list[Message], errors.InvalidMessageError | None]:
+        """Move past the data of a chunk; return its messages, and why the next one is corrupt."""
+        skip, partition = assigned.inner, assigned.partition
+        messages, valid_bytes, fault = decode_messages(
+            assigned.data, assigned.offset, partition.topic, partition
+        )
+        del messages[:skip]
+        if self._is_wanted is not None:
+            messages = [one for one in messages if self._is_wanted(one.value)]
+        try:
+            assigned.take_valid(valid_bytes, fault)
+        except errors.InvalidMessageError as error:
+            assigned.is_blocked = True
+            return messages, error
+        return messages, None
+
+    def run(self, handler: Handler, *, parallel: int = 1, retry: RetryPolicy | None = None) -> None:
+        """Hand all messages to a function, until the group is closed or `idle` is over.
+
+        A message is done when the function returns. Those of a partition come in order, one at a
+        time.
+
+        Args:
+            handler: called with each message. If it raises an exception that ends the run, and the
+                message is not done; with `retry` the message is kept and tried again later.
+            parallel: threads that call it, for different partitions; with 1 this thread does.
+            retry: where messages are kept that fail, and when they are tried again.
+
+        Raises:
+            ArgumentError: the group commits by hand, which this does not.
+            CorruptMessage, OffsetOutOfRange: as while iterating; what came before it is handled.
+            RetryStoreError: a message that failed could not be kept; it is not done.
+        """
+        self._raise_if_closed()
+        if not callable(handler):
+            raise TypeError(f"give a function of a message, not {type(handler).__name__}")
+        number_of("parallel", parallel, 1)
+        if self._commit == "manual":
+            raise ArgumentError("`run` commits by itself: commit='after' or 'before'")
+        self._raise_if_in_use()
+        with translated(), ExitStack() as stack:
+            self._user, self._is_inside, self._is_out = threading.current_thread(), True, True
+            stack.callback(self._end_run, self._stream.timeout_s)
+            handle, work = handler, _no_work
+            if retry is not None:
+                retries = stack.enter_context(Retries(handler, retry, self._closing.wait))
+                handle, work = retries.handle, retries.work
+            self._workers = stack.enter_context(Workers(handle, self._may_handle, parallel))
+            self._hand_out(self._workers, work)
+
+    def _end_run(self, timeout_s: float | None) -> None:
+        self._stream.timeout_s = timeout_s
+        self._workers = None
+        self._is_inside = self._is_out = False
+
+    def _hand_out(self, workers: Workers, work: Callable[[], object]) -> None:
+        idle_s, self._stream.timeout_s = self._stream.timeout_s, _LOOK_S
+        chunks = self._stream.chunks()
+        quiet_since_s = time.monotonic()
+        while True:
+            work()
+            workers.raise_failure()
+            try:
+                assigned = next(chunks, None)
+            except ConsumerTimeoutError:
+                chunks = self._stream.chunks()
+                is_idle = idle_s is not None and time.monotonic() - quiet_since_s >= idle_s
+                if is_idle and workers.is_idle:
+                    return
+                continue
+            if assigned is None:
+                workers.stop()
+                return
+            seek_count = self._seek_counts.get(assigned.partition, 0)
+            messages, fault = self._take(assigned)
+            if self._commit == "after":
+                workers.add(Work(assigned, messages, assigned.offset, seek_count))
+            elif self._commit_ahead(assigned):
+                workers.add(Work(assigned, messages, None, seek_count))
+            quiet_since_s = time.monotonic()
+            if fault is not None:
+                raise fault
+
+    def _may_handle(self, work: Work) -> bool:
+        """Return whether work is still of this member, once that is certain."""
+        partition = work.assigned.partition
+        while not work.assigned.is_revoked:
+            if self._seek_counts.get(partition, 0) != work.seek_count:
+                return False
+            if self._connector.is_certain and not work.assigned.is_paused:
+                return True
+            if self._closing.wait(_LOOK_S):
+                return False
+        return False
+
+    def commit(self, message: Message | None = None) -> None:
         """Commit what was handled, with the message in hand; for `commit="manual"`.
+
+        Args:
+            message: commit the position behind this one, in its partition alone.
 
         Raises:
             ArgumentError: positions are committed otherwise.
+            Conflict: a partition was lost, and another member reads its messages again; the
+                positions of the others are committed.
             Error: the store of the offsets failed.
             Closed: the group was left; its positions can be of another member now.
         """
         self._raise_if_closed()
         if self._commit != "manual":
             raise ArgumentError(f"this group commits by itself: commit='{self._commit}'")
-        with translated():
-            if self._in_hand is not None:
-                self._stream.finish(self._in_hand)
-            self._connector.commit_offsets()
+        with translated(), deadlines.Limit(self._timeout_s):
+            lost = self._commit_all() if message is None else self._commit_behind(message)
+        if lost:
+            names = ", ".join(map(str, sorted(lost)))
+            raise Conflict(f"{names} is not assigned to this member any more", "PARTITION_LOST")
+
+    def _commit_all(self) -> set[TopicPartition]:
+        if self._in_hand is not None:
+            self._stream.finish(self._in_hand)
+        lost = {one for one, assigned in self._uncommitted.items() if assigned.is_revoked}
+        lost |= self._connector.commit_offsets()
+        self._uncommitted.clear()
+        return lost
+
+    def _commit_behind(self, message: Message) -> set[TopicPartition]:
+        if not isinstance(message, Message):
+            raise TypeError(f"give a message of this group, not {type(message).__name__}")
+        partition = message.partition
+        assigned = self._uncommitted.get(partition) or self._stream.assigned.get(partition)
+        is_inside = message.next_offset == message.offset  # of a compressed set
+        position = MessagePosition(message.next_offset, message.inner + 1 if is_inside else 0)
+        if assigned is None or assigned.is_revoked:
+            self._uncommitted.pop(partition, None)
+            return {partition}
+        return set() if self._connector.commit_at(assigned, position) else {partition}
 
     def seek(self, partition: PartitionLike, place: Place) -> None:
         """Continue in an assigned partition elsewhere; all before counts as handled.
@@ -217,18 +396,56 @@ class Group(Iterator[Message]):
         """
         self._raise_if_closed()
         chosen = self._assigned_one(partition)
-        with translated():
+        with translated(), deadlines.Limit(self._timeout_s):
             cluster = RegistryCluster(self._registry)
             ranges = ranges_of(cluster, self._connect, [chosen], place, None)
-            self._stream.seek(chosen, ranges[chosen].start.offset)
-        if self._committed and self._committed[0].partition == chosen:
-            self._committed.clear()
+            self._seek_counts[chosen] = self._seek_counts.get(chosen, 0) + 1
+            self._stream.seek(chosen, *ranges[chosen].start)
+        self._committed.pop(chosen, None)
+
+    def pause(self, *partitions: PartitionLike) -> None:
+        """Give no messages of some assigned partitions, or of all, until `resume`.
+
+        Another assignment of a partition starts without a pause.
+
+        Raises:
+            ArgumentError: no such partition is assigned.
+            Closed: the group was left.
+        """
+        for one in self._assigned_among(partitions):
+            self._stream.pause(one)
+
+    def resume(self, *partitions: PartitionLike) -> None:
+        """Give the messages of paused partitions, or of all, again; errors are those of `pause`."""
+        for one in self._assigned_among(partitions):
+            self._stream.resume(one)
 
     def skip_corrupt(self, partition: PartitionLike) -> int:
         """Skip the corrupt message that blocks a partition; return where it continues."""
         self._raise_if_closed()
-        with translated():
+        with translated(), deadlines.Limit(self._timeout_s):
             return self._stream.skip_corrupt(self._assigned_one(partition))
+
+    def _assigned_among(self, partitions: Sequence[PartitionLike]) -> list[TopicPartition]:
+        self._raise_if_closed()
+        there = self._stream.partitions
+        for given in partitions:
+            if not any(map(matcher_of(given), there)):
+                shown = ", ".join(map(str, there)) or "none"
+                raise ArgumentError(f"{given!r} is no assigned partition: {shown}")
+        matchers = [matcher_of(given) for given in partitions]
+        return [one for one in there if not matchers or any(fits(one) for fits in matchers)]
+
+    def _tell_changes(self) -> None:
+        """Call `on_revoked` and `on_assigned`, between two messages."""
+        former, now = self._told, self._stream.assigned
+        self._told = now
+        revoked = frozenset(one for one, assigned in former.items() if now.get(one) is not assigned)
+        gained = frozenset(one for one, assigned in now.items() if former.get(one) is not assigned)
+        if revoked and self._on_revoked is not None:
+            self._on_revoked(self, revoked)
+        if gained and self._on_assigned is not None:
+            self._on_assigned(self, gained)
 
     def _assigned_one(self, partition: PartitionLike) -> TopicPartition:
         found = list(filter(matcher_of(partition), self.assigned))
@@ -248,6 +465,9 @@ class Group(Iterator[Message]):
     def close(self, timeout: Timeout = UNSET) -> None:
         """End the iteration, commit unless that is manual, and leave the group.
 
+        From another thread than the one that iterates, this first waits until that has handled the
+        message in hand.
+
         Args:
             timeout: seconds, after which the member is left to expire; by default the client's.
 
@@ -257,6 +477,23 @@ class Group(Iterator[Message]):
         seconds = seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
         if not self._is_closed:
             self._is_closed = True
+            self._closing.set()
             self._on_close(self)
             with translated(), deadlines.Limit(seconds):
+                self._stream.end()
+                self._await_handled()
                 self._connector.shutdown()
+
+    def _await_handled(self) -> None:
+        """Wait until another thread that iterates has handled what it has in hand."""
+        user, workers = self._user, self._workers
+        own = threading.current_thread()
+        if user is None or user is own or (workers is not None and own in workers.threads):
+            return
+        least_s = deadlines.left_s(threading.TIMEOUT_MAX) / 2  # for the commit
+        while self._is_out and user.is_alive() and deadlines.left_s() > least_s:
+            time.sleep(_CLOSE_POLL_S)
+
+
+def _no_work() -> None:
+    """Try no message again."""

@@ -36,6 +36,7 @@ class AssignedPartition(PartitionReader):
         "fetch_offset",
         "finished",
         "is_blocked",
+        "is_paused",
         "is_revoked",
         "next_inner",
         "seek_offset",
@@ -67,6 +68,7 @@ class AssignedPartition(PartitionReader):
         self.seek_offset: int | None = None  # set by a seek for the fetcher thread
         self.is_revoked = False  # no more of its messages may be handed out
         self.is_blocked = False  # the next message is unreadable, or the offset does not exist
+        self.is_paused = False  # by the application; nothing of it is fetched or handed out
         # decoded and being handed out; a revocation empties the list
         self.current_messages: list[tuple[int, int, bytes]] = []
         self.next_inner = 0  # index of the next one of them in its wrapper
@@ -98,8 +100,13 @@ class AssignedPartition(PartitionReader):
         """Continue at an offset; all messages before it are finished."""
         super().restart_at(offset, inner)
         self.finished = offset
-        self._inner = MessagePosition(offset)
+        self._inner = MessagePosition(offset, inner)
         self.is_blocked = False
+
+    def rewind(self, position: MessagePosition) -> None:
+        """Drop what has come and is not handed out: it is fetched again; what is finished stays."""
+        super().restart_at(*position)
+        self.seek_offset = position.offset
 
 
 class Committer:
@@ -117,18 +124,28 @@ class Committer:
         self._on_lost = on_lost
         self._lock = threading.Lock()  # one commit at a time
 
-    def commit(self, assigned: Iterable[AssignedPartition]) -> None:
-        """Commit the finished positions that are not committed yet."""
+    def commit(self, assigned: Iterable[AssignedPartition]) -> set[TopicPartition]:
+        """Commit the finished positions that are not committed yet; return the lost partitions."""
         with self._lock:
-            due = _due(assigned)
-            if not due:
-                return
-            with _named_uncommitted(due):
-                owned = self._ownership.owned(due)
-                if lost := due.keys() - owned:
-                    logger.warning("not committed, as no longer owned: %s", _names(lost))
-                    self._on_lost()
-                self._commit({partition: due[partition] for partition in owned})
+            return self._commit_owned(_due(assigned))
+
+    def commit_at(self, assigned: AssignedPartition, position: MessagePosition) -> bool:
+        """Commit a position, whatever is finished; return False if the partition is lost."""
+        with self._lock:
+            return not self._commit_owned({assigned.partition: (assigned, position)})
+
+    def _commit_owned(
+        self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]
+    ) -> set[TopicPartition]:
+        if not due:
+            return set()
+        with _named_uncommitted(due):
+            owned = self._ownership.owned(due)
+            if lost := due.keys() - owned:
+                logger.warning("not committed, as no longer owned: %s", _names(lost))
+                self._on_lost()
+            self._commit({partition: due[partition] for partition in owned})
+            return lost
 
     def salvage(self, assigned: Iterable[AssignedPartition]) -> None:
         """Commit positions of partitions whose owner nodes are gone, where that is safe.
@@ -211,7 +228,7 @@ def _names(partitions: Collection[TopicPartition]) -> str:
 class AutoCommit(StoppableThread):
     """A thread that commits at intervals; a failed commit is logged and soon retried."""
 
-    def __init__(self, commit: Callable[[], None], interval_s: float) -> None:
+    def __init__(self, commit: Callable[[], object], interval_s: float) -> None:
         super().__init__("group-commit")
         self._commit = commit
         self._interval_s = interval_s

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from broker import deadlines
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.damage import DamagedReads
@@ -17,7 +18,7 @@ from broker.client.read_replicas import ReadReplicas
 from broker.client.registry_cluster import RegistryCluster
 from broker.clock import SystemClock
 from broker.config import ConsumerConfig
-from broker.consumer.committer import AutoCommit, Committer
+from broker.consumer.committer import AssignedPartition, AutoCommit, Committer
 from broker.consumer.coordinator import ChooseStream, Coordinator
 from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings
 from broker.consumer.membership import (
@@ -34,7 +35,7 @@ from broker.consumer.membership import (
 )
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
-from broker.errors import BrokerError, ConfigError, CoordinationError
+from broker.errors import BrokerError, ConfigError, CoordinationError, RequestTimeoutError
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import MessagePosition, TopicPartition
@@ -169,14 +170,22 @@ class ConsumerConnector:
         self._join(subscription, lambda _one, _thread, _loads: stream)
         return stream
 
-    def commit_offsets(self) -> None:
+    def commit_offsets(self) -> set[TopicPartition]:
         """Commit the finished positions that are not committed yet.
+
+        Returns:
+            The partitions whose positions were not committed, as they are not this member's now.
 
         Raises:
             BrokerError: ZooKeeper or the store failed; some may have been committed.
         """
-        if self._member is not None:
-            self._member.committer.commit(self._member.coordinator.assigned)
+        if self._member is None:
+            return set()
+        return self._member.committer.commit(self._member.coordinator.assigned)
+
+    def commit_at(self, assigned: AssignedPartition, position: MessagePosition) -> bool:
+        """Commit a position of a partition, whatever is finished; see `Committer`."""
+        return self._member is not None and self._member.committer.commit_at(assigned, position)
 
     def await_assignment(self, timeout_s: float | None = None) -> bool:
         """Wait until a rebalance has succeeded after the last change; return False on a timeout."""
@@ -237,7 +246,7 @@ class ConsumerConnector:
         for one in threads:
             one.stop()
         for one in threads:  # stopped together, as each may be waiting for ZooKeeper
-            one.join()
+            one.join(deadlines.join_s())
         member.pool.stop()
         try:
             if self._config.auto_commit:
@@ -247,7 +256,7 @@ class ConsumerConnector:
                 try:
                     member.coordinator.release_all()
                     member.membership.deregister()
-                except CoordinationError as error:
+                except (CoordinationError, RequestTimeoutError) as error:
                     logger.warning("registry nodes left to expire: %s", error)
 
     def _make_member(self, subscription: Subscription, choose_stream: ChooseStream) -> _Member:

@@ -318,7 +318,7 @@ class Coordinator(StoppableThread):
         self._pool.set_feeds(feeds.values())
         return len(threads) - len(claimed)
 
-    def _log_failure(self, action: Callable[[], None]) -> None:
+    def _log_failure(self, action: Callable[[], object]) -> None:
         """Run a commit or release; its failure only means that messages are delivered again."""
         try:
             action()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
@@ -201,7 +201,13 @@ class FetcherThread(StoppableThread):
             del self._reading[partition]
         now_s = time.monotonic()
         due = {one for one in feeds if self._retry_at_s.get(one, 0.0) <= now_s}
-        self._find_starts([feeds[one] for one in due if feeds[one].assigned.fetch_offset is None])
+        self._find_starts(
+            [
+                feeds[one]
+                for one in due
+                if feeds[one].assigned.fetch_offset is feeds[one].assigned.seek_offset is None
+            ]
+        )
         for partition, (assigned, stream) in feeds.items():
             if assigned.seek_offset is not None:
                 assigned.fetch_offset, assigned.seek_offset = assigned.seek_offset, None
@@ -224,7 +230,7 @@ class FetcherThread(StoppableThread):
     def _pause_or_resume(
         self, fetcher: Fetcher, assigned: AssignedPartition, stream: ConsumerStream
     ) -> None:
-        if assigned.is_blocked or stream.is_full:
+        if assigned.is_blocked or assigned.is_paused or stream.is_full:
             self._paused.add(assigned.partition)
             fetcher.pause(assigned.partition)
         elif assigned.partition in self._paused:
@@ -255,7 +261,8 @@ class FetcherThread(StoppableThread):
                     continue
                 reason = "is new" if is_new else "has no offset"
                 logger.info("%s %s: reading from %d on", partition, reason, offset)
-                self._restart(assigned, stream, offset)
+                assigned.fetch_offset = offset
+                stream.put_start(assigned, offset)
 
     def _list_offsets(self) -> OffsetLister:
         return OffsetLister(self._cluster, self._connect, latest_wait_s=_LATEST_WAIT_S)
@@ -450,4 +457,4 @@ def _stop(fetchers: Collection[FetcherThread]) -> None:
     for fetcher in fetchers:
         fetcher.stop()
     for fetcher in fetchers:
-        fetcher.join()
+        fetcher.join(deadlines.join_s())

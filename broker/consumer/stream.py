@@ -61,7 +61,7 @@ class ConsumerStream:
         self.name = name
         self._lease = lease
         self._max_chunks = max_chunks
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._on_room = on_room
         self._on_restart = on_restart
         self._is_wanted = is_wanted
@@ -74,7 +74,10 @@ class ConsumerStream:
         self._messages = _NOTHING
         self._in_hand: GroupMessage | None = None
         self._fault: tuple[AssignedPartition, Fault] | None = None
-        self._wanted_seek: tuple[AssignedPartition, int] | None = None
+        self._wanted_seek: tuple[AssignedPartition, MessagePosition] | None = None
+        self._wanted_rewind: AssignedPartition | None = None
+        self._on_news: Callable[[], object] | None = None
+        self._has_news = False
         self._iterator: Iterator[GroupMessage] | None = None
 
     def __iter__(self) -> Iterator[GroupMessage]:
@@ -121,7 +124,8 @@ class ConsumerStream:
         self._close_iterator()
         while (item := self._take_chunk(self._deadline_s())) is not None:
             assigned, chunk = item
-            if self._add(assigned, chunk) and not assigned.is_revoked:
+            is_new = not assigned.is_blocked and self._add(assigned, chunk)
+            if is_new and not assigned.is_revoked:
                 yield assigned
 
     def next_messages(self) -> AssignedPartition | None:
@@ -167,8 +171,10 @@ class ConsumerStream:
         self.seek(partition, next_offset)
         return next_offset
 
-    def seek(self, partition: TopicPartition, offset: int) -> bool:
+    def seek(self, partition: TopicPartition, offset: int, inner: int = 0) -> bool:
         """Continue in a partition at another message boundary; all before it counts as finished.
+
+        With `inner` it continues inside the wrapper there, at the message of this index.
 
         Returns:
             False if the partition is not assigned to the stream.
@@ -179,23 +185,94 @@ class ConsumerStream:
         if assigned is self._current:
             # the current message is finished first, when the next one is requested
             assigned.current_messages.clear()
-            self._wanted_seek = (assigned, offset)
+            self._wanted_seek = (assigned, MessagePosition(offset, inner))
         else:
-            self._seek(assigned, offset)
+            self._seek(assigned, MessagePosition(offset, inner))
         return True
 
-    def _seek(self, assigned: AssignedPartition, offset: int) -> None:
+    def _seek(self, assigned: AssignedPartition, position: MessagePosition) -> None:
         if self._fault and self._fault[0] is assigned:
             self._fault = None
-        self._restart(assigned, offset)
-        assigned.seek_offset = offset
+        self._on_restart(assigned.partition, position.offset)
+        with self._changed:
+            assigned.restart_at(*position)
+            assigned.seek_offset = position.offset
+            # perhaps the fetcher has found another start meanwhile
+            found = [one for one in self._queue if one[0] is assigned and isinstance(one[1], int)]
+            for one in found:
+                self._queue.remove(one)
         self._on_room()
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Hand out nothing of a partition until `resume`, or until it is assigned anew."""
+        assigned = self._assigned(partition)
+        if assigned is None or assigned.is_paused:
+            return
+        with self._changed:
+            assigned.is_paused = True  # from now on its chunks are dropped
+            queued = [item for one, item in self._queue if one is assigned]
+            self._queue = deque(one for one in self._queue if one[0] is not assigned)
+        for item in queued:
+            if isinstance(item, int):
+                self._restart(assigned, item)
+            elif isinstance(item, BrokerError):
+                self._queue.append((assigned, item))
+        if assigned is self._current:
+            # the current message is finished first, when the next one is requested
+            assigned.current_messages.clear()
+            self._wanted_rewind = assigned
+        elif assigned.offset >= 0 and not assigned.is_blocked:
+            assigned.rewind(MessagePosition(assigned.offset, assigned.inner))
+        self._on_room()
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Hand out the messages of a paused partition again."""
+        assigned = self._assigned(partition)
+        if assigned is None or not assigned.is_paused:
+            return
+        if assigned.offset >= 0 and assigned.seek_offset is None:
+            assigned.seek_offset = assigned.offset  # chunks may have been dropped since
+        assigned.is_paused = False
+        self._on_room()
+
+    def is_paused(self, partition: TopicPartition) -> bool:
+        """Return whether a partition is assigned and paused."""
+        assigned = self._assigned(partition)
+        return assigned is not None and assigned.is_paused
+
+    def _rewind(self, assigned: AssignedPartition) -> None:
+        if self._fault and self._fault[0] is assigned:
+            self._fault, assigned.is_blocked = None, False
+        position = assigned.position
+        if position is not None and not assigned.is_revoked:
+            assigned.rewind(position)
+            self._on_room()
 
     @property
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions assigned to the stream now."""
         with self._changed:
             return sorted(self._assigned_partitions)
+
+    def watch(self, on_news: Callable[[], object]) -> None:
+        """Set what is called after partitions were assigned or revoked, between two messages.
+
+        The thread that takes messages calls it; the first time before the next message.
+        """
+        with self._changed:
+            self._on_news = on_news
+            self._note_news()
+
+    @property
+    def assigned(self) -> dict[TopicPartition, AssignedPartition]:
+        """Return the partitions assigned to the stream now, with their positions."""
+        with self._changed:
+            return dict(self._assigned_partitions)
+
+    @property
+    def current(self) -> AssignedPartition | None:
+        """Return the partition of the message given last."""
+        return self._current
 
     # The methods below are called by fetcher threads and the coordinator.
 
@@ -207,14 +284,22 @@ class ConsumerStream:
     def put(self, assigned: AssignedPartition, item: Chunk | int | BrokerError) -> None:
         """Queue a chunk, an offset to restart at, or an error; dropped after a revocation."""
         with self._changed:
-            if not (assigned.is_revoked or self._is_ended):
+            is_dropped = assigned.is_paused and isinstance(item, Chunk)
+            if not (assigned.is_revoked or self._is_ended or is_dropped):
                 self._queue.append((assigned, item))
                 self._changed.notify()
+
+    def put_start(self, assigned: AssignedPartition, offset: int) -> None:
+        """Queue the offset at which a partition starts, unless the application sought another."""
+        with self._changed:
+            if assigned.offset < 0:
+                self.put(assigned, offset)
 
     def assign(self, assigned: AssignedPartition) -> None:
         """Add a partition."""
         with self._changed:
             self._assigned_partitions[assigned.partition] = assigned
+            self._note_news()
 
     def revoke(self, assigned: AssignedPartition) -> None:
         """Remove a partition: drop its queued chunks, and hand out no more of its messages."""
@@ -224,14 +309,26 @@ class ConsumerStream:
             self._assigned_partitions.pop(assigned.partition, None)
             kept = [one for one in self._queue if one[0] is not assigned]
             self._queue = deque(kept)
+            self._note_news()
             self._changed.notify()
         self._on_room()
+
+    def _note_news(self) -> None:
+        self._has_news = self._on_news is not None
+        self._changed.notify()
+
+    def _tell_news(self) -> None:
+        self._has_news = False
+        if self._on_news is not None:
+            self._on_news()
 
     def end(self) -> None:
         """End the iteration, and drop all queued chunks."""
         with self._changed:
             self._is_ended = True
             self._queue.clear()
+            if (current := self._current) is not None:
+                current.current_messages.clear()
             self._changed.notify_all()
 
     def _assigned(self, partition: TopicPartition) -> AssignedPartition | None:
@@ -241,10 +338,14 @@ class ConsumerStream:
     def _close_iterator(self) -> None:
         iterator, self._iterator = self._iterator, None
         if iterator is not None:
-            iterator.close()  # type: ignore[attr-defined]  # made by `_iterate`, a generator
+            try:
+                iterator.close()  # type: ignore[attr-defined]  # made by `_iterate`, a generator
+            except ValueError:  # it runs
+                self._iterator = iterator
+                raise RuntimeError("another thread takes messages at this moment") from None
 
     def _deadline_s(self) -> float | None:
-        return None if self._timeout_s is None else time.monotonic() + self._timeout_s
+        return None if self.timeout_s is None else time.monotonic() + self.timeout_s
 
     def _iterate(self) -> Iterator[GroupMessage]:
         """Give messages one by one; the inner loop is a hot path."""
@@ -269,7 +370,7 @@ class ConsumerStream:
                     assigned.finish_inner(MessagePosition(offset, inner))
                 else:
                     assigned.finished = next_offset
-                if now_s() >= lease.until_s:
+                if now_s() >= lease.until_s or self._has_news:
                     break  # a revocation ends the loop by emptying the list
 
     def _finish(self, message: GroupMessage) -> None:
@@ -286,10 +387,15 @@ class ConsumerStream:
     def _await_messages(self) -> AssignedPartition | None:
         """Return the partition of the next messages; None at the end of the stream."""
         deadline_s = self._deadline_s()
-        if self._wanted_seek is not None:
-            self._seek(*self._wanted_seek)
-            self._wanted_seek = None
         while not self._is_ended:
+            if self._has_news:
+                self._tell_news()
+            if self._wanted_rewind is not None:
+                self._rewind(self._wanted_rewind)
+                self._wanted_rewind = None
+            if self._wanted_seek is not None:
+                self._seek(*self._wanted_seek)
+                self._wanted_seek = None
             assigned = self._current
             if assigned is not None and assigned.is_revoked:
                 self._current, self._messages, assigned = None, _NOTHING, None
@@ -353,18 +459,22 @@ class ConsumerStream:
         offset = assigned.offset
         with suppress(BrokerError):  # must not hide the damage
             if not assigned.inner and self._next_good_message(assigned.partition, offset) == offset:
-                self._seek(assigned, offset)
+                self._seek(assigned, MessagePosition(offset))
                 return True
         return False
 
     def _take_chunk(self, deadline_s: float | None) -> tuple[AssignedPartition, Chunk] | None:
         """Return the next chunk; None at the end of the stream."""
         while True:
+            if self._has_news:
+                self._tell_news()
             with self._changed:
-                while not (self._queue or self._is_ended):
+                while not (self._queue or self._is_ended or self._has_news):
                     self._wait(deadline_s)
                 if self._is_ended:
                     return None
+                if self._has_news:
+                    continue
                 entry = self._queue.popleft() if self._lease.is_valid else None
                 has_room = len(self._queue) == self._max_chunks // 2
             if entry is None:
@@ -396,4 +506,4 @@ class ConsumerStream:
             raise self._timeout()
 
     def _timeout(self) -> ConsumerTimeoutError:
-        return ConsumerTimeoutError(f"nothing came to stream {self.name} in {self._timeout_s:g}s")
+        return ConsumerTimeoutError(f"nothing came to stream {self.name} in {self.timeout_s:g}s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -17,8 +16,6 @@ from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
 from broker.producer.sender_thread import QueueRules, SenderThread, is_sender_thread
 from broker.topic import TopicPartition
-
-_GRACE_S = 1.0  # after the time limit of a close, for the end of a thread
 
 
 class AsyncProducer:
@@ -199,8 +196,7 @@ class AsyncProducer:
             thread.stop()
         for thread in self._threads.values():
             # one in an attempt to connect, or in a look at the cluster, ends after it
-            left_s = deadlines.left_s()
-            thread.join(None if left_s == math.inf else left_s + _GRACE_S)
+            thread.join(deadlines.join_s())
         if self._hooks is not None:
             self._report_kept(self._hooks)
 

@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -126,8 +127,8 @@ class RetryPolicy:
 class RetryStore:
     """Messages to be handled again, in a directory that one process locks at a time.
 
-    For one thread. Each change is synced to disk, so a message counts as finished when `add`
-    returns. Each method raises a `RetryStoreError` if the database cannot be read or written.
+    For any number of threads. Each change is synced to disk, so a message counts as finished when
+    `add` returns. Each method raises a `RetryStoreError` if the database cannot be read or written.
 
     Args:
         directory: created if it is missing.
@@ -139,6 +140,7 @@ class RetryStore:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._lock = threading.Lock()  # one statement at a time
         self._lock_fd = _lock(directory)
         try:
             self._database = _connect(directory / DATABASE_NAME, "rwc")
@@ -160,6 +162,11 @@ class RetryStore:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        with self._lock, _translated(self.directory):
+            yield
 
     def close(self) -> None:
         """Close the database and unlock the directory; a second call does nothing."""
@@ -199,7 +206,7 @@ class RetryStore:
             next_attempt_ms,
             error[:_ERROR_LENGTH_MAX],
         )
-        with _translated(self.directory):
+        with self._using():
             return self._database.execute(_INSERT, values).rowcount > 0
 
     def due(self, now_ms: int, limit: int = 1) -> list[RetryEntry]:
@@ -209,7 +216,7 @@ class RetryStore:
             now_ms: milliseconds since 1970.
         """
         where = "WHERE next_attempt_ms <= ? ORDER BY next_attempt_ms, id LIMIT ?"
-        with _translated(self.directory):
+        with self._using():
             rows = self._database.execute(_SELECT + where, (now_ms, limit)).fetchall()
         return [_entry(row) for row in rows]
 
@@ -218,10 +225,10 @@ class RetryStore:
 
         Entries that are added meanwhile are not included.
         """
-        with _translated(self.directory):
+        with self._using():
             ids = self._database.execute("SELECT id FROM retry_entries ORDER BY id").fetchall()
         for entry_id in ids:
-            with _translated(self.directory):
+            with self._using():
                 row = self._database.execute(_SELECT + "WHERE id = ?", entry_id).fetchone()
             if row is not None:
                 yield _entry(row)
@@ -234,7 +241,7 @@ class RetryStore:
             error: why the attempt failed.
         """
         values = (entry.attempts + 1, next_attempt_ms, error[:_ERROR_LENGTH_MAX], entry.entry_id)
-        with _translated(self.directory):
+        with self._using():
             self._database.execute(_UPDATE, values)
 
     def done(self, entry: RetryEntry) -> None:
@@ -243,11 +250,11 @@ class RetryStore:
         Raises:
             RetryStoreError: it could not be written; the message will be handled again.
         """
-        with _translated(self.directory):
+        with self._using():
             self._database.execute("DELETE FROM retry_entries WHERE id = ?", (entry.entry_id,))
 
     def __len__(self) -> int:
-        with _translated(self.directory):
+        with self._using():
             row = self._database.execute("SELECT count(*) FROM retry_entries").fetchone()
         return int(row[0])
 
@@ -277,6 +284,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
             uri=True,
             timeout=_BUSY_TIMEOUT_S,
             isolation_level=None,  # each statement is a transaction of its own
+            check_same_thread=False,  # the store has a lock
         )
 
 
@@ -341,6 +349,11 @@ class InPlace:
 
     retries: int = 3
     first_wait_ms: int = 100  # doubled for each further retry, up to the first wait in the store
+
+    @classmethod
+    def before(cls, first_stored_wait_ms: int, retries: int) -> InPlace:
+        """Return retries with a tenth of the first wait in the store."""
+        return cls(retries, first_stored_wait_ms // 10)
 
 
 @dataclass(slots=True)

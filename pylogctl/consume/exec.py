@@ -127,7 +127,6 @@ def _how_it_ended(status: int) -> str:
 
 DEFAULT_RETRIES = 3
 DEFAULT_BACKOFF = "1s"
-_IN_PLACE_SHARE = 10
 
 
 class Executor(Protocol):
@@ -189,7 +188,7 @@ def make_retry_options(
     wait_ms = parse_duration_ms(DEFAULT_BACKOFF if backoff is None else backoff)
     return _RetryOptions(
         directory,
-        InPlace(retries, wait_ms // _IN_PLACE_SHARE),
+        InPlace.before(wait_ms, retries),
         RetryPolicy(first_wait_ms=wait_ms, max_attempts=max_attempts or None),
     )
 

@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "consumer": BASE | {"threads", "protocol", "zk", "client"},
     "tools": BASE | {"protocol", "zk", "client", "producer", "consumer"},
     "admin": BASE | {"protocol", "zk", "client", "producer", "consumer", "tools", "controller"},
-    "api": BASE | {"protocol", "zk", "client", "producer", "consumer", "admin"},
+    "api": BASE | {"protocol", "zk", "client", "producer", "consumer", "tools", "admin"},
     "aio": BASE | {"protocol", "zk", "client", "producer", "consumer", "admin", "api"},
     "spark": BASE | {"protocol", "log", "zk", "client", "producer", "consumer", "tools"},
 }

@@ -129,8 +129,8 @@ def test_group_when_given_bad_input_then_says_what_is_wrong(
 ) -> None:
     with pytest.raises(ValueError, match="commit is 'after', 'before' or 'manual'"):
         client.group("g", topic, commit="never")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="start is 'earliest' or 'latest'"):
-        client.group("g", topic, start="soon")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not an offset: 'soon'"):
+        client.group("g", topic, start="soon")
     with pytest.raises(ValueError, match="commit_every is at least 0"):
         client.group("g", topic, commit_every=-1)
     with pytest.raises(ValueError, match="idle is at least 0"):
@@ -160,3 +160,8 @@ def test_connect_when_given_zookeeper_then_finds_the_same_cluster(
         other.send("made-here", "x")
         assert [one.text() for one in other.read("made-here")] == ["x"]
         assert read(other, topic) == ["a", "b", "c", "d"]
+
+
+def test_connect_when_zookeeper_has_no_such_chroot_then_says_so(cluster: Cluster) -> None:
+    with pytest.raises(ValueError, match=r"no node for '.*/absent'"):
+        pylogctl.connect(zookeeper=f"{cluster.zookeeper}/absent")

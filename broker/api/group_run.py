@@ -1,0 +1,208 @@
+"""Hands the messages of a group to a handler, by one thread or several; see `Group.run`."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from broker.api.values import number_of
+from broker.consumer.committer import AssignedPartition
+from broker.protocol.codec import Message
+from broker.tools import retry
+from broker.topic import MessagePosition, share_of
+
+Handler = Callable[[Message], object]
+_QUEUED_CHUNKS = 2  # for a thread
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """What happens to messages whose handler raises an exception: they are kept and tried again.
+
+    Other messages go on meanwhile, so the order of these is not kept. `pylogctl retry` shows and
+    changes what is kept.
+
+    Args:
+        directory: where they are kept; one process at a time can use it.
+        retries: how often a message is tried again at once.
+        backoff: seconds until it is tried from the store; twice as long after each failure, up to
+            five minutes.
+        max_attempts: after so many in all it stays in the store untried; None for no limit.
+    """
+
+    directory: str | Path
+    retries: int = 3
+    backoff: float = 1.0
+    max_attempts: int | None = None
+
+    def __post_init__(self) -> None:
+        number_of("retries", self.retries, 0)
+        number_of("backoff", self.backoff, 0)
+        if self.max_attempts is not None:
+            number_of("max_attempts", self.max_attempts, 1)
+
+
+RetryPolicy.__module__ = "pylogctl"  # in its body it would be a field without a type
+
+
+class Retries:
+    """Keeps messages whose handler fails; a context manager. `pause` waits, True: do not retry."""
+
+    def __init__(
+        self, handler: Handler, policy: RetryPolicy, pause: Callable[[float], bool]
+    ) -> None:
+        wait_ms = round(1000 * policy.backoff)
+        self._store = retry.RetryStore(Path(policy.directory))
+        self._handling = retry.RetryingHandler(
+            lambda message: _call(handler, message),
+            self._store,
+            retry.InPlace.before(wait_ms, policy.retries),
+            retry.RetryPolicy(first_wait_ms=wait_ms, max_attempts=policy.max_attempts),
+            pause=pause,
+        )
+
+    def __enter__(self) -> Retries:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._store.close()
+
+    def handle(self, message: Message) -> None:
+        """Handle a message, or keep it."""
+        self._handling.handle(
+            retry.RetryMessage(
+                message.partition,
+                message.offset,
+                message.next_offset,
+                message.inner,
+                message.value,
+            )
+        )
+
+    def work(self) -> None:
+        """Try a message that was kept, if one is due."""
+        self._handling.retry_due()
+
+
+def _call(handler: Handler, message: retry.RetryMessage) -> None:
+    partition, offset, next_offset, inner, payload = message
+    handler(Message(partition.topic, partition, offset, next_offset, payload, inner))
+
+
+class Work(NamedTuple):
+    """The messages of a chunk; once all are handled, the partition is finished up to `end`."""
+
+    assigned: AssignedPartition
+    messages: list[Message]
+    end: int | None  # None if they are finished already
+    seek_count: int  # of the partition
+
+
+class Workers:
+    """Threads that handle messages, each those of its own partitions, in order.
+
+    A context manager: a block that ends well waits until all is handled, one that is left by an
+    exception, or after `stop`, for what is in hand.
+
+    Args:
+        handle: handles a message.
+        may_handle: returns whether work is still this member's; may wait until that is known.
+        count: of threads; with one, messages are handled by the thread that adds them.
+    """
+
+    def __init__(
+        self, handle: Callable[[Message], object], may_handle: Callable[[Work], bool], count: int
+    ) -> None:
+        self._handle = handle
+        self._may_handle = may_handle
+        self._stopping = threading.Event()
+        self._failure: BaseException | None = None
+        self._queues: list[queue.Queue[Work | None]] = []
+        self.threads: list[threading.Thread] = []
+        for number in range(count if count > 1 else 0):
+            works: queue.Queue[Work | None] = queue.Queue(_QUEUED_CHUNKS)
+            self._queues.append(works)
+            name = f"group-handler-{number}"
+            thread = threading.Thread(target=self._run, args=(works,), name=name, daemon=True)
+            self.threads.append(thread)
+            thread.start()
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._stopping.set()
+        for works in self._queues:
+            self._put(works, None)
+        for thread in self.threads:
+            thread.join()
+        if error is None:
+            self.raise_failure()
+
+    def stop(self) -> None:
+        """Handle no more messages than those in hand."""
+        self._stopping.set()
+
+    def raise_failure(self) -> None:
+        """Raise what the handler has raised, if it has."""
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether all that was added is handled."""
+        return not any(works.unfinished_tasks for works in self._queues)
+
+    def add(self, work: Work) -> None:
+        """Handle messages, or queue them for the thread of their partition."""
+        if not self._queues:
+            self._do(work)
+        else:
+            self._put(self._queues[share_of(work.assigned.partition, len(self._queues))], work)
+        self.raise_failure()
+
+    def _put(self, works: queue.Queue[Work | None], work: Work | None) -> None:
+        while True:
+            try:
+                return works.put(work, timeout=_LOOK_S)
+            except queue.Full:
+                if self._stopping.is_set() and work is not None:
+                    return None
+
+    def _run(self, works: queue.Queue[Work | None]) -> None:
+        while (work := works.get()) is not None:
+            try:
+                if not self._stopping.is_set():
+                    self._do(work)
+            except BaseException as error:  # noqa: BLE001 - raised by the thread that runs the group
+                self._failure = self._failure or error
+                self._stopping.set()
+            finally:
+                works.task_done()
+
+    def _do(self, work: Work) -> None:
+        assigned, messages, end, _ = work
+        for message in messages:
+            if self._stopping.is_set() or not self._may_handle(work):
+                return
+            self._handle(message)
+            if end is not None and self._may_handle(work):
+                _finish(assigned, message)
+        if end is not None and self._may_handle(work):
+            assigned.finish(end)
+
+
+def _finish(assigned: AssignedPartition, message: Message) -> None:
+    if message.next_offset == message.offset:
+        assigned.finish_inner(MessagePosition(message.offset, message.inner + 1))
+    else:
+        assigned.finish(message.next_offset)
