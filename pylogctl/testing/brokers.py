@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ from broker.zk.embedded import EmbeddedZooKeeper
 from pylogctl.testing.zookeeper import MemoryZooKeeper
 
 _HOST = "127.0.0.1"
+_START_S = 30.0
+_POLL_S = 0.005
 _SHARED_MEMORY = Path("/dev/shm")
 _LEAST_MEMORY_BYTES = 1 << 30  # containers often have 64 MiB there, which a test can fill
 
@@ -197,4 +200,19 @@ def _cluster(zookeeper: str, count: int, settings: Mapping[str, str] | None) -> 
         brokers = [
             closing.enter_context(Broker({**common, "brokerid": str(id)})) for id in range(count)
         ]
+        for one in brokers:
+            _await_others(one, count)
         yield Cluster(zookeeper, brokers)
+
+
+def _await_others(broker: Broker, count: int) -> None:
+    """Wait until a broker knows all of its cluster, and which of them is the controller."""
+    give_up_s = time.monotonic() + _START_S
+    with broker.connect() as client:
+        while True:
+            found = client.brokers()
+            if len(found) == count and any(one.is_controller for one in found):
+                return
+            if time.monotonic() > give_up_s:
+                raise pylogctl.TimedOut(f"the brokers do not know one another after {_START_S:g}s")
+            time.sleep(_POLL_S)

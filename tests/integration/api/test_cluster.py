@@ -18,13 +18,12 @@ from broker.server.broker import Broker as Server
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.session import Session
-from pylogctl.testing import Broker, Cluster
+from pylogctl.testing import Broker, Cluster, ephemeral_cluster
 from tests.integration.broker.factories import BrokerFactory
 from tests.integration.broker.peers import Server as Peer
 from tests.integration.broker.peers import as_true_07_broker, stay_silent
 from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until
-from tests.support.whole_cluster import whole_cluster
 
 Call = Callable[[pylogctl.Client], object]
 
@@ -55,7 +54,7 @@ def serving(
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with whole_cluster(2, {"broker.rack": "here"}) as running:
+    with ephemeral_cluster(2, {"broker.rack": "here"}) as running:
         with running.connect() as client:
             client.send("t", "x")
         yield running
@@ -159,7 +158,7 @@ def test_broker_when_a_partition_is_offline_then_it_is_named_and_health_fails(
 
 @pytest.mark.zookeeper
 def test_health_when_a_broker_that_has_a_topic_is_gone_then_fails_and_names_it() -> None:
-    with whole_cluster(2) as cluster, cluster.connect() as client:
+    with ephemeral_cluster(2) as cluster, cluster.connect() as client:
         client.send("t", "x", partition="1-0")
         assert client.health().ok
         cluster.brokers[1].close()
@@ -264,7 +263,7 @@ def test_stop_when_it_takes_too_long_then_says_that_it_may_still_be_stopping(
 
 @pytest.mark.zookeeper
 def test_changes_when_a_broker_is_gone_then_those_of_the_others_come_in_order() -> None:
-    with whole_cluster(2) as cluster, cluster.connect() as client:
+    with ephemeral_cluster(2) as cluster, cluster.connect() as client:
         (controller,) = [one.id for one in client.brokers() if one.is_controller]
         gone = 1 - controller
         before = datetime.now(UTC)

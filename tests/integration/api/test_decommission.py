@@ -12,8 +12,7 @@ from broker.admin.replicas import replicas_of
 from broker.client.controller_client import ask_controller
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest
 from pylogctl import Client
-from pylogctl.testing import Cluster
-from tests.support.whole_cluster import whole_cluster
+from pylogctl.testing import Cluster, ephemeral_cluster
 
 pytestmark = pytest.mark.zookeeper
 
@@ -22,7 +21,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with whole_cluster(3) as running:
+    with ephemeral_cluster(3) as running:
         yield running
 
 
