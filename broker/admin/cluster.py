@@ -161,6 +161,11 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[HealthCheck]:
         lambda one: one.leader not in (NO_LEADER, one.replicas[0]),
     )
     share = len(away) / len(partitions) if partitions else 0.0
+    single = tuple(
+        topic.topic
+        for topic in metadata.topics
+        if len(metadata.brokers) > 1 and any(len(one.replicas) < 2 for one in topic.partitions)
+    )
     return [
         HealthCheck(
             "controller",
@@ -185,6 +190,7 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[HealthCheck]:
             _names(replicated, lambda one: len(one.isr) == one.min_isr < len(one.replicas)),
         ),
         HealthCheck("not led by the preferred replica", WARN if share > _IMBALANCE else OK, away),
+        _check("without replicas", WARN, single),  # lost with the broker, or the disk, they are on
     ]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -127,24 +128,30 @@ def stop(
     exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(
         "pylogctl broker status",
+        "pylogctl broker status 0 2",
         "pylogctl broker status 0 --output json | jq .data[0].metrics",
     ),
 )
 def status(
     env: Environment,
-    broker: int | None = argument("[ID]", "Which broker. Default: all.", default=None),
+    ids: list[int] | None = argument("[ID...]", "Which brokers. Default: all.", default=None),
 ) -> None:
     """Show the state of brokers, and name the partitions that their disks fail.
 
-    Exit status 10 means that the broker is down, 6 that some of several are.
+    Exit status 10 means that the broker is down, 6 that some of several are, or not there.
     """
     from broker.admin.brokers import request_status
     from pylogctl.broker.control import find_broker
+    from pylogctl.cli.failures import Failure, for_each
     from pylogctl.cli.report import failure_of
 
-    absence = Absence.PARTIAL if broker is None else Absence.WARN
+    absence = Absence.WARN if ids else Absence.PARTIAL
     with open_cluster(env, absence=absence) as cluster:
-        addresses = cluster.brokers() if broker is None else [find_broker(cluster, broker)]
+        addresses = cluster.brokers()
+        failures: Sequence[Failure] = ()
+        if ids:
+            find = partial(find_broker, cluster)
+            addresses, (failures, *_) = for_each(env, "brokers", ids, find)
     connect = connector(env)
     responses = [request_status(connect, address) for address in addresses]
     rows = [status_row(*response) for response in responses]
@@ -153,16 +160,16 @@ def status(
     for row in rows:
         for warning in _warnings(row):
             env.warn(f"broker {row.broker}: {warning}")
-    failures = [one.error for one in responses if one.error is not None]
-    if failures and len(failures) == len(responses) == 1:
-        raise failures[0]
+    down = [one.error for one in responses if one.error is not None]
+    failures = [*failures, *down]
+    if down and len(failures) == len(responses) == 1:
+        raise down[0]
     for error in failures:
         reported = failure_of(error)
         env.error(reported.message if reported else str(error))
     if failures:
-        raise typer.Exit(
-            ExitStatus.UNREACHABLE if len(failures) == len(responses) else ExitStatus.PARTIAL
-        )
+        all_down = len(down) == len(failures) == len(responses)
+        raise typer.Exit(ExitStatus.UNREACHABLE if all_down else ExitStatus.PARTIAL)
 
 
 def _warnings(row: StatusRow) -> Iterator[str]:

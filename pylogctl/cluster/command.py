@@ -52,7 +52,8 @@ def health(env: Environment) -> None:
     """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
 
     The exit status is 12 if a check fails, for monitoring. A warning is no failure: partitions
-    that one more broker can make unavailable, and leaders that are not the preferred ones.
+    that one more broker can make unavailable, leaders that are not the preferred ones, and, where
+    there are several brokers, topics with a single copy.
     """
     from broker.admin.cluster import check_health
     from pylogctl.cli.connections import Absence, connector, open_cluster

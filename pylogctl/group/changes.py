@@ -108,6 +108,8 @@ def clone(env: Environment, source: str, target: str) -> None:
         warn_of_offsets(env, snapshot)
         check_vacant(observer.session, observer.snapshot(target), source=source)
         changes = [one for one in plan_clone(snapshot, target) if not one.fails]
+        if not changes:
+            env.note("no offsets")
         if env.settings.dry_run:
             env.note(_DRY_RUN)
         elif unwritten := apply_changes(observer.session, changes):
@@ -216,11 +218,17 @@ def _carry_out(
     execute: bool,
     force: bool,
 ) -> None:
-    """Render a plan; with `execute`, first confirm it, save the old offsets, write the new ones."""
+    """Render a plan; with `execute`, first confirm it, save the old offsets, write the new ones.
+
+    The plan has the offsets that change, and those that something is to be said about.
+    """
     groups = list(dict.fromkeys(one.group for one in changes))
     document = RESET if len(groups) < 2 else RESET_OF_GROUPS
-    rows = [change_row(one) for one in changes]
+    shown = [one for one in changes if one.is_needed or one.notes]
+    rows = [change_row(one) for one in shown]
     executes = execute and not env.settings.dry_run
+    if unchanged := len(changes) - len(shown):
+        env.note(f"unchanged, and left out: {counted(unchanged, 'offset')}")
     if not executes:
         render(env, document, rows)
     if not force:

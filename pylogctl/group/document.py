@@ -187,7 +187,7 @@ BY_GROUP = Document("group.describe-group/1", GroupLagRow, empty="no group").wit
 LAG = Document("group.lag/1", LagRow, empty="no partitions").without("owner", "commit_age")
 LIST = Document("group.list/1", GroupRow, empty="no groups")
 MEMBERS = Document("group.members/1", MemberRow, empty="no members")
-RESET = Document("group.reset/1", OffsetChangeRow, empty="no partitions")
+RESET = Document("group.reset/1", OffsetChangeRow, empty="")
 RESET_OF_GROUPS = RESET.showing("group")
 EXPORT = Document("group.export/1", OffsetRow, empty="no offsets")
 NODES = Document("group.delete/1", NodeRow, empty="no nodes")

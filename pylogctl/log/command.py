@@ -107,7 +107,7 @@ def dump(
     form = None if no_payload else payload
     damaged_count = _show(env, files, offset, messages, max_messages, form, message_format)
     if damaged_count:
-        raise CliError(ExitStatus.CORRUPT, f"{damaged_count} damaged messages were shown")
+        raise CliError(ExitStatus.CORRUPT, f"{counted(damaged_count, 'damaged message')} shown")
 
 
 @app.command("grep", cls=Command)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from broker.topic import MAX_PARTITIONS
+from broker.topic import MAX_PARTITIONS, validate_topic_name
 from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
@@ -106,7 +106,7 @@ def create(
         "Partitions on each broker; with --replication-factor, of all together.",
         min=1,
         max=MAX_PARTITIONS,
-        default=...,
+        default=1,
     ),
     targets: list[str] | None = option(
         "-b, --broker ID|HOST:PORT",
@@ -140,6 +140,7 @@ def create(
     from pylogctl.cli.connections import Absence, open_cluster
     from pylogctl.topic.changes import create_topic
 
+    validate_topic_name(topic)
     env, broker_ids = _split_brokers(env, targets or [])
     if replication_factor is not None:
         from pylogctl.topic.replication import create_replicated_topic, parse_settings

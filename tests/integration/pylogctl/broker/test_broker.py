@@ -572,6 +572,20 @@ def test_status_shows_what_the_broker_says(invoke: Invoke, running_broker: Broke
     assert "SocketServerStats" in record["metrics"]
 
 
+@pytest.mark.zookeeper
+def test_status_of_several_brokers_shows_those_that_are_there(
+    invoke: Invoke, two_brokers: tuple[Served, Served]
+) -> None:
+    names = ("-Z", two_brokers[0].fields["zookeeper"], "--output", "name")
+    both = invoke("broker", "status", "1", "0", "1", *names)
+    assert (both.status, both.text.split()) == (0, ["1", "0"])
+    one = invoke("broker", "status", "1", "7", *names)
+    assert (one.status, one.text.split()) == (ExitStatus.PARTIAL, ["1"])
+    assert one.stderr == "error: broker '7' not found\n"
+    none = invoke("broker", "status", "7", *names)
+    assert (none.status, none.text) == (ExitStatus.NOT_FOUND, "")
+
+
 def test_status_of_a_broker_that_is_down_is_unreachable(invoke: Invoke) -> None:
     result = invoke("broker", "status", "-b", "0:127.0.0.1:1", "--timeout", "300ms")
     assert result.status == ExitStatus.UNREACHABLE

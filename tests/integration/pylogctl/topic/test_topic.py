@@ -309,16 +309,17 @@ def test_create_when_a_broker_id_is_unknown_is_not_found(topic: Invoke) -> None:
     assert "live brokers: 0" in result.stderr
 
 
-def test_create_when_the_name_is_illegal_is_a_usage_error(topic: Invoke) -> None:
-    result = topic("create", "a/b", "--partitions", "1")
+def test_create_when_the_name_is_illegal_says_so_before_it_looks_at_anything_else(
+    invoke: Invoke,
+) -> None:
+    result = invoke("topic", "create", "a/b", "--set", "x=1", "-b", "127.0.0.1:1")
     assert result.status == ExitStatus.USAGE
     assert "invalid topic name 'a/b': '/' is not allowed" in result.stderr
 
 
-def test_create_without_a_number_of_partitions_is_a_usage_error(topic: Invoke) -> None:
-    result = topic("create", "t")
-    assert result.status == ExitStatus.USAGE
-    assert "missing --partitions" in result.stderr
+def test_create_without_a_number_of_partitions_makes_one(topic: Invoke) -> None:
+    result = topic("create", "t", "--output", "json")
+    assert [record["partitions"] for record in rows(result)] == [1]
 
 
 def test_create_when_a_broker_knows_only_07_is_unsupported_and_changes_nothing(

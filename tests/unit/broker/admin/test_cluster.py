@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.admin.cluster import FAIL, OK, broker_infos, health_checks
+from broker.admin.cluster import FAIL, OK, WARN, broker_infos, health_checks
 from broker.protocol.responses import (
     BrokerAddress,
     ClusterMetadataResponse,
@@ -37,3 +37,15 @@ def test_health_when_a_broker_with_a_replica_is_gone_then_fails_and_names_it() -
 
     assert check((0,)) == (FAIL, ("broker 1",))
     assert check((0, 1)) == (OK, ())
+
+
+def test_health_when_several_brokers_have_a_topic_without_replicas_then_warns_of_it() -> None:
+    single = PartitionMetadata(TopicPartition("t", 0, 0), 0, 0, (0,), (0,))
+
+    def check(partition: PartitionMetadata, live: tuple[int, ...]) -> tuple[str, tuple[str, ...]]:
+        checks = {one.name: one for one in health_checks(metadata(partition, live=live))}
+        return checks["without replicas"].result, checks["without replicas"].found
+
+    assert check(single, (0, 1)) == (WARN, ("t",))
+    assert check(single, (0,)) == (OK, ())
+    assert check(REPLICATED, (0, 1)) == (OK, ())
