@@ -57,7 +57,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.RegistryUnreachableError: _Rule(
         ExitStatus.UNREACHABLE,
         "REGISTRY_UNREACHABLE",
-        "try: pylogctl doctor; where a command takes --broker HOST:PORT it needs no registry",
+        "try: pylogctl broker start, or doctor; -b HOST:PORT needs no ZooKeeper",
     ),
     library.RegistryConflictError: _Rule(ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),
     library.RegistryNodeNotFoundError: _Rule(ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),

@@ -184,8 +184,7 @@ def _usage_error(error: typer.TyperException) -> CliError:
     if kind == "MissingParameter" and param is not None:
         return UsageError(f"missing {_label(param)}", hints=hints)
     if param is not None:
-        message = error.message.rstrip(".").replace("valid int range", "valid int")
-        return UsageError(f"{_label(param)}: {message}", hints=hints)
+        return UsageError(f"{_label(param)}: {_bad_value(error.message)}", hints=hints)
     extra = error.message.partition("extra argument(s) (")[2].rstrip(")")
     message = f"unexpected argument '{extra}'" if extra else error.message.rstrip(".")
     return UsageError(message, hints=hints)
@@ -196,6 +195,17 @@ def _no_option(option: str, ctx: Any, path: str, *, guesses: bool) -> str:
         return f"option '{option}' does not apply to '{path}'"
     known = [flag for param in ctx.command.params for flag in param.opts] if ctx else []
     return f"no option '{option}'{did_you_mean(option, known) if guesses else ''}"
+
+
+def _bad_value(message: str) -> str:
+    """Word what Typer says about a number without its notation."""
+    message = message.rstrip(".").replace("valid int range", "valid int")
+    message = message.replace("a valid int", "a whole number").replace("a valid float", "a number")
+    value, _, limits = message.partition(" is not in the range ")
+    least, _, most = limits.partition("<=x<=")
+    if most:
+        return f"{value} is not between {least} and {most}"
+    return f"{value} is below {limits[3:]}" if limits.startswith("x>=") else message
 
 
 def _value_problem(message: str) -> str:

@@ -292,7 +292,7 @@ def _validate_selection(
     if env.settings.brokers:
         brokers = ",".join(env.settings.brokers)
         raise UsageError(
-            f"--group needs a ZooKeeper (-Z); brokers were given by address ({brokers})"
+            f"--group needs a ZooKeeper (-Z); there are only brokers by address ({brokers})"
         )
     if topics and include:
         raise UsageError("with --group either name topics or give --include, not both")

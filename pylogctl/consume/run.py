@@ -43,6 +43,8 @@ def run(request: Request) -> ExitStatus:
         consumption = Consumption(env, plan, stop)
         status = _run(env, request, connect, consumption, stop)
         env.note(summary(consumption))
+    if plan.has_no_start and request.span.exit_at_end and not consumption.message_count:
+        env.note("it began at the end; --from-beginning for all")
     return status
 
 

@@ -163,7 +163,7 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
         try:
             addresses = _registered_brokers(env)
         except BrokerError as error:
-            yield Finding(Verdict.FAIL, "registry", str(error), "start one: pylogctl zk start")
+            yield Finding(Verdict.FAIL, "registry", str(error), "start one: pylogctl broker start")
             return
         except CliError as error:
             yield Finding(Verdict.FAIL, "registry", str(error), "; ".join(error.hints))

@@ -50,5 +50,5 @@ def test_group_without_a_zookeeper_when_a_broker_was_found_then_names_what_is_mi
 ) -> None:
     result = invoke("consume", "--group", "g")
     assert result.status == ExitStatus.USAGE
-    given = f"brokers were given by address ({pylog_broker.address})"
+    given = f"there are only brokers by address ({pylog_broker.address})"
     assert f"--group needs a ZooKeeper (-Z); {given}" in result.stderr

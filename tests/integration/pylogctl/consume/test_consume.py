@@ -543,3 +543,13 @@ def test_consume_when_an_option_is_wrong_is_a_usage_error_before_any_connection(
     result = invoke("consume", "t", "-b", "127.0.0.1:1", *options)
     assert result.status == 2
     assert text in result.stderr
+
+
+def test_consume_to_the_end_without_a_start_says_why_there_is_nothing(
+    running_broker: Broker, invoke: Invoke
+) -> None:
+    fill(running_broker, "t", [b"x"])
+    where = ("t", "-b", at(running_broker), "-e")
+    why = "it began at the end; --from-beginning for all\n"
+    assert why in invoke("consume", *where).stderr
+    assert why not in invoke("consume", *where, "-o", "end").stderr

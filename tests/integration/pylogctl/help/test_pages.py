@@ -34,7 +34,7 @@ def test_version_lists_program_libraries_and_wire_format(invoke: Invoke) -> None
 def test_page_of_a_command_is_shown(invoke: Invoke, words: list[str]) -> None:
     result = invoke(*words)
     assert result.status == 0
-    assert result.text.startswith("NAME\n       pylogctl-log - dump, verify")
+    assert result.text.startswith("NAME\n       pylogctl-log - look into segment files")
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -74,6 +74,13 @@ def test_doctor_without_anybody_there_fails(invoke: Invoke, where: list[str]) ->
     result = invoke("doctor", *where, "--timeout", "300ms")
     assert result.status == ExitStatus.FAILED
     assert "\nfail    " in result.text
+
+
+def test_doctor_without_a_zookeeper_advises_what_works_on_any_machine(invoke: Invoke) -> None:
+    result = invoke("doctor", "-Z", "127.0.0.1:1", "--timeout", "300ms")
+    assert "registry: start one: pylogctl broker start\n" in result.stderr
+    failed = invoke("topic", "list", "-Z", "127.0.0.1:1", "--timeout", "300ms").stderr
+    assert "  try: pylogctl broker start, or doctor; -b HOST:PORT needs no ZooKeeper\n" in failed
 
 
 def test_checks_judge_versions_and_limits() -> None:

@@ -98,9 +98,10 @@ def test_static_help_of_the_root_is_what_the_commands_say() -> None:
         (["log", "verify"], "missing FILE|DIR"),
         (["log", "move"], "missing TOPIC[HOME-INDEX]\n"),
         (["topic", "create", "t", "--partitions", "3000000000"], "--partitions: 3000000000 is not "
-         "in the range 1<=x<=10000"),
+         "between 1 and 10000"),
+        (["log", "dump", "f", "-n", "-1"], "--max-messages: -1 is below 0"),
         (["log", "dump", "f", "-n"], "option '-n' needs a value"),
-        (["log", "dump", "f", "-n", "x"], "--max-messages: 'x' is not a valid int"),
+        (["log", "dump", "f", "-n", "x"], "--max-messages: 'x' is not a whole number"),
         (["version", "--output", "xml"], "--output: 'xml' is not one of 'table', 'json'"),
         (["version", "extra"], "unexpected argument 'extra'"),
         (["--zookeeper", "h:1", "log", "verify", "f"],
