@@ -77,7 +77,7 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic create')
         commands='' words='@topic'
-        options='--partitions -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--partitions -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--partitions -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl topic alter')
         commands='' words='@topic'
@@ -89,7 +89,7 @@ __pylogctl_tables() {
         valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic reassign')
         commands='' words=''
-        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic delete')
         commands='' words='@topic'
@@ -117,11 +117,11 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl config set')
         commands='' words=''
-        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl config unset')
         commands='' words=''
-        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl config list')
         commands='' words=''
@@ -173,7 +173,7 @@ __pylogctl_tables() {
         valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group clone')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group delete')
         commands='' words='@group'
@@ -225,7 +225,7 @@ __pylogctl_tables() {
         valued='--confirm --output --columns --sort --log-format --color' ;;
     'pylogctl log repair')
         commands='' words='@file'
-        options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log split')
         commands='' words='@file'

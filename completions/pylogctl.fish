@@ -532,6 +532,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -600,6 +602,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -758,6 +762,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -778,6 +784,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1045,6 +1053,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1313,6 +1323,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-header -d 'Lea
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, accepts, argument, flag, option
+from pylogctl.cli.options import (
+    CONFIRM,
+    DRY_RUN,
+    OUTPUT,
+    REGISTRY,
+    TIMEOUT,
+    accepts,
+    argument,
+    flag,
+    option,
+)
 from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
@@ -33,6 +43,7 @@ _Broker = Annotated[
     *OUTPUT,
     *REGISTRY,
     *TIMEOUT,
+    *CONFIRM,
     *DRY_RUN,
     exits=_WRITES,
     examples=(
@@ -67,6 +78,7 @@ def set_(
     *OUTPUT,
     *REGISTRY,
     *TIMEOUT,
+    *CONFIRM,
     *DRY_RUN,
     exits=_WRITES,
     examples=(

@@ -313,8 +313,7 @@ def import_offsets(
 
 @app.command("clone", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
-    *shared.DRY_RUN,
+    *_CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=("pylogctl group clone billing billing-test",),
 )

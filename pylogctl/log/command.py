@@ -369,6 +369,7 @@ def recover(
 @app.command("repair", cls=Command)
 @accepts(
     *shared.OUTPUT,
+    *shared.CONFIRM,
     *shared.DRY_RUN,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
     examples=("pylogctl log repair data/orders_0/00000000000000000000.pylog --to repaired.pylog",),

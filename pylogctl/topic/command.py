@@ -88,6 +88,7 @@ def describe(env: Environment, topics: _Topics) -> None:
     *shared.OUTPUT,
     *shared.REGISTRY,
     *shared.TIMEOUT,
+    *shared.CONFIRM,
     *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
@@ -308,6 +309,7 @@ class ReassignAction(StrEnum):
 @accepts(
     *shared.OUTPUT,
     *shared.CONNECTION,
+    *shared.CONFIRM,
     *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(

@@ -248,3 +248,13 @@ def test_properties_in_effect_are_shown_with_their_origin(
     assert rows["fetch.size"] == ["5", "-X"]
     assert rows["socket.timeout.ms"] == ["9", "PYLOGCTL_X"]
     assert rows["fetch.wait.max.ms"] == ["500", "default"]
+
+
+def test_commands_that_administer_take_yes_whether_they_ask_or_not() -> None:
+    missing = []
+    for node in LEAVES:
+        flags = {flag for option in node.options for flag in option.flags}
+        nouns = {"broker", "topic", "config", "group", "log", "mirror"}
+        if "--dry-run" in flags and "--yes" not in flags and not nouns.isdisjoint(node.path):
+            missing.append(node.path)
+    assert missing == []
