@@ -228,8 +228,10 @@ def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
 def _expanded(env: Environment, given: list[Path], *, archives: bool = True) -> list[Path]:
     """Return the segment files of paths; a directory that has none is reported.
 
-    Other files beside segments, as in `data/*`, are left out; one alone may have any name.
+    Other files beside segments, as in `data/*`, are left out, and so is the directory of the
+    embedded ZooKeeper; one file alone may have any name.
     """
+    from broker.log.data_directory import parse_log_directory_name, read_broker_id
     from broker.log.segment_paths import expand_paths, is_segment
 
     others = [one for one in given if one.is_file() and not is_segment(one, archives=archives)]
@@ -242,7 +244,10 @@ def _expanded(env: Environment, given: list[Path], *, archives: bool = True) -> 
         message = f"no segment files in '{path}'"
         if not any(found.values()):
             raise CliError(ExitStatus.NOT_FOUND, message, hints=[SEGMENT_NAMES])
-        env.leave_out(message)
+        if read_broker_id(path.parent) is not None and not parse_log_directory_name(path.name):
+            env.note(f"'{path}' left out, which is no directory of a log")
+        else:
+            env.leave_out(message)
     return list(dict.fromkeys(file for files in found.values() for file in files))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -441,6 +442,23 @@ def test_verify_when_other_files_lie_beside_segments_then_leaves_them_out(
     assert "1 file left out, which is no segment" in result.stderr
     alone = invoke("log", "verify", str(other))
     assert alone.status == ExitStatus.CORRUPT
+
+
+def test_verify_of_all_in_a_data_directory_leaves_out_the_zookeeper_but_no_empty_log(
+    invoke: Invoke, good: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "broker"
+    for name in ("t_0", "t_1", "zookeeper"):
+        (data / name).mkdir(parents=True)
+    shutil.copy(good, data / "t_0" / NAME)
+    (data / "meta.properties").write_text("broker.id=0\n")
+    log, zookeeper = str(data / "t_0"), str(data / "zookeeper")
+
+    result = invoke("log", "verify", log, zookeeper)
+    assert result.status == 0
+    assert f"'{zookeeper}' left out, which is no directory of a log" in result.stderr
+    assert invoke("log", "verify", log, str(data / "t_1")).status == ExitStatus.PARTIAL
+    assert invoke("log", "verify", zookeeper).status == ExitStatus.NOT_FOUND
 
 
 def test_segment_of_any_width_of_name_when_in_a_directory_then_is_found(
