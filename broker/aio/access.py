@@ -37,11 +37,10 @@ class AsyncAccess:
         self,
         client: Client,
         threads: ThreadPoolExecutor,
-        timeout_s: float | None,
         client_id: str,
     ) -> None:
         self.client = client
-        self.timeout_s = timeout_s
+        self.timeout_s: float | None = client._timeout_s
         self._client_id = client_id
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         # these block: for threads

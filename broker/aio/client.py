@@ -18,7 +18,16 @@ from broker.aio.reader import AsyncBatches, AsyncReader
 from broker.aio.send_calls import SendCalls
 from broker.api.client import Client, connect, filter_of
 from broker.api.producer import CLOSE_AFTER_ERROR_S
-from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout, number_of, topic_of
+from broker.api.values import (
+    UNSET,
+    PartitionLike,
+    Start,
+    Stop,
+    Timeout,
+    number_of,
+    topic_of,
+    whole_of,
+)
 from broker.errors import BrokerError
 from broker.protocol.payload_filter import PayloadFilter
 
@@ -52,15 +61,14 @@ def aconnect(
         retries=retries,
         client_id=client_id,
     )
-    return Connecting(make, timeout, client_id)
+    return Connecting(make, client_id)
 
 
 class Connecting:
     """A client that is being connected; `await` gives it, `async with` closes it as well."""
 
-    def __init__(self, make: Callable[[], Client], timeout: float | None, client_id: str) -> None:
+    def __init__(self, make: Callable[[], Client], client_id: str) -> None:
         self._make = make
-        self._timeout = timeout
         self._client_id = client_id
         self._client: AsyncClient | None = None
 
@@ -85,7 +93,7 @@ class Connecting:
             made.add_done_callback(_close_unused)  # if this was cancelled
             threads.shutdown(wait=False)
             raise
-        return AsyncClient(AsyncAccess(client, threads, self._timeout, self._client_id))
+        return AsyncClient(AsyncAccess(client, threads, self._client_id))
 
 
 def _close_unused(made: Future[Client]) -> None:
@@ -149,7 +157,7 @@ class AsyncClient(SendCalls, AsyncCalls):
         """
         self._access.check()
         if limit is not None:
-            number_of("limit", limit, 0)
+            whole_of("limit", limit, 0)
         if idle is not None:
             number_of("idle", idle, 0)
         reader = AsyncReader(

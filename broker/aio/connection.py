@@ -263,7 +263,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._start = self._filled = 0
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if sock.getsockname() == sock.getpeername():
+        # not asked of the socket: it has no peer any more, if that has reset it already
+        if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
             # TCP can connect a free ephemeral port to itself
             self._lose(self._protocol.lost(ConnectionRefusedError("connection refused"), "at once"))
 

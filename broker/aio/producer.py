@@ -27,6 +27,7 @@ from broker.api.values import (
     Timeout,
     Unset,
     Value,
+    callable_of,
     key_of,
     matcher_of,
     number_of,
@@ -34,6 +35,7 @@ from broker.api.values import (
     payloads_of,
     seconds_of,
     topic_of,
+    whole_of,
 )
 from broker.client.cluster import Cluster, Connect
 from broker.errors import ArgumentError, BrokerError
@@ -222,8 +224,11 @@ class AsyncProducer:
         on_close: Callable[[AsyncProducer], object],
     ) -> None:
         number_of("linger", linger_s, 0)
-        number_of("batch_bytes", batch_bytes, 1)
-        number_of("buffer_bytes", buffer_bytes, 1)
+        whole_of("batch_bytes", batch_bytes, 1)
+        whole_of("buffer_bytes", buffer_bytes, 1)
+        callable_of("partitioner", partitioner)
+        if on_delivery is not None:
+            callable_of("on_delivery", on_delivery)
         self._timeout_s = timeout_s  # of calls without one
         self._on_delivery = on_delivery
         self._on_close = on_close

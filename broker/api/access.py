@@ -66,9 +66,12 @@ class Access:
         with translated(), deadlines.Limit(self._seconds(timeout)):
             yield
 
-    def _limit_s(self, timeout: Timeout) -> float:
-        """Return the seconds that the present call may take from here on, and hold it to them."""
-        limit_s = limit_of(self._seconds(timeout))
+    def _limit_s(self, timeout: Timeout, wait_s: float = 0.0) -> float:
+        """Return the seconds that the present call may take from here on, and hold it to them.
+
+        `wait_s` is what it waits for on purpose, besides.
+        """
+        limit_s = limit_of(self._seconds(timeout)) + wait_s
         if (call := deadlines.current()) is None:
             return limit_s
         call.set_limit(limit_s + _GRACE_S)
@@ -96,9 +99,14 @@ class Access:
         """Return the seconds that a call may wait for brokers to finish; None for no limit."""
         return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
 
-    def _connect_in(self, timeout: Timeout) -> Connect:
-        """Return what makes connections on which each response may take as long as a call."""
-        limit_s = max(self._limit_s(timeout), 0.001)  # a socket with 0 would not block
+    def _connect_in(self, timeout: Timeout, wait_s: float = 0.0) -> Connect:
+        """Return what makes connections on which each response may take as long as a call.
+
+        `wait_s` is what the call waits for on purpose, besides.
+        """
+        limit_s = max(
+            self._limit_s(timeout, wait_s) - wait_s, 0.001
+        )  # a socket with 0 would not block
 
         def connect(address: BrokerAddress) -> Connection:
             connection = self._connect(address)

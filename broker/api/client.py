@@ -40,6 +40,7 @@ from broker.api.values import (
     Value,
     number_of,
     seconds_of,
+    whole_of,
 )
 from broker.client.cluster import Cluster, locked
 from broker.client.connection import Connection, parse_broker_list
@@ -104,7 +105,7 @@ def connect(
             "give the address of brokers or of ZooKeeper",
             hints=['pylogctl.connect("localhost:9092")'],
         )
-    seconds_of(timeout)
+    timeout = seconds_of(timeout)
     if retries is not None:
         number_of("retries", retries, 0)
     if not isinstance(client_id, str):
@@ -390,9 +391,11 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 Closed: see there; raised here, not by the iteration.
         """
         if limit is not None:
-            number_of("limit", limit, 0)
+            whole_of("limit", limit, 0)
         if idle is not None:
             number_of("idle", idle, 0)
+        if not isinstance(read_from, str):
+            raise TypeError(f"give read_from as str, not {type(read_from).__name__}")
 
         def open_reader() -> Reader:
             partitions = select(self._cluster, topic, partition)
@@ -481,6 +484,12 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         self._raise_if_closed()
         from broker.api.group import Group  # late: loads kazoo
 
+        if not isinstance(topics, str | re.Pattern | Collection):
+            raise TypeError(
+                f"give the topics as str, a pattern or several str, not {type(topics).__name__}"
+            )
+        if offsets is not None and not callable(getattr(offsets, "void_former", None)):
+            raise TypeError(f"give offsets as an OffsetStore, not {type(offsets).__name__}")
         names = topics if isinstance(topics, str | re.Pattern) else list(topics)
         with self._call(timeout):
             group = Group(

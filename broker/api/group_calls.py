@@ -91,7 +91,7 @@ class GroupCalls(Access):
             group: its name.
             window: seconds for which the group is observed, in this call, to know rates and whether
                 it catches up; without it a partition is `OK`, or just has `LAG`.
-            timeout: seconds for each response of a broker; by default the client's.
+            timeout: seconds besides the window; by default the client's.
 
         Raises:
             UnknownGroup: there is none of this name.
@@ -152,7 +152,7 @@ class GroupCalls(Access):
             plan: change nothing, and return what would change.
             force: do it although the group has members, which may write over it.
             wait_inactive: seconds to wait for the group to have no members.
-            timeout: seconds for each response of a broker; by default the client's.
+            timeout: seconds besides `wait_inactive`; by default the client's.
 
         Raises:
             UnknownGroup, UnknownTopic: see there.
@@ -174,7 +174,7 @@ class GroupCalls(Access):
         matches = None if partition is None else matcher_of(partition)
         _check_wait(wait_inactive)
         with self._call():
-            observer = self._observer(group, timeout=timeout)
+            observer = self._observer(group, timeout=timeout, wait_s=wait_inactive or 0.0)
             partitions = None
             if names is not None:
                 cluster = observer.cluster
@@ -212,7 +212,7 @@ class GroupCalls(Access):
         records = _records_of(offsets)
         _check_wait(wait_inactive)
         with self._call():
-            observer = self._observer(timeout=timeout)
+            observer = self._observer(timeout=timeout, wait_s=wait_inactive or 0.0)
             return import_group(
                 observer, group, records, plan=plan, force=force, wait_s=wait_inactive
             )
@@ -281,16 +281,22 @@ class GroupCalls(Access):
         group_of(group)
         number_of("wait", wait, 0)
         with self._call():
-            return rebalance_group(self._observer(group), group, wait_s=wait, plan=plan)
+            observer = self._observer(group, wait_s=wait)
+            return rebalance_group(observer, group, wait_s=wait, plan=plan)
 
     def _observer(
-        self, group: str | None = None, *, timeout: Timeout = UNSET, window_s: float = 0.0
+        self,
+        group: str | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        window_s: float = 0.0,
+        wait_s: float = 0.0,
     ) -> GroupObserver:
         """Return what reads groups; a group that is named must exist."""
         from broker.admin.groups import require_group
         from broker.admin.lag import GroupObserver
 
-        connect = self._connect_in(timeout)
+        connect = self._connect_in(timeout, window_s + wait_s)
         registry = self._zookeeper()
         if group is not None:
             require_group(registry.session, group)

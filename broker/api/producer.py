@@ -17,6 +17,7 @@ from broker.api.values import (
     Timeout,
     Unset,
     Value,
+    callable_of,
     key_of,
     matcher_of,
     number_of,
@@ -24,6 +25,7 @@ from broker.api.values import (
     payloads_of,
     seconds_of,
     topic_of,
+    whole_of,
 )
 from broker.client.cluster import Cluster, Connect
 from broker.errors import ArgumentError, BrokerError
@@ -125,7 +127,7 @@ class Delivery:
     def _run(self, fn: Callable[[Delivery], object]) -> None:
         try:
             fn(self)
-        except Exception:  # as `Future` does: it must not end the thread of others
+        except BaseException:  # `sys.exit` too: it must not end the thread of others
             logger.exception("failure in a callback of a delivery to '%s'", self._topic)
 
 
@@ -156,8 +158,11 @@ class Producer:
         on_close: Callable[[Producer], object],
     ) -> None:
         number_of("linger", linger_s, 0)
-        number_of("batch_bytes", batch_bytes, 1)
-        number_of("buffer_bytes", buffer_bytes, 1)
+        whole_of("batch_bytes", batch_bytes, 1)
+        whole_of("buffer_bytes", buffer_bytes, 1)
+        callable_of("partitioner", partitioner)
+        if on_delivery is not None:
+            callable_of("on_delivery", on_delivery)
         self._timeout_s = timeout_s  # of calls without one
         self._on_delivery = on_delivery
         self._on_close = on_close

@@ -29,6 +29,9 @@ Start = Place | Mapping[Any, Place]
 Stop = Start | None
 
 
+_MAX_TIMEOUT_S = 1e9  # sockets and locks refuse some ten times as much
+
+
 class Unset:
     """The type of `UNSET`."""
 
@@ -134,6 +137,8 @@ def payloads_of(values: Iterable[Value]) -> list[bytes]:
         raise TypeError(
             f"give several messages, such as a list, not {type(values).__name__}; for one: send"
         )
+    if not isinstance(values, Iterable):
+        raise TypeError(f"give several messages, such as a list, not {type(values).__name__}")
     return [payload_of(one) for one in values]
 
 
@@ -153,10 +158,17 @@ def whole_of(name: str, value: object, least: int) -> None:
 
 
 def seconds_of(timeout: float | None) -> float | None:
-    """Return a timeout; raise if it is none."""
-    if timeout is not None:
-        number_of("timeout", timeout, 0)
-    return timeout
+    """Return a timeout, None if it has no end; raise if it is none."""
+    if timeout is None:
+        return None
+    number_of("timeout", timeout, 0)
+    return timeout if timeout <= _MAX_TIMEOUT_S else None
+
+
+def callable_of(name: str, value: object) -> None:
+    """Raise unless an argument can be called."""
+    if not callable(value):
+        raise TypeError(f"give {name} as a function, not {type(value).__name__}")
 
 
 def key_of(key: object) -> bytes | None:

@@ -6,7 +6,10 @@ Creates, starts and stops the parts of a member; each part has a module of its o
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from broker import deadlines
@@ -35,7 +38,7 @@ from broker.consumer.membership import (
 )
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
-from broker.errors import BrokerError, ConfigError, CoordinationError, RequestTimeoutError
+from broker.errors import BrokerError, ConfigError
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import MessagePosition, TopicPartition
@@ -45,6 +48,8 @@ from broker.zk.session import SessionState
 from broker.zk.values import Subscription
 
 logger = logging.getLogger(__name__)
+
+_WITHDRAW_PAUSE_S = 0.5
 
 
 class ConsumerConnector:
@@ -231,6 +236,7 @@ class ConsumerConnector:
         try:
             self._member.coordinator.register()
         except BrokerError:
+            self._withdraw_later(self._member)
             self._member = None
             raise
         self._member.lease_keeper.start()
@@ -252,12 +258,32 @@ class ConsumerConnector:
             if self._config.auto_commit:
                 member.committer.commit(member.coordinator.assigned)
         finally:
-            if self._registry.state is SessionState.CONNECTED:
-                try:
-                    member.coordinator.release_all()
-                    member.membership.deregister()
-                except (CoordinationError, RequestTimeoutError) as error:
+            try:
+                if self._registry.state is SessionState.CONNECTED:
+                    _withdraw(member)
+                else:
+                    self._withdraw_later(member)
+            except BrokerError as error:
+                if self._owns_registry:
                     logger.warning("registry nodes left to expire: %s", error)
+                self._withdraw_later(member)
+
+    def _withdraw_later(self, member: _Member) -> None:
+        """Delete the nodes of a member once ZooKeeper can be reached, unless they expire."""
+        if self._owns_registry:
+            return  # its session ends
+        session = self._registry.session
+
+        def withdraw() -> None:
+            if member.coordinator.is_alive():  # else it was never started, or has ended
+                member.coordinator.join()
+            while not session.is_stopped:
+                with suppress(BrokerError):
+                    _withdraw(member)
+                    return
+                time.sleep(_WITHDRAW_PAUSE_S)
+
+        threading.Thread(target=withdraw, name="group-leaver", daemon=True).start()
 
     def _make_member(self, subscription: Subscription, choose_stream: ChooseStream) -> _Member:
         config, registry = self._config, self._registry
@@ -354,6 +380,12 @@ class ConsumerConnector:
             connect_timeout_s=self._config.connect_timeout_ms / 1000,
             receive_bytes=self._config.socket_receive_bytes,
         )
+
+
+def _withdraw(member: _Member) -> None:
+    """Delete the nodes of a member, so that the others divide its partitions."""
+    member.coordinator.release_all()
+    member.membership.deregister()
 
 
 class _Member(NamedTuple):

@@ -176,6 +176,7 @@ class Membership:
     def _try_register(self) -> bool:
         """Return whether the node is of the current session."""
         session_id = self._session.session_id
+        self.session_id = session_id  # also if no response comes: the node may be made later
         try:
             self._session.create(self._path, self._value, ephemeral=True)
         except errors.RegistryConflictError as error:
@@ -188,10 +189,7 @@ class Membership:
                     f"'{self._group}': choose another consumerid, or if that process is gone, "
                     "wait until its session has ended"
                 ) from error
-        if self._session.session_id != session_id:
-            return False
-        self.session_id = session_id
-        return True
+        return self._session.session_id == session_id
 
     def is_registered(self) -> bool:
         """Return whether the node exists, in the session in which it was created."""

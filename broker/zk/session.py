@@ -497,6 +497,11 @@ class Session:
                     transaction.check(full, version)
         return transaction.commit_async()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the session was stopped here."""
+        return self._is_stopped
+
     def _on_state(self, state: str) -> None:
         """Handle a change of state, in kazoo's connection thread."""
         if state == KazooState.CONNECTED:

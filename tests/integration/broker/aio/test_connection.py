@@ -364,3 +364,20 @@ def test_close_when_requests_are_pending_then_they_fail_and_the_owner_is_not_tol
                 connection.request(HelloRequest())
 
     asyncio.run(main())
+
+
+class _ResetTransport(asyncio.Transport):
+    """A connection that its peer has reset before the loop came to it: its socket has no peer."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__({"socket": sock, "sockname": ("127.0.0.1", 1), "peername": None})
+
+
+def test_connection_when_its_peer_resets_it_at_once_then_taking_it_does_not_fail() -> None:
+    async def main() -> None:
+        with socket.socket() as unconnected:
+            connection = AsyncConnection(BrokerAddress(0, "127.0.0.1", 1))
+            connection.connection_made(_ResetTransport(unconnected))
+            assert connection.is_open
+
+    asyncio.run(main())
