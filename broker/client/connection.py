@@ -176,9 +176,10 @@ class Connection:
             greeting = protocol.greeting(lost_count)
             try:
                 protocol.take_greeting(greeting, self._exchange(greeting))
-            except errors.BrokerUnreachableError:
+            except errors.BrokerUnreachableError as error:
                 self.close()
                 if not greeting.is_hello:
+                    error.hints = ("is it a broker's port? a ZooKeeper's is given with -Z",)
                     raise
                 lost_count += 1
             except errors.ProtocolError:

@@ -610,6 +610,26 @@ def test_status_of_something_else_says_that_it_is_no_broker(invoke: Invoke) -> N
     assert "does not speak the log protocol (first bytes: 'HTTP')" in result.stderr
 
 
+def test_status_of_what_closes_its_connections_asks_whether_it_is_a_broker(invoke: Invoke) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def close_all() -> None:  # as ZooKeeper does, after what is no request of its own
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(1 << 16)
+
+        thread = threading.Thread(target=close_all)
+        thread.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        result = invoke("broker", "status", "-b", address)
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(timeout=60)
+    assert result.status == ExitStatus.UNREACHABLE
+    assert "  is it a broker's port? a ZooKeeper's is given with -Z\n" in result.stderr
+
+
 def test_list_of_given_brokers_shows_them(invoke: Invoke, running_broker: Broker) -> None:
     address = f"127.0.0.1:{running_broker.port}"
     text = invoke("broker", "list", "-b", address, "--output", "csv").text
