@@ -42,7 +42,7 @@ def test_group_when_it_could_not_leave_in_time_then_the_next_member_gets_its_par
 ) -> None:
     group = client.group("left", "t", start="earliest")
     assert next(group).text() == "first"
-    with pytest.raises(pylogctl.Error, match="in time|time limit"):
+    with pytest.raises(pylogctl.Error, match=r"in time|time limit"):
         group.close(0)
     await_true(lambda: not client.describe_group("left").members)
     with client.group("left", "t", start="earliest", idle=20) as other:
