@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from broker.zk.registry import Registry
 
 _T = TypeVar("_T")
-_FIRST_WAIT_S = 0.1  # before a call is repeated; doubled each time
-_MAX_WAIT_S = 2.0
+FIRST_WAIT_S = 0.1  # before a call is repeated; doubled each time
+MAX_WAIT_S = 2.0
 # beyond the limit that the work of a call is given: it says what was waited for, if it can
 _GRACE_S = 0.5
 _NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
@@ -31,6 +31,21 @@ _NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
 def limit_of(timeout: float | None) -> float:
     """Return a timeout in seconds where there has to be one."""
     return _NO_TIMEOUT_S if timeout is None else timeout
+
+
+def repeated(action: Callable[[], _T], retries: int | None) -> _T:
+    """Return what an action does, repeated after failures that may pass, until the deadline."""
+    pause_s = FIRST_WAIT_S
+    count = 0
+    while True:
+        try:
+            return action()
+        except BrokerError as error:
+            wait_s = pause_s * random.uniform(0.5, 1.0)  # not all clients at once
+            if not error.is_retriable or count == retries or deadlines.left_s() < wait_s:
+                raise
+        time.sleep(wait_s)
+        count, pause_s = count + 1, min(2 * pause_s, MAX_WAIT_S)
 
 
 class Access:
@@ -83,17 +98,7 @@ class Access:
 
     def _repeated(self, action: Callable[[], _T]) -> _T:
         """Return what an action of the present call does, repeated after failures that may pass."""
-        pause_s = _FIRST_WAIT_S
-        count = 0
-        while True:
-            try:
-                return action()
-            except BrokerError as error:
-                wait_s = pause_s * random.uniform(0.5, 1.0)  # not all clients at once
-                if not error.is_retriable or count == self._retries or deadlines.left_s() < wait_s:
-                    raise
-            time.sleep(wait_s)
-            count, pause_s = count + 1, min(2 * pause_s, _MAX_WAIT_S)
+        return repeated(action, self._retries)
 
     def _wait_s(self, timeout: Timeout) -> float | None:
         """Return the seconds that a call may wait for brokers to finish; None for no limit."""

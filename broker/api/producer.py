@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from broker import deadlines
+from broker.api.access import repeated
 from broker.api.errors import Closed, Error, TimedOut, public, translated
 from broker.api.values import (
     UNSET,
@@ -164,6 +165,7 @@ class Producer:
         if on_delivery is not None:
             callable_of("on_delivery", on_delivery)
         self._timeout_s = timeout_s  # of calls without one
+        self._retries = retries
         self._on_delivery = on_delivery
         self._on_close = on_close
         self._is_closed = False
@@ -258,11 +260,15 @@ class Producer:
         key_bytes = key_of(key)
         try:
             with deadlines.Limit(self._seconds(timeout)):
-                target = (
-                    self._floor.choose_partition(topic, key_bytes)
-                    if partition is None
-                    else self._one_partition(topic, partition)
-                )
+                try:
+                    target = self._target(topic, key_bytes, partition)
+                except BrokerError as error:
+                    is_final = self._retries == 0 or not error.is_retriable
+                    if is_final or self._floor.is_own_thread():
+                        raise
+                    target = repeated(
+                        lambda: self._target(topic, key_bytes, partition), self._retries
+                    )
                 delivery._inner = self._floor.send_to(
                     target,
                     payloads,
@@ -274,6 +280,13 @@ class Producer:
         if not payloads:
             delivery._complete()
         return delivery
+
+    def _target(
+        self, topic: str, key: bytes | None, partition: PartitionLike | None
+    ) -> TopicPartition:
+        if partition is None:
+            return self._floor.choose_partition(topic, key)
+        return self._one_partition(topic, partition)
 
     def _checked(self, values: Iterable[Value]) -> list[bytes]:
         """Return the bytes of messages that may all be sent."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 import pylogctl
 from broker.errors import RequestTimeoutError
 from broker.zk.session import Session
-from pylogctl.testing import memory_cluster
+from pylogctl.testing import Broker, memory_cluster
 from pylogctl.testing.brokers import Cluster
 
 
@@ -102,6 +104,39 @@ def test_producer_when_a_callback_exits_then_later_messages_are_sent(
     with client.producer(on_delivery=lambda _: sys.exit(1)) as producer:
         producer.send("t", "x").result(20)
         producer.send("t", "y").result(20)
+
+
+def test_send_when_the_broker_is_away_for_a_moment_then_the_first_message_waits_for_it() -> None:
+    with Broker() as broker, broker.connect(timeout=20) as client:
+        with back_after_a_moment(broker):
+            assert client.send("first", "x").offset == 0
+        with back_after_a_moment(broker), client.producer() as producer:
+            assert producer.send("second", "x").result().offset == 0
+        with pylogctl.connect(broker.address, timeout=20, retries=0) as once:
+            broker.kill()
+            with pytest.raises(pylogctl.Unreachable):
+                once.send("third", "x")
+
+
+def test_async_send_when_the_broker_is_away_for_a_moment_then_the_first_message_waits_for_it() -> (
+    None
+):
+    async def main(broker: Broker) -> None:
+        async with pylogctl.aconnect(broker.address, timeout=20) as client:
+            with back_after_a_moment(broker):
+                assert (await client.send("first", "x")).offset == 0
+
+    with Broker() as broker:
+        asyncio.run(main(broker))
+
+
+@contextmanager
+def back_after_a_moment(broker: Broker) -> Iterator[None]:
+    broker.kill()
+    back = threading.Timer(0.5, broker.restart)
+    back.start()
+    yield
+    back.join()
 
 
 BAD: list[tuple[Callable[[pylogctl.Client], object], str]] = [
