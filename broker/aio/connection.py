@@ -388,6 +388,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         for _, response in pending:
             if not response.done():
                 response.set_exception(self._error())
+                response.exception()  # those who waited for it may have been cancelled
         self._wake_writers()
 
     def _wake_writers(self) -> None:

@@ -38,6 +38,7 @@ from broker.api.values import (
     Stop,
     Timeout,
     Value,
+    callable_of,
     number_of,
     seconds_of,
     whole_of,
@@ -488,6 +489,9 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             raise TypeError(
                 f"give the topics as str, a pattern or several str, not {type(topics).__name__}"
             )
+        for callback, named in ((on_assigned, "on_assigned"), (on_revoked, "on_revoked")):
+            if callback is not None:
+                callable_of(named, callback)
         if offsets is not None and not callable(getattr(offsets, "void_former", None)):
             raise TypeError(f"give offsets as an OffsetStore, not {type(offsets).__name__}")
         names = topics if isinstance(topics, str | re.Pattern) else list(topics)

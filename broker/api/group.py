@@ -286,6 +286,8 @@ class Group(Iterator[Message]):
         if not callable(handler):
             raise TypeError(f"give a function of a message, not {type(handler).__name__}")
         number_of("parallel", parallel, 1)
+        if retry is not None and not isinstance(retry, RetryPolicy):
+            raise TypeError(f"give retry as a RetryPolicy, not {type(retry).__name__}")
         if self._commit == "manual":
             raise ArgumentError("`run` commits by itself: commit='after' or 'before'")
         self._raise_if_in_use()

@@ -147,6 +147,12 @@ BAD: list[tuple[Callable[[pylogctl.Client], object], str]] = [
     (lambda c: c.read("t", read_from=5), "give read_from as str, not int"),  # type: ignore[arg-type]
     (lambda c: c.send_many("t", 5), "give several messages, such as a list, not int"),  # type: ignore[arg-type]
     (lambda c: c.group("g", 5), "give the topics as str, a pattern or several str, not int"),  # type: ignore[arg-type]
+    (lambda c: c.group("g", "t", on_assigned=5), "give on_assigned as a function, not int"),  # type: ignore[arg-type]
+    (lambda c: c.group("g", "t", on_revoked=5), "give on_revoked as a function, not int"),  # type: ignore[arg-type]
+    (
+        lambda c: c.group("g", "t").run(print, retry=5),  # type: ignore[arg-type]
+        "give retry as a RetryPolicy, not int",
+    ),
     (lambda c: c.group("g", "t", offsets=5), "give offsets as an OffsetStore, not int"),  # type: ignore[arg-type]
 ]
 

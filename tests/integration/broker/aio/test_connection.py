@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import socket
 import threading
@@ -40,6 +41,7 @@ from broker.protocol.responses import (
 )
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
+from pylogctl import testing
 from tests.integration.broker.factories import ServerFactory, address_of
 from tests.integration.broker.peers import Serve, Server, answer_each, hang_up, say, stay_silent
 
@@ -381,3 +383,21 @@ def test_connection_when_its_peer_resets_it_at_once_then_taking_it_does_not_fail
             assert connection.is_open
 
     asyncio.run(main())
+
+
+def test_connection_when_lost_after_its_caller_was_cancelled_then_no_failure_is_left() -> None:
+    async def main() -> list[object]:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: reported.append(what))
+        with testing.Broker() as broker:
+            connection = AsyncConnection(BrokerAddress(0, "127.0.0.1", broker.port))
+            await connection.open()
+            response = connection.ask(FetchRequest("t", 0, 0, 1000))
+            connection.close()
+            assert response.done()
+            del response
+            gc.collect()
+            await connection.closed()
+        return reported
+
+    assert asyncio.run(main()) == []
