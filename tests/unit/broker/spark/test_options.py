@@ -58,7 +58,7 @@ def test_where_when_a_registry_or_paths_then_is_that() -> None:
         ({**BROKERS, **TOPIC, "zk": "z:1"}, "these are set: brokers, zk"),
         ({**BROKERS}, "exactly one of subscribe"),
         ({**BROKERS, **TOPIC, "assign": "{}"}, "these are set: subscribe, assign"),
-        ({"brokers": "nonsense", **TOPIC}, "no broker address"),
+        ({"brokers": "host:port", **TOPIC}, "no broker address"),
         ({"zk": " ", **TOPIC}, "zk is empty"),
         ({**BROKERS, "subscribe": " , "}, "names no topic"),
         ({**BROKERS, "subscribePattern": "("}, "no regular expression"),
