@@ -115,7 +115,7 @@ def public_names() -> set[str]:
 def test_wheel_when_installed_then_says_that_it_has_types(installed: Path) -> None:
     (site,) = installed.glob("lib/python*/site-packages")
     for name in ("broker/py.typed", "pylogctl/py.typed", "broker/protocol/_codec.pyi"):
-        assert (site / name).is_file(), name
+        assert (site / name).is_file(), (name, sorted(site.glob("*/*.py*"))[:50])
 
 
 def test_programs_when_checked_by_mypy_then_have_the_errors_that_they_expect(

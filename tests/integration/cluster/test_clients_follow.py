@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ def two_brokers(zookeeper: str, tmp_path: Path) -> Iterator[Cluster]:
         ) as producer:
             for partition in producer.partitions(TOPIC):
                 producer.send_set(TopicPartition(TOPIC, partition.home, 0), b"").result()
+    # brokers register a topic after they have made it; one found alone would get all messages
+    with Session(zookeeper) as session:
+        registered = partial(session.children_if_any, paths.topic(TOPIC))
+        wait_until(lambda: len(registered()) == 2, "both brokers to register the topic")
     yield cluster
     cluster.stop()
 
