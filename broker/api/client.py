@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from broker.consumer.offset_store import OffsetStore
     from broker.zk.registry import Registry
 
-DEFAULT_PORT = 9092
 _POLL_S = 0.02
 _CONNECT_S = 5.0
 
@@ -161,10 +160,8 @@ def _addresses(address: object) -> list[BrokerAddress]:
     items = address.split(",") if isinstance(address, str) else address
     if not isinstance(items, list | tuple) or not all(isinstance(one, str) for one in items):
         raise TypeError(f"give addresses as str or a list of str, not {address!r}")
-    stripped = [one.strip() for one in items if one.strip()]
-    with_port = [one if re.search(r":\d*$", one) else f"{one}:{DEFAULT_PORT}" for one in stripped]
     try:
-        found = parse_broker_list(",".join(with_port))
+        found = parse_broker_list(",".join(items))
     except ProtocolError as error:
         raise ArgumentError(str(error)) from error
     if not found:
