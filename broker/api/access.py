@@ -42,7 +42,9 @@ def repeated(action: Callable[[], _T], retries: int | None) -> _T:
             return action()
         except BrokerError as error:
             wait_s = pause_s * random.uniform(0.5, 1.0)  # not all clients at once
-            if not error.is_retriable or count == retries or deadlines.left_s() < wait_s:
+            # an attempt that has no time would only say so, and not what is wrong
+            needed_s = wait_s + FIRST_WAIT_S
+            if not error.is_retriable or count == retries or deadlines.left_s() < needed_s:
                 raise
         time.sleep(wait_s)
         count, pause_s = count + 1, min(2 * pause_s, MAX_WAIT_S)
