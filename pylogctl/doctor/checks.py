@@ -102,7 +102,7 @@ def _check_message_codec() -> Finding:
     from broker.protocol import codec
 
     verdict = Verdict.OK if codec.IS_COMPILED else Verdict.WARN
-    hint = "install where there is a C compiler, and unset PYLOGCTL_CODEC: it is much faster"
+    hint = "unset PYLOGCTL_CODEC, or install where there is a C compiler"
     return Finding(verdict, "message codec", codec.describe(), hint)
 
 
