@@ -346,13 +346,16 @@ class Connection:
                 raise errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
             view = memoryview(bytearray(max(size, _READ_AHEAD_BYTES)))
             view[:filled] = self._ahead
+            has_deadline = deadlines.current() is not None
             try:
+                self._limit(self._socket)
                 while filled < size:
-                    self._limit(self._socket)
                     received = self._socket.recv_into(view[filled:])
                     if not received:
                         raise ConnectionResetError("it closed the connection")
                     filled += received
+                    if has_deadline and filled < size:  # less is left of it after each part
+                        self._limit(self._socket)
             except OSError as error:
                 raise self._lost(error, "while waiting for a response") from error
             self._ahead = view[:filled]
