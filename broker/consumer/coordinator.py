@@ -75,7 +75,7 @@ class Coordinator(StoppableThread):
         self._commits_on_revoke = commits_on_revoke
         # replaced, never changed in place: readers need no lock
         self._feeds: dict[TopicPartition, Feed] = {}
-        self._claimed: set[TopicPartition] = set()  # may have an owner node of this process
+        self._claimed: set[TopicPartition] = set()  # may have an owner node of this member
         self._finished_here: dict[TopicPartition, MessagePosition] = {}
         # deleted and created again while this process read them, and not assigned since
         self._recreated: set[TopicPartition] = set()

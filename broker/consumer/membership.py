@@ -30,7 +30,7 @@ from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths, values
 from broker.zk.creations import Creations, read_creations
 from broker.zk.replicated_values import decode_assignment
-from broker.zk.session import Session
+from broker.zk.session import NodeStat, Session
 from broker.zk.watched_reads import WatchedReads
 
 
@@ -207,7 +207,8 @@ class Membership:
 class Ownership:
     """The owner nodes of a group, which name the consumer thread of each partition.
 
-    Nodes of the session of `membership` are those of this process.
+    Nodes of the session of `membership` that name one of its threads are this member's: other
+    members of the process may share the session.
     """
 
     def __init__(self, session: Session, membership: Membership, group: str) -> None:
@@ -218,7 +219,7 @@ class Ownership:
     def claim(
         self, threads: Mapping[TopicPartition, str], *, on_release: Callable[[], None]
     ) -> set[TopicPartition]:
-        """Create owner nodes for threads of this process; return the partitions that have one now.
+        """Create owner nodes for threads of this member; return the partitions that have one now.
 
         The others are still assigned to other members: `on_release` is called when their nodes go.
         """
@@ -229,7 +230,7 @@ class Ownership:
         found = self._session.get_many(existing)
         unclaimed = set(existing) - found.keys()  # deleted meanwhile
         for path, (value, stat) in found.items():
-            if stat.ephemeral_owner != self._membership.session_id:
+            if not self._is_own(value, stat):
                 unclaimed.add(path)
                 logger.info("%s is still owned by %s", nodes[path], values.decode_owner(value))
             elif value != values.encode_owner(threads[nodes[path]]):
@@ -240,14 +241,16 @@ class Ownership:
         return {nodes[path] for path in nodes.keys() - unclaimed}
 
     def owned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return which partitions have an owner node of this process."""
+        """Return which partitions have an owner node of this member."""
         nodes = {paths.owner(self._group, partition): partition for partition in partitions}
-        session_id = self._membership.session_id
-        return {
-            nodes[path]
-            for path, (_, stat) in self._session.get_many(nodes).items()
-            if stat.ephemeral_owner == session_id
-        }
+        found = self._session.get_many(nodes)
+        return {nodes[path] for path, (value, stat) in found.items() if self._is_own(value, stat)}
+
+    def _is_own(self, value: bytes, stat: NodeStat) -> bool:
+        member = self._membership
+        if stat.ephemeral_owner != member.session_id:
+            return False
+        return values.decode_owner(value).rpartition("-")[0] == member.consumer_id
 
     def unowned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
         """Return which partitions have no owner node."""
@@ -255,7 +258,7 @@ class Ownership:
         return {nodes[path] for path in nodes.keys() - self._session.get_many(nodes).keys()}
 
     def release(self, partitions: Collection[TopicPartition]) -> None:
-        """Delete the owner nodes of this process among those of some partitions."""
+        """Delete the owner nodes of this member among those of some partitions."""
         owned = self.owned(partitions)
         self._session.delete_many(paths.owner(self._group, partition) for partition in owned)
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from broker.consumer.membership import Membership, static_subscription
+from broker.consumer.membership import Membership, Ownership, static_subscription
+from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session, SessionState
 from tests.support.waiting import wait_until
 from tests.support.zookeeper import expire_session
 
 pytestmark = pytest.mark.zookeeper
+
+EACH = static_subscription({"t": 1})
 
 
 @pytest.mark.parametrize("is_created_first", [False, True])
@@ -38,10 +41,31 @@ def test_register_when_the_session_expires_meanwhile_then_node_is_of_the_next_on
             create(*node, **how)
 
         monkeypatch.setattr(own, "create", create_as_session_expires)
-        member = Membership(own, "g", "g_me", static_subscription({"t": 1}))
+        member = Membership(own, "g", "g_me", EACH)
 
         member.register()
 
         assert member.session_id == own.session_id
         _, stat = session.get(paths.consumer("g", "g_me"))
         assert stat.ephemeral_owner == own.session_id
+
+
+def test_claim_when_another_member_of_the_session_owns_a_partition_then_it_waits_for_the_release(
+    session: Session,
+) -> None:
+    one, released = TopicPartition("t", 0, 0), threading.Event()
+    owner, other = (Membership(session, "g", f"g_{name}", EACH) for name in ("owner", "other"))
+    owner.register()
+    other.register()
+    held, wanted = (Ownership(session, member, "g") for member in (owner, other))
+    assert held.claim({one: "g_owner-0"}, on_release=released.set) == {one}
+
+    assert wanted.claim({one: "g_other-0"}, on_release=released.set) == set()
+    wanted.release([one])
+    assert held.owned([one]) == {one}
+    assert wanted.owned([one]) == set()
+    assert not released.is_set()
+
+    held.release([one])
+    assert released.wait(10)
+    assert wanted.claim({one: "g_other-0"}, on_release=released.set) == {one}
