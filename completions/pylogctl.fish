@@ -49,7 +49,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a completion -d 'Print a shell
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a man -d 'Show a manual page'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a help -d 'Explain a command or a topic'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a version -d 'Show versions of program and libraries'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -77,7 +77,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a stop -d 'Shut a broke
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a status -d 'Show the state of brokers, and name the partitions that their disks fail'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a decommission -d 'Move all replicas away from a broker, so that it can be stopped for good'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a list -d 'List the registered brokers, or those given with --broker'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -124,7 +124,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l pid-file -d 'Stop the process named there instead' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l force -d 'Do not wait for producers of 0.7; logs are still flushed'
@@ -144,7 +144,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -162,7 +162,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l log-format -d 
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l throttle -d 'Most bytes that each broker copies: 50MB/s; none lifts it' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -185,7 +185,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l log-form
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -202,7 +202,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s D -l delimiter -d 'What ends a message, escapes allowed; '\'''\'' makes one of all' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s 0 -l null -d 'Same as -D '\''\0'\'''
@@ -253,7 +253,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l include -d 'Read every topic whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
@@ -312,7 +312,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s o -l offset -d 'What to copy, START or START:END; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
@@ -338,12 +338,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l log-format -d 'Format o
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a describe -d 'Show the brokers, the controller, and how partitions are spread'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a health -d 'Check that brokers are there, disks work, partitions are led, and replicas are in sync'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a recover -d 'Make topics again that ZooKeeper has lost, over the logs that brokers have of them'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a changes -d 'Show who led what, when and why, from the state-change logs of all brokers in one order'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -382,7 +382,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l log-format 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -399,7 +399,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l log-format -d
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l topic -d 'Only this topic, also if something of it would be lost' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l discard -d 'Delete the logs of live brokers instead, as of a topic that was deleted'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l execute -d 'Do it; without this only the plan is shown'
@@ -421,7 +421,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l log-format -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l topic -d 'This topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
@@ -443,7 +443,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l log-format -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a list -d 'List topics with their size'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a describe -d 'Show the partitions of topics: broker, offsets, segments, size and age'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a create -d 'Create a topic with a number of partitions on each of some brokers'
@@ -455,7 +455,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a offsets -d 'Find the o
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a watermarks -d 'Show the offsets that bound each partition: log start, high watermark, log end'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a sample -d 'Show a few messages of each partition, with their offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a count -d 'Count the messages of each partition, by reading all of them'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -498,7 +498,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -516,7 +516,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l log-format -d
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l partitions -d 'Partitions on each broker; with --replication-factor, of all together' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s b -l broker -d 'Broker to create it on (repeatable), by id' -r -a '(__pylogctl_lookup broker)'
@@ -541,7 +541,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l partitions -d 'Add partitions until it has N; of a topic without replicas, on each broker' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l replication-factor -d 'Copies of each partition to have' -r
@@ -564,7 +564,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l unclean -d 'Let a replica lead that is not in sync, where there is no leader: acknowledged messages may be lost'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l confirm -d 'With --yes and --unclean: the topic'\''s name' -r
@@ -587,7 +587,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l to -d 'Brokers to use' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l replication-factor -d 'Copies to have' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l plan -d 'With execute: the plan; - for stdin' -r -F
@@ -611,7 +611,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l log-format -d
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l data -d 'Delete the logs on brokers too, with all messages'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l group-offsets -d 'Delete the offsets that groups have stored, too'
@@ -636,7 +636,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l at -d 'Offset expression, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
@@ -657,7 +657,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l log-format -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -676,7 +676,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l log-format 
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s n -l max-messages -d 'Messages of each partition' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s o -l offset -d 'Offsets to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
@@ -700,7 +700,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s o -l offset -d 'Offsets to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
@@ -722,12 +722,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a set -d 'Set settings of a topic or a broker, for good, and wait until brokers apply them'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a unset -d 'Remove settings of a topic or a broker; those of the brokers'\'' files hold again'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a list -d 'List the settings in ZooKeeper, or all that are in effect for a topic or on a broker'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a diff -d 'Show settings that differ: between brokers, from a broker'\''s file, from the defaults'
-complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -771,7 +771,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l all -d 'All settings; also repairs a damaged node'
@@ -793,7 +793,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -811,7 +811,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -829,7 +829,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a list -d 'List groups with their state and lag'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a describe -d 'Show the owners, offsets, lag and rate of a group; the last line is the total'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a lag -d 'Show how far a group is behind, and judge each partition'
@@ -842,7 +842,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a import -d 'Set the off
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a clone -d 'Create a group with the offsets of another one'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a delete -d 'Delete a group: its offsets and all its nodes. A group with members is refused'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a rebalance -d 'Make all members of a group rebalance, and wait until they have'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -881,7 +881,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l by -d 'One row for each of these' -r -a 'partition topic member group'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s t -l topic -d 'Only this topic (repeatable)' -r -a '(__pylogctl_lookup topic)'
@@ -903,7 +903,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l log-format -d
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s t -l topic -d 'Only this topic (repeatable)' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l fail-above -d 'Exit 12 if the total lag is more: 64MiB, or 1000 messages, which are counted' -r
@@ -927,7 +927,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l log-format -d 'For
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -944,7 +944,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l log-format -d 
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -961,7 +961,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Time between two samples' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many samples' -r
@@ -974,7 +974,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l to -d 'Where to: an offset expression, or shift:+N, shift:-SIZE, by:-1h, group:OTHER, file:PATH' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s t -l topic -d 'Topic to reset (repeatable)' -r -a '(__pylogctl_lookup topic)'
@@ -1001,7 +1001,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l output -d 'Format; zk07 is the one of Kafka 0.7'\''s export tool' -r -a 'jsonl csv zk07 table json tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -1018,7 +1018,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l file -d 'Offsets to read; - for stdin' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l execute -d 'Do it; without this only the plan is shown'
@@ -1042,7 +1042,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -1062,7 +1062,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l confirm -d 'The group'\''s name again; with --yes nothing is asked' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l if-exists -d 'A group that does not exist is no error: exit 0'
@@ -1084,7 +1084,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wait -d 'How long to wait for the rebalance to end' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1105,10 +1105,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l log-format -
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a list -d 'List the messages in a retry store, oldest first'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a drain -d 'Take messages out of a retry store: run a command for each, or write them to stdout'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1146,7 +1146,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l all -d 'Every message, dead ones too'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l exec -d 'Run CMD once for each message, as consume does' -r
@@ -1163,7 +1163,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a dump -d 'Show the messages of segment files'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a grep -d 'Show the messages of segment files whose payload matches'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a index -d 'List where each message, or compressed set, of segment files starts'
@@ -1175,7 +1175,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a split -d 'Write the mess
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a merge -d 'Write segment files of one log that follow one another, also archived ones, as one'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a move -d 'Move a log to another data directory of a broker that runs'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a compare -d 'Compare the replicas of partitions byte by byte, up to what is committed'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1219,7 +1219,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s o -l offset -d 'Part to search' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s i -l ignore-case -d 'Ignore the case of ASCII letters'
@@ -1240,7 +1240,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -1256,7 +1256,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l log-format -d 'For
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l jobs -d 'Processes' -r
@@ -1276,7 +1276,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -1292,7 +1292,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l execute -d 'Do it; without this only the plan is shown'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-backup -d 'Do not keep the cut bytes in a side file'
@@ -1313,7 +1313,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l to -d 'The copy; it must not exist' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1332,7 +1332,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l at -d 'Position in the file at which a message starts' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l to -d 'Where the two segments go' -r -a '(__fish_complete_directories)'
@@ -1349,7 +1349,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l log-format -d 'For
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l to -d 'Where the segment goes' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1365,7 +1365,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l log-format -d 'For
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l to -d 'A data directory of the broker, a path on its machine' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l on-broker -d 'Whose log' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1385,7 +1385,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l path -d 'Compare files instead (repeatable): data directories of brokers, directories of logs, or segments' -r
@@ -1406,11 +1406,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a run -d 'Mirror topics until stopped by a signal'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a status -d 'Show the lag of a mirror, by the offsets committed in the source'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a verify -d 'Compare topics with their mirrors, by CRC and length of every message'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1464,7 +1464,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that has the offsets of the mirror' -r -a '(__pylogctl_lookup group)'
@@ -1487,7 +1487,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l log-format -d 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l topic-map -d 'Substitution that makes the name of the target topic, such as s/^/a./ (repeatable)' -r
@@ -1515,10 +1515,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l log-format -d 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a show -d 'Show how many messages each tier has counted, by topic and time window'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a check -d 'Compare the counts of tiers with the counts of the producers'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1563,7 +1563,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s o -l offset -d 'Counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
@@ -1592,7 +1592,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a load -d 'Load the messages since the last load into files or a table, each once'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a compact -d 'Join the small files of loads into one load with fewer, larger files'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a sql -d 'Query topics with SQL'
@@ -1600,7 +1600,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a window -d 'Count me
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a join -d 'Join the messages of a topic with those of another topic, or with a table'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a audit -d 'Compare the messages in topics, and in loads of them, with the counts of the producers'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a verify -d 'Validate every byte of segment files, on many machines in parallel'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1666,7 +1666,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-format -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l file-size -d 'Target size of files: those under half of it are joined by topic and day' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l keep -d 'Leave the newest N loads alone; joined loads can only be loaded again together' -r
@@ -1691,7 +1691,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l log-format 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s t -l topic -d 'Topic to query, a view of its name (repeatable)' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l from -d 'Offset to start at; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
@@ -1726,7 +1726,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l size -d 'Length of a window' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l slide -d 'Distance between the starts of sliding windows' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1775,7 +1775,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-format -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table -d 'Table to join with instead of a topic, .parquet, .json or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-column -d 'Column of the table with the key' -r
@@ -1825,7 +1825,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-format -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l load -d 'Directory of loads to compare, too' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l include -d 'Instead of TOPIC: topics whose whole name matches (repeatable)' -r
@@ -1855,7 +1855,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-format -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l max-errors -d 'Stop in a file after N problems' -r
@@ -1880,13 +1880,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-format -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a produce -d 'Send messages as fast as possible and measure it'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a consume -d 'Read messages as fast as possible, decode every one, and measure it'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a e2e -d 'Measure how long messages take from producer to consumer at a fixed rate'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a compare -d 'Compare two saved runs, figure by figure'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a report -d 'List saved runs, a row for each'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1942,7 +1942,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1973,7 +1973,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -2003,7 +2003,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l fail-below -d 'Status 12 if the second run is worse by more than this' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -2018,7 +2018,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l log-format -d '
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -2033,13 +2033,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a ls -d 'List the children of a node'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a tree -d 'Draw a node and everything below it'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a get -d 'Write the value of a node, byte for byte'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a stat -d 'Show version, size, times and owner of a node'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a start -d 'Run an embedded ZooKeeper server until it is told to stop'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -2080,7 +2080,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l depth -d 'Levels to go down' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l data -d 'Show values too'
@@ -2100,7 +2100,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l hex -d 'Write it in hexadecimal'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l json -d 'Parse it and write it as JSON'
@@ -2121,7 +2121,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l log-format -d 'Format
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -2138,7 +2138,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l data -d 'Data directory' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l host -d 'Address to listen on' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l port -d '0 picks a free one' -r
@@ -2151,7 +2151,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -2168,7 +2168,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l log-format -d 'Format
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -a 'bash zsh fish'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l install -d 'Write it to where the shell looks for it'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -2178,7 +2178,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -2186,7 +2186,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l log-format -d 'Format of
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -2194,7 +2194,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l log-format -d 'Format o
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -2208,4 +2208,4 @@ complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s h -l help -l help-all -d 'Show this message and exit'

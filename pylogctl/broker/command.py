@@ -41,6 +41,8 @@ app = new_app("Start, stop and look at brokers.")
         ExitStatus.UNREACHABLE,
         ExitStatus.REMOTE,
     ),
+    first="--config --id --host --port --data --ephemeral --no-zookeeper --daemon --ready-file "
+    "--check-config",
     examples=(
         "pylogctl broker start",
         "pylogctl broker start --ephemeral --output json",

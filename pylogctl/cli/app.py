@@ -57,6 +57,13 @@ class Pylogctl(RootGroup):
     hidden_entries: ClassVar[dict[str, RootCommand]] = {
         "properties": RootCommand(_HELP, "Show properties.", "properties_app"),
     }
+    examples: ClassVar[tuple[str, ...]] = (
+        "pylogctl broker start --ephemeral",
+        "printf 'a\\nb\\nc\\n' | pylogctl produce t",
+        "pylogctl consume t --from-beginning -n 3",
+        "pylogctl topic list",
+        "pylogctl group lag billing --fail-above 64MiB",
+    )
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {
         "topics": ("topic", "list"),
         "groups": ("group", "list"),

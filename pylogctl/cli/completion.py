@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 
-from pylogctl.cli.tree import ArgumentNode, CommandNode, OptionNode
+from pylogctl.cli.nodes import ArgumentNode, CommandNode, OptionNode
 
 DURATIONS = ("100ms", "1s", "10s", "1m", "5m", "1h")
 OFFSETS = ("start", "end", "-10", "@-10m", "@-1h", "@today", "@yesterday")

@@ -185,7 +185,10 @@ class Environment:
 
             write_diagnostic(self.streams.stderr, json.dumps({"level": level, "message": message}))
         else:
-            write_diagnostic(self.streams.stderr, prefix + printable(message))
+            text = prefix + printable(message)
+            if self.streams.stderr_is_tty:
+                text = "\n".join(folded(text, terminal_width(self.environ), indent="  "))
+            write_diagnostic(self.streams.stderr, text)
 
     def use_color(self, *, stderr: bool = False) -> bool:
         """Whether a stream is coloured, by `--color`, else NO_COLOR, else FORCE_COLOR."""
@@ -221,6 +224,32 @@ def xdg_dir(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
     if not base.startswith("/"):  # XDG: a relative value is ignored
         base = str(Path(environ.get("HOME") or "/") / fallback)
     return Path(base) / "pylogctl"
+
+
+def terminal_width(environ: Mapping[str, str]) -> int:
+    """Return the width of the terminal in columns; COLUMNS overrides it, at least 20."""
+    import shutil  # late, as the next: only for text on a terminal
+
+    columns = environ.get("COLUMNS", "")
+    wanted = int(columns) if columns.isdecimal() else shutil.get_terminal_size().columns
+    return max(wanted, 20)
+
+
+def folded(text: str, width: int, *, first: str = "", indent: str = "") -> list[str]:
+    """Return the lines of text folded at blanks: words, and so options and paths, remain whole.
+
+    `first` stands before the first line, `indent` before the others.
+    """
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [first.rstrip()]
 
 
 def write_diagnostic(stderr: TextIO | None, text: str) -> None:

@@ -20,8 +20,9 @@ from pylogctl.cli import schemas
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import FILE_NAMES, SHELLS
 from pylogctl.cli.errors import MEANINGS, ExitStatus
-from pylogctl.cli.options import EVERY_GROUP
-from pylogctl.cli.tree import CommandNode, OptionNode, by_panel, describe
+from pylogctl.cli.nodes import CommandNode, OptionNode, by_panel
+from pylogctl.cli.options import SHARED_NAMES
+from pylogctl.cli.tree import describe
 
 _SCHEMAS = Path("pylogctl", "schemas")
 _SPECIAL = {"\\": r"\e", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
@@ -143,7 +144,6 @@ def _classify(lines: list[str]) -> tuple[str, list[str]]:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-_SHARED = {option.name for option in EVERY_GROUP}
 _ALWAYS = (ExitStatus.OK, ExitStatus.USAGE)
 _AT_ANY_TIME = (ExitStatus.BUG, ExitStatus.SIGINT, ExitStatus.SIGPIPE, ExitStatus.SIGTERM)
 _VARIABLES = {
@@ -202,7 +202,7 @@ def _root_page(tree: CommandNode, source: Path) -> Iterator[str]:
         yield from definition(f"\\fB{escape_literal('-'.join(node.path))}\\fR(1)", node.summary)
     yield from _aliases()
     yield from _option_sections("OPTIONS", [o for node in tree.children for o in _all_options(node)
-                                            if o.name in _SHARED])  # fmt: skip
+                                            if o.name in SHARED_NAMES])  # fmt: skip
     yield from _exit_status(tuple(MEANINGS))
     yield from _environment([o for node in tree.children for o in _all_options(node)])
     yield from _sections(sections, _SECTIONS_BEHIND)
@@ -235,7 +235,7 @@ def _command_page(node: CommandNode, source: Path) -> Iterator[str]:
     options = list(_all_options(node))
     yield from _option_sections(
         "COMMON OPTIONS" if node.children else "OPTIONS",
-        [o for o in options if o.name in _SHARED or not node.children],
+        [o for o in options if o.name in SHARED_NAMES or not node.children],
     )
     yield from _sections(sections, ("OFFSETS", "FORMAT"))
     codes = sorted({code for leaf in leaves for code in leaf.facts.exits})
@@ -248,9 +248,7 @@ def _synopsis(leaf: CommandNode) -> str:
     words = [f"\\fB{escape_literal(leaf.name)}\\fR", r"[\fIOPTIONS\fR]"]
     for argument in leaf.arguments:
         shown = f"\\fI{escape_literal(argument.metavar)}\\fR"
-        words.append(
-            shown if argument.required or argument.metavar.startswith("[") else f"[{shown}]"
-        )
+        words.append(argument.synopsis.replace(argument.metavar, shown))
     return " ".join(words)
 
 
@@ -273,12 +271,11 @@ def _commands(leaves: list[CommandNode]) -> Iterator[str]:
             yield inline(" ".join(paragraph.split()))
         for argument in leaf.arguments:
             yield from definition(f"\\fI{escape_literal(argument.metavar)}\\fR", argument.help)
-        own = [option for option in leaf.options if option.name not in _SHARED]
-        for option in own:
-            if "--help" not in option.flags:
+        for option in leaf.options:
+            if option.name not in SHARED_NAMES:
                 yield from _option(option)
         # The general ones apply to every command.
-        common = [o for o in leaf.options if o.name in _SHARED and o.panel != "General"]
+        common = [o for o in leaf.options if o.name in SHARED_NAMES and o.panel != "General"]
         shared = sorted({max(option.flags, key=len) for option in common})
         if shared:
             yield ".PP"

@@ -74,6 +74,7 @@ class Facts(NamedTuple):
 
     exits: tuple[ExitStatus, ...] = ()
     examples: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
     choices: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     # Options whose value may be left out, by each of their flags.
     optional: Mapping[str, OptionalValue] = MappingProxyType({})
@@ -459,6 +460,9 @@ EVERY_GROUP = (
 )  # fmt: skip
 
 
+SHARED_NAMES = frozenset({*(option.name for option in EVERY_GROUP), "help"})
+
+
 def takes_value() -> dict[str, bool]:
     """Return every flag of every shared option, and whether a value follows it."""
     spellings: dict[str, bool] = {}
@@ -474,6 +478,7 @@ def accepts(
     *options: inspect.Parameter,
     exits: tuple[ExitStatus, ...] = (),
     examples: tuple[str, ...] = (),
+    first: str = "",
     optional: Mapping[str, OptionalValue] | None = None,
     dumps_properties: bool = False,
     reports_failures: bool = False,
@@ -481,9 +486,10 @@ def accepts(
     """Add shared options to a command; its first parameter is an `Environment` with their values.
 
     Typer sees one signature with them, the `GENERAL` options, the command's own, and those of its
-    groups. `exits` are statuses beside OK, USAGE, BUG, signals, and `_EXITS` of its options; with
-    `reports_failures` these are part of its result. With `dumps_properties` the command handles
-    `-X dump` itself, as it has more sources of settings.
+    groups. `first` has the flags that help shows first, if the command has many. `exits` are
+    statuses beside OK, USAGE, BUG, signals, and `_EXITS` of its options; with `reports_failures`
+    these are part of its result. With `dumps_properties` the command handles `-X dump` itself, as
+    it has more sources of settings.
     """
     asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
     shared = (*options, *GENERAL)
@@ -528,7 +534,7 @@ def accepts(
         for group in groups.values():
             skippable.update(group.optional)
         of_options = () if reports_failures else chain(*(_EXITS.get(o.name, ()) for o in shared))
-        facts = Facts((*exits, *of_options), examples, choices, skippable)
+        facts = Facts((*exits, *of_options), examples, tuple(first.split()), choices, skippable)
         run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
         run.__signature__ = _signature((*own, *shared))  # type: ignore[attr-defined]  # as above
         return cast(_CommandFunction, run)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO, cast
 from broker.errors import BrokerError, did_you_mean
 from broker.units import format_duration, format_rate, format_size, format_time
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind, Document, Row
-from pylogctl.cli.context import Environment
+from pylogctl.cli.context import Environment, terminal_width
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.escapes import one_line, printable
 
@@ -256,7 +256,7 @@ class _TerminalTable:
         self._layout: layout.Layout | None = None
         self._widths: list[int] = []  # of the rows so far
         self._terminal = layout.Terminal(
-            _ANY_WIDTH if self._is_wide else terminal_width(env),
+            _ANY_WIDTH if self._is_wide else terminal_width(env.environ),
             has_color=env.use_color(),
             has_unicode=env.unicode_output,
         )
@@ -328,15 +328,6 @@ def _tabulated(
         lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
     # Without a header tabulate still writes the rule below it, at the top.
     return "\n".join(lines[1:] if env.output == "markdown" and not header else lines)
-
-
-def terminal_width(env: Environment) -> int:
-    """Return the width of the terminal in columns; COLUMNS overrides it, at least 20."""
-    import shutil
-
-    columns = env.environ.get("COLUMNS", "")
-    wanted = int(columns) if columns.isdecimal() else shutil.get_terminal_size().columns
-    return max(wanted, 20)
 
 
 def _is_number(column: Column) -> bool:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from broker import errors as library
 from broker.topic import TopicPartition
-from pylogctl.cli.context import write_diagnostic, xdg_dir
+from pylogctl.cli.context import folded, terminal_width, write_diagnostic, xdg_dir
 from pylogctl.cli.errors import CliError, ExitStatus, MissingCommandError
 from pylogctl.cli.escapes import printable
 
@@ -169,10 +169,18 @@ def report(error: Exception, args: list[str]) -> int:
 
 
 def as_text(failure: Failure) -> str:
-    """Return a failure as `error:` and a sentence, then its hints, indented."""
+    """Return a failure as `error:` and a sentence, then its hints, indented.
+
+    On a terminal both are folded at blanks; other lines of the message are text with positions.
+    """
     first, *rest = failure.message.split("\n")
-    lines = [f"error: {printable(first)}", *(printable(line, keep="\t") for line in rest)]
-    return "\n".join([*lines, *(f"  {printable(hint)}" for hint in failure.hints)])
+    is_tty = sys.stderr is not None and sys.stderr.isatty()
+    width = terminal_width(os.environ) if is_tty else sys.maxsize
+    lines = folded(f"error: {printable(first)}", width, indent="  ")
+    lines += [printable(line, keep="\t") for line in rest]
+    for hint in failure.hints:
+        lines += folded(printable(hint), width, first="  ", indent="    ")
+    return "\n".join(lines)
 
 
 def as_object(failure: Failure) -> str:

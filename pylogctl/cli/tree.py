@@ -1,4 +1,4 @@
-"""The command tree: lazy groups, help layout, parse errors, and running a command line.
+"""The command tree: lazy groups, parse errors, and running a command line.
 
 The only module that relies on internals of Typer, whose copy of Click is private and has changed
 between releases. Its parameters become the plain values of `CommandNode`, from which help, man
@@ -9,7 +9,7 @@ pages, completions and tests are made; its parse errors, told apart by class nam
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -19,84 +19,8 @@ from typer.core import TyperCommand, TyperGroup
 from broker.errors import did_you_mean
 from pylogctl.cli.context import ASKS_FOR_PROPERTIES, Streams
 from pylogctl.cli.errors import CliError, MissingCommandError, UsageError
+from pylogctl.cli.nodes import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
 from pylogctl.cli.options import Facts, fill_optional, takes_value
-
-_FIRST_PANELS = ("Options", "Input", "Selection")
-_LAST_PANELS = ("Limits", "Output", "Connection", "Safety", "General")
-HELP_FLAGS = frozenset({"-h", "--help"})
-
-
-class OptionNode(NamedTuple):
-    """An option, for help, man pages and completions."""
-
-    name: str
-    flags: tuple[str, ...]
-    metavar: str
-    help: str
-    panel: str
-    envvar: str
-    choices: tuple[str, ...]
-    takes_value: bool
-    repeatable: bool
-    default: object
-
-    @property
-    def synopsis(self) -> str:
-        """The option as help shows it, such as `-o, --offset SPEC`."""
-        flags = ", ".join(sorted(self.flags, key=len))
-        return f"{flags} {self.metavar}" if self.metavar else flags
-
-    @property
-    def full_help(self) -> str:
-        """The help with choices and default, unless help or metavar already show them."""
-        text = self.help
-        if self.choices and self.metavar != "|".join(self.choices):
-            text += f" One of: {', '.join(self.choices)}."
-        if self.takes_value and self.default not in (None, "", ()) and not self.repeatable:
-            text += f" Default: {self.default}."
-        return text
-
-
-class ArgumentNode(NamedTuple):
-    """A positional argument, for help, man pages and completions."""
-
-    name: str
-    metavar: str
-    help: str
-    required: bool
-    repeatable: bool
-    choices: tuple[str, ...]
-
-
-class CommandNode(NamedTuple):
-    """A command or group with all commands below it."""
-
-    path: tuple[str, ...]
-    help: str
-    facts: Facts
-    options: tuple[OptionNode, ...]
-    arguments: tuple[ArgumentNode, ...]
-    children: tuple[CommandNode, ...]
-
-    @property
-    def name(self) -> str:
-        """The full command, such as `pylogctl log verify`."""
-        return " ".join(self.path)
-
-    @property
-    def summary(self) -> str:
-        """The first sentence of the help."""
-        return self.help.partition("\n")[0].rstrip(".")
-
-
-def by_panel(options: Iterable[OptionNode]) -> dict[str, list[OptionNode]]:
-    """Return options by their panel, in the order of help: a command's own panels in the middle."""
-    rows: dict[str, list[OptionNode]] = {panel: [] for panel in _FIRST_PANELS}
-    last: dict[str, list[OptionNode]] = {panel: [] for panel in _LAST_PANELS}
-    for option in options:
-        panels = last if option.panel in last else rows
-        panels.setdefault(option.panel, []).append(option)
-    return {panel: members for panel, members in (rows | last).items() if members}
 
 
 def facts_of(command: Any) -> Facts:
@@ -106,7 +30,8 @@ def facts_of(command: Any) -> Facts:
 
 def describe(root: TyperGroup) -> CommandNode:
     """Return the whole tree as values, without hidden commands and options."""
-    return _describe_command(root, typer.Context(root, info_name="pylogctl"), ("pylogctl",))
+    ctx = typer.Context(root, info_name="pylogctl", **CONTEXT_SETTINGS)
+    return _describe_command(root, ctx, ("pylogctl",))
 
 
 def _describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
@@ -134,9 +59,10 @@ def _option(param: Any, facts: Facts) -> OptionNode:
     has_value = not (param.is_flag or param.count)
     metavar = param.metavar or ("|".join(choices) if choices else param.name.upper())
     default = getattr(param.default, "value", param.default)
+    is_help = not HELP_FLAGS.isdisjoint(param.opts)  # whose flags Typer has in any order
     return OptionNode(
-        param.name,
-        (*param.opts, *param.secondary_opts),
+        "help" if is_help else param.name,
+        tuple(sorted(HELP_FLAGS, key=len)) if is_help else (*param.opts, *param.secondary_opts),
         metavar if has_value else "",
         param.help or "",
         _panel_of(param),
@@ -219,8 +145,7 @@ def _label(param: Any) -> str:
     return cast(str, max(param.opts, key=len))
 
 
-CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
-_HELP_ALL = "--help-all"
+CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": sorted(HELP_FLAGS)}
 _ALIASES = {
     "ls": ("list",),
     "desc": ("describe",),
@@ -229,6 +154,10 @@ _ALIASES = {
     "mirror plan": ("run", "--dry-run"),
     "perf simple": ("consume", "--simple"),
 }
+
+
+def _streams_of(ctx: Any) -> Streams:
+    return ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
 
 
 class RootCommand(NamedTuple):
@@ -240,10 +169,11 @@ class RootCommand(NamedTuple):
 
 
 class Command(TyperCommand):
-    """A command whose help groups the options by panel and shows examples."""
+    """A command with our help, some options of which may be given without a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words, after inserting the values of options given without one."""
+        ctx.meta[HELP_ALL] = HELP_ALL in args
         asks = any(flag == "-X" and word in ASKS_FOR_PROPERTIES for flag, word in pairwise(args))
         if asks or "--help-fields" in args:
             # They replace the command, which then needs no topic or file.
@@ -251,23 +181,13 @@ class Command(TyperCommand):
                 param.required = False
         return super().parse_args(ctx, fill_optional(args, facts_of(self).optional))
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, then options in the order of the panels."""
-        node = _describe_command(self, ctx, tuple(ctx.command_path.split()))
-        if node.arguments:
-            with formatter.section("Arguments"):
-                formatter.write_dl([(one.metavar, one.help) for one in node.arguments])
-        for panel, members in by_panel(node.options).items():
-            with formatter.section(panel):
-                formatter.write_dl([(one.synopsis, one.full_help) for one in members])
+    def get_help(self, ctx: Any) -> str:
+        """Return the help, with all of the shared options if `--help-all` asked for it."""
+        from pylogctl.cli import help_page
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples."""
-        examples = facts_of(self).examples
-        if examples:
-            with formatter.section("Examples"):
-                for line in examples:
-                    formatter.write(f"  {line}\n")
+        node = _describe_command(self, ctx, tuple(ctx.command_path.split()))
+        style = help_page.Style.of(_streams_of(ctx))
+        return help_page.command_help(node, style, everything=ctx.meta.get(HELP_ALL, False))
 
 
 class Group(TyperGroup):
@@ -276,30 +196,30 @@ class Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move shared options before the command behind it."""
         own, moved, rest = split_leading(args)
-        if _HELP_ALL in own:
+        if HELP_ALL in own:
             typer.echo("\n\n".join(self._help_of_all(ctx)))
             raise typer.Exit
         if own:
             return super().parse_args(ctx, own)
         rest = self.expand_alias(rest) if rest else self.command_of_options(moved)
         if not rest:
-            raise MissingCommandError(ctx.command_path, ctx.get_help())
+            raise MissingCommandError(ctx.command_path, self.get_help(ctx, stderr=True))
         return super().parse_args(ctx, [rest[0], *moved, *rest[1:]])
 
     def command_of_options(self, moved: list[str]) -> list[str]:
         """Return the command that options without a command stand for, if any."""
         return []
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands and the options of the group itself."""
-        self.format_commands(ctx, formatter)
-        rows = [("-h, --help", "Show this message and exit."), (_HELP_ALL, "Show all of it.")]
-        with formatter.section("Options"):
-            formatter.write_dl(rows)
-        formatter.write_paragraph()
-        formatter.write_text(
-            "Options that several commands share may stand before or after the command."
-        )
+    def get_help(self, ctx: Any, *, stderr: bool = False) -> str:
+        """Return the help for standard output, or for standard error."""
+        from pylogctl.cli import help_page
+
+        style = help_page.Style.of(_streams_of(ctx), stderr=stderr)
+        return help_page.group_help(self.described(ctx), style)
+
+    def described(self, ctx: Any) -> CommandNode:
+        """Return the group and its commands, as help needs them."""
+        return _describe_command(self, ctx, tuple(ctx.command_path.split()))
 
     def expand_alias(self, words: list[str]) -> list[str]:
         """Replace a hidden alias, or a former command, at the front of the words."""
@@ -341,6 +261,7 @@ class RootGroup(Group):
 
     entries: ClassVar[dict[str, RootCommand]] = {}
     hidden_entries: ClassVar[dict[str, RootCommand]] = {}
+    examples: ClassVar[tuple[str, ...]] = ()
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -357,10 +278,14 @@ class RootGroup(Group):
         command.name = cmd_name
         return command
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands from the static help."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
+    def described(self, ctx: Any) -> CommandNode:
+        """Return the commands with their static help, so that none is imported."""
+        path = tuple(ctx.command_path.split())
+        children = tuple(
+            CommandNode((*path, name), entry.help, Facts(), (), (), ())
+            for name, entry in self.entries.items()
+        )
+        return CommandNode(path, self.help or "", Facts(examples=self.examples), (), (), children)
 
     def command_of_options(self, moved: list[str]) -> list[str]:
         """Return the command for `--version` and `-X list` without a command."""
@@ -394,7 +319,7 @@ def split_leading(args: list[str]) -> tuple[list[str], list[str], list[str]]:
     rest = list(args)
     while rest and rest[0].startswith("-") and rest[0] != "-":
         word = rest.pop(0)
-        if word in HELP_FLAGS or word == _HELP_ALL:
+        if word in HELP_FLAGS:
             own.append(word)
             continue
         moved.append(word)

@@ -28,6 +28,7 @@ app = new_app()
         ExitStatus.UNSUPPORTED,
         ExitStatus.SIGPIPE,
     ),
+    first="-o --from-beginning -n -e -g -p --grep --jsonl -F --exec",
     examples=(
         "pylogctl consume syslog --from-beginning",
         "pylogctl consume syslog -o @-10m:end --grep 'oom|segfault' -F '%t[%p] %o %s\\n'",

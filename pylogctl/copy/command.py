@@ -52,6 +52,7 @@ app = new_app()
         ExitStatus.REMOTE,
         ExitStatus.UNSUPPORTED,
     ),
+    first="-o -n --keep-partition --rate --verify --from-zookeeper --to-zookeeper --to-broker",
     examples=(
         "pylogctl copy orders orders-backup --verify",
         "pylogctl copy orders orders -o @-1h --from-zookeeper zk1:2181 --to-zookeeper zk2:2181",

@@ -14,10 +14,10 @@ import typer
 
 from pylogctl import __version__
 from pylogctl.cli.columns import Document, Row, Text
-from pylogctl.cli.context import Environment
+from pylogctl.cli.context import Environment, terminal_width
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts, argument, flag
-from pylogctl.cli.render import paged, render, terminal_width
+from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app
 
 help_app = new_app()
@@ -65,7 +65,7 @@ def help_(
     from pylogctl.cli.app import root
 
     command = root()
-    ctx = typer.Context(command, info_name="pylogctl")
+    ctx = typer.Context(command, info_name="pylogctl", obj=env.streams)
     env.write_styled(command.get_help(ctx))
 
 
@@ -89,7 +89,7 @@ def _show_page(env: Environment, words: list[str]) -> None:
 
     source = find_page(words).read_text(encoding="utf-8")
     is_tty = env.streams.stdout_is_tty
-    width = min(terminal_width(env), MAX_WIDTH) if is_tty else PIPE_WIDTH
+    width = min(terminal_width(env.environ), MAX_WIDTH) if is_tty else PIPE_WIDTH
     with paged(env) as out:
         out.write_styled(render_page(source, width=width, styled=env.use_color()).rstrip("\n"))
         out.flush()

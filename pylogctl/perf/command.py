@@ -73,6 +73,7 @@ class _ReadChoice:
     *shared.DRY_RUN,
     exits=_RUNS,
     dumps_properties=True,
+    first="--messages --duration --size --payload-file --batch -z --acks --threads --rate --save",
     examples=(
         "pylogctl perf produce bench --messages 1000000 --size 200 --batch 50",
         "pylogctl perf produce bench --duration 1m --size 100..2000 --rate 5MiB/s --acks 1",
@@ -160,6 +161,7 @@ def produce(
     *shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
+    first="--messages --duration -p -o --fetch-size --threads --simple --save",
     examples=(
         "pylogctl perf consume bench",
         "pylogctl perf consume bench --messages 1000000 --fetch-size 200kB --output json",

@@ -65,6 +65,8 @@ Year = Annotated[
     *shared.PROGRESS,
     *shared.DRY_RUN,
     exits=READS,
+    first="--to --format --include --path --from --date-field --avro-schemas "
+    "--into-table --engine --master",
     examples=(
         "pylogctl pipeline load web --to /data/web --dry-run",
         "pylogctl pipeline load web orders --to /data/lake --date-field .ts",
@@ -266,6 +268,7 @@ Topic = Annotated[
     *shared.CONNECTION,
     *shared.PROGRESS,
     exits=READS,
+    first="-t --path --from --until --json --schema --into --to-topic --into-table --master",
     examples=(
         "pylogctl pipeline sql \"SELECT count(*) FROM web WHERE text LIKE '%error%'\" -t web",
         'pylogctl pipeline sql "SELECT user, sum(price) AS total FROM orders GROUP BY user" '
@@ -327,6 +330,8 @@ Size = Annotated[str | None, option("--size DUR", "Windows", "Length of a window
     *shared.CONNECTION,
     *shared.PROGRESS,
     exits=READS,
+    first="--size --session --key-field --time-field --pattern --top --path --stream "
+    "--into --to-topic",
     examples=(
         "pylogctl pipeline window web --size 1m --key-field .status --time-field .time",
         "pylogctl pipeline window sshd --size 1d --sort -messages --time-format '%b %d %T' "
@@ -435,6 +440,8 @@ How = Annotated[
     *shared.CONNECTION,
     *shared.PROGRESS,
     exits=READS,
+    first="--table --key-field --time-field --pattern --within --path --stream "
+    "--into --to-topic --master",
     examples=(
         "pylogctl pipeline join orders payments --key-field .order --time-field .ts --within 1h",
         "pylogctl pipeline join web --table users.csv --table-column id --key-field .user "
@@ -539,6 +546,7 @@ def join(
     *shared.OUTPUT,
     *shared.CONNECTION,
     exits=(*READS, ExitStatus.PARTIAL, ExitStatus.THRESHOLD, ExitStatus.UNSUPPORTED),
+    first="--load --include --time-field --reference --grace --fail-above --all",
     examples=(
         "pylogctl pipeline audit audit --time-field .ts --fail-above 0",
         "pylogctl pipeline audit audit --load /data/lake --include 'web|orders' --output json",

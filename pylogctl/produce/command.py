@@ -43,6 +43,7 @@ app = new_app()
         ExitStatus.UNSUPPORTED,
         ExitStatus.SIGPIPE,
     ),
+    first="-p -K -z -n --jsonl -L --whole --rate --verify --receipt",
     examples=(
         "printf 'a\\nb\\nc\\n' | pylogctl produce t",
         "journalctl -f | pylogctl produce syslog --rate 5000/s",

@@ -12,7 +12,8 @@ import pytest
 from pylogctl.cli import docgen
 from pylogctl.cli.app import root
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.tree import CommandNode, describe
+from pylogctl.cli.nodes import CommandNode
+from pylogctl.cli.tree import describe
 from pylogctl.help.manual import render_page
 from tests.support.command_line import REPOSITORY
 

@@ -14,8 +14,9 @@ from broker.protocol.message_set import iter_messages
 from pylogctl.cli.app import root
 from pylogctl.cli.completion import walk
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.nodes import CommandNode
 from pylogctl.cli.properties import _USES
-from pylogctl.cli.tree import CommandNode, describe
+from pylogctl.cli.tree import describe
 from tests.support.command_line import Invoke
 
 ASYNC_ONLY = ["producer.type", "queue.size", "queue.time", "batch.size", "queue.enqueueTimeout.ms"]

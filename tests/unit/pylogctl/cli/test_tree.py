@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from pylogctl.cli import help_page
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import walk
 from pylogctl.cli.docgen import escape_literal
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.tree import HELP_FLAGS, CommandNode, describe, split_leading
+from pylogctl.cli.nodes import HELP_FLAGS, CommandNode
+from pylogctl.cli.options import SHARED_NAMES
+from pylogctl.cli.tree import describe, split_leading
 from tests.support.command_line import REPOSITORY, Invoke
 
 NODES = list(walk(describe(root())))
@@ -37,14 +40,27 @@ def test_every_option_has_help_and_every_value_a_name(node: CommandNode) -> None
 
 
 @pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
-def test_help_of_a_command_shows_each_of_its_options_and_arguments(
+def test_help_of_a_command_shows_its_options_and_help_all_explains_the_shared_ones_too(
     node: CommandNode, invoke: Invoke
 ) -> None:
-    shown = _without_blanks(invoke(*node.path[1:], "--help").text)  # lines end at hyphens too
+    shown = _without_blanks(invoke(*node.path[1:], "--help").text)
+    everything = _without_blanks(invoke(*node.path[1:], "--help-all").text)
     for option in node.options:
-        assert _without_blanks(option.synopsis + option.full_help) in shown, option.name
+        explained = _without_blanks(option.synopsis + option.full_help)
+        assert explained in everything, option.name
+        assert (explained in shown) == (option.name not in SHARED_NAMES), option.name
+        assert all(flag in shown for flag in option.flags), option.name
     for argument in node.arguments:
         assert _without_blanks(argument.help) in shown, argument.name
+
+
+@pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
+def test_help_shows_the_options_that_matter_first_and_at_most_ten(node: CommandNode) -> None:
+    own = [option for option in node.options if option.name not in SHARED_NAMES]
+    first = help_page.first_options(node)
+    assert len(first) == len(set(first))
+    assert min(len(own), 5) <= len(first) <= help_page.FIRST_COUNT
+    assert len(own) > help_page.FIRST_COUNT or not node.facts.first  # nothing is to be chosen
 
 
 @pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
