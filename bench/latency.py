@@ -85,8 +85,8 @@ def end_to_end(
         "--output",
         "json",
         "--quiet",
-        "--acks",
-        acks,
+        "-X",
+        f"request.required.acks={acks}",
     ]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_TIMEOUT_S)
     (record,) = json.loads(done.stdout)["data"]

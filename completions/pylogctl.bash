@@ -5,371 +5,371 @@ __pylogctl_tables() {
     case $1 in
     'pylogctl')
         commands='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk doctor completion man help version' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
         commands='start stop status decommission list' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
         commands='' words=''
-        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'
-        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--pid-file --output -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl broker status')
         commands='' words='@broker'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl broker decommission')
         commands='' words='@broker'
-        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl broker list')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --audit-window --time-field --output --help-fields -Z --zookeeper -b --broker -X --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --audit-window --time-field --output --help-fields -Z --zookeeper -b --broker -X --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --commit-interval --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --retry-backoff --max-attempts --fetch-size --max-wait --read-from --socket-buffer -Z --zookeeper -b --broker -X --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --commit-interval --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --fetch-size --max-wait --read-from --socket-buffer -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning --read-from --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -p --partition -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
-        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-o --offset -n --max-messages --rate --on-corrupt --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl cluster')
         commands='describe health recover changes' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl cluster describe')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl cluster health')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl cluster recover')
         commands='' words=''
-        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--topic --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'
-        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
         commands='' words=''
-        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--include --exclude --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl topic describe')
         commands='' words='@topic'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic create')
         commands='' words='@topic'
-        options='--partitions -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--partitions -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--partitions -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl topic alter')
         commands='' words='@topic'
-        options='--partitions --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--partitions --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--partitions --replication-factor --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic elect')
         commands='' words='@topic'
-        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic reassign')
         commands='' words=''
-        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic delete')
         commands='' words='@topic'
-        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic offsets')
         commands='' words='@topic'
-        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--at -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic watermarks')
         commands='' words='@topic'
-        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic sample')
         commands='' words='@topic'
-        options='-n --max-messages -o --offset -p --partition --random --payload --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic count')
         commands='' words='@topic'
-        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl config')
         commands='set unset list diff' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl config set')
         commands='' words=''
-        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl config unset')
         commands='' words=''
-        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl config list')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl config diff')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl group list')
         commands='' words=''
-        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--state --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group describe')
         commands='' words='@group'
-        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --timeout --progress --log-format --color' ;;
     'pylogctl group lag')
         commands='' words='@group'
-        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --timeout --progress --log-format --color' ;;
     'pylogctl group members')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group verify')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group watch')
         commands='' words='@group'
-        options='--interval --count --window -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--interval --count --window -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--interval --count --window -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group reset')
         commands='' words='@group'
-        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group export')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group import')
         commands='' words='@group'
-        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group clone')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group delete')
         commands='' words='@group'
-        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--confirm --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group rebalance')
         commands='' words='@group'
-        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--wait --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl retry')
         commands='list drain' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl retry list')
         commands='' words='@dir'
-        options='--dead --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl retry drain')
         commands='' words='@dir'
-        options='--all --exec --retry-backoff --max-attempts -D --delimiter -0 --null -L --length-prefixed --hex --base64 -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--all --exec --retry-backoff --max-attempts -D --delimiter -0 --null -L --length-prefixed --hex --base64 -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--exec --retry-backoff --max-attempts -D --delimiter -L --length-prefixed --log-format --color' ;;
     'pylogctl log')
         commands='dump grep index verify stat recover repair split merge move compare' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
         commands='' words='@file'
-        options='-o --offset -n --max-messages --shallow --no-payload --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-o --offset -n --max-messages --shallow --no-payload --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-o --offset -n --max-messages --payload -F --format --output --columns --sort --log-format --color' ;;
     'pylogctl log grep')
         commands='' words=''
-        options='-o --offset -n --max-messages -i --ignore-case --invert --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-o --offset -n --max-messages -i --ignore-case --invert --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-o --offset -n --max-messages --payload -F --format --output --columns --sort --log-format --color' ;;
     'pylogctl log index')
         commands='' words='@file'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl log verify')
         commands='' words='@file'
-        options='--deep --shallow --jobs --max-errors --engine --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--deep --shallow --jobs --max-errors --engine --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--jobs --max-errors --engine --output --columns --sort --progress --log-format --color' ;;
     'pylogctl log stat')
         commands='' words='@file'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort --progress --log-format --color' ;;
     'pylogctl log recover')
         commands='' words='@file'
-        options='--execute --no-backup --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--execute --no-backup --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--confirm --output --columns --sort --log-format --color' ;;
     'pylogctl log repair')
         commands='' words='@file'
-        options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log split')
         commands='' words='@file'
-        options='--at --to --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--at --to --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--at --to --output --columns --sort --log-format --color' ;;
     'pylogctl log merge')
         commands='' words='@file'
-        options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log move')
         commands='' words=''
-        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl log compare')
         commands='' words='@topic'
-        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl mirror')
         commands='run status verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -X --timeout --log-format --color' ;;
     'pylogctl mirror status')
         commands='' words=''
-        options='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl mirror verify')
         commands='' words=''
-        options='--include --exclude --topic-map -o --offset --target-offset --exact --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--include --exclude --topic-map -o --offset --target-offset --exact --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--include --exclude --topic-map -o --offset --target-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl audit')
         commands='show check' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl audit show')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl audit check')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline')
         commands='load compact sql window join audit verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --engine --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --engine --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --engine --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline compact')
         commands='' words='@dir'
-        options='--file-size --keep --engine --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--file-size --keep --engine --master --driver-memory --spark-conf --log-file --output --columns --sort --progress --log-format --color' ;;
+        options='--file-size --keep --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file-size --keep --engine --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='-t --topic --path --from --until --schema --corrupt --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --path --from --until --schema --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
-        options='--load --include --time-field --reference --grace --fail-above --all --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--load --include --time-field --reference --grace --fail-above --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl pipeline verify')
         commands='' words='@file'
-        options='--deep --shallow --max-errors --engine --piece-size --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--max-errors --engine --piece-size --master --driver-memory --spark-conf --log-file --output --columns --sort --progress --log-format --color' ;;
+        options='--deep --shallow --max-errors --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--max-errors --engine --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume e2e compare report' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl perf produce')
         commands='' words='@topic'
-        options='--messages --duration --size --payload-file --batch -z --codec --acks --threads --rate --warmup --interval --compat07 --save --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--messages --duration --size --payload-file --batch -z --codec --acks --threads --rate --warmup --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
-        options='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --threads --simple --interval --compat07 --save --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --threads --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --idle-timeout --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads -p --partition -o --offset --idle-timeout --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
-        options='--messages --duration --rate --size -z --codec --acks --warmup --idle-timeout --interval --save --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
-        valued='--messages --duration --rate --size -z --codec --acks --warmup --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+        options='--messages --duration --interval --save --rate --size -z --codec --warmup --idle-timeout --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --idle-timeout --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl perf compare')
         commands='' words=''
-        options='--fail-below --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--fail-below --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--fail-below --output --columns --sort --log-format --color' ;;
     'pylogctl perf report')
         commands='' words='@file'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl zk')
         commands='ls tree get stat start' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl zk ls')
         commands='' words='@zk-path'
-        options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl zk tree')
         commands='' words='@zk-path'
-        options='--depth --data --raw --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--depth --data --raw --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--depth --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl zk get')
         commands='' words='@zk-path'
-        options='--hex --json --raw -s --stat --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--hex --json --raw -s --stat --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl zk stat')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl zk start')
         commands='' words=''
-        options='--data --host --port --log-file --output --help-fields -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--data --host --port --log-file --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--data --host --port --log-file --output --log-format --color' ;;
     'pylogctl doctor')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl completion')
         commands='' words='bash zsh fish'
-        options='--install --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl man')
         commands='' words=''
-        options='--no-pager -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl help')
         commands='' words=''
-        options='--no-pager -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl version')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --no-color --debug -h --help --help-all'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort --log-format --color' ;;
     esac
 }
@@ -435,7 +435,6 @@ __pylogctl_values() {
     'pylogctl consume -g' | 'pylogctl consume --group') words='@group' ;;
     'pylogctl consume --default-offset') words='start end' ;;
     'pylogctl consume --commit') words='auto exit none' ;;
-    'pylogctl consume --commit-interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --grep-at') words='consumer broker' ;;
     'pylogctl consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --on-corrupt') words='stop skip raw' ;;
@@ -444,9 +443,6 @@ __pylogctl_values() {
     'pylogctl consume --to-dir') words='@dir' ;;
     'pylogctl consume --retry-dir') words='@dir' ;;
     'pylogctl consume --retry-backoff') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl consume --fetch-size') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl consume --max-wait') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl consume --socket-buffer') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --progress') words='auto always never' ;;
     'pylogctl consume --log-format') words='text json' ;;
@@ -766,8 +762,6 @@ __pylogctl_values() {
     'pylogctl pipeline load --date-field') words='@zk-path' ;;
     'pylogctl pipeline load --corrupt') words='fail skip' ;;
     'pylogctl pipeline load --engine') words='local spark' ;;
-    'pylogctl pipeline load --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline load --log-file') words='@file' ;;
     'pylogctl pipeline load --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline load --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline load --progress') words='auto always never' ;;
@@ -775,8 +769,6 @@ __pylogctl_values() {
     'pylogctl pipeline load --color') words='auto always never' ;;
     'pylogctl pipeline compact --file-size') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline compact --engine') words='local spark' ;;
-    'pylogctl pipeline compact --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline compact --log-file') words='@file' ;;
     'pylogctl pipeline compact --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline compact --progress') words='auto always never' ;;
     'pylogctl pipeline compact --log-format') words='text json' ;;
@@ -789,8 +781,6 @@ __pylogctl_values() {
     'pylogctl pipeline sql --table-format') words='iceberg delta' ;;
     'pylogctl pipeline sql --into') words='@file' ;;
     'pylogctl pipeline sql --to-topic') words='@topic' ;;
-    'pylogctl pipeline sql --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline sql --log-file') words='@file' ;;
     'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline sql --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline sql --progress') words='auto always never' ;;
@@ -812,8 +802,6 @@ __pylogctl_values() {
     'pylogctl pipeline window --table-format') words='iceberg delta' ;;
     'pylogctl pipeline window --into') words='@file' ;;
     'pylogctl pipeline window --to-topic') words='@topic' ;;
-    'pylogctl pipeline window --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline window --log-file') words='@file' ;;
     'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline window --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline window --progress') words='auto always never' ;;
@@ -835,8 +823,6 @@ __pylogctl_values() {
     'pylogctl pipeline join --table-format') words='iceberg delta' ;;
     'pylogctl pipeline join --into') words='@file' ;;
     'pylogctl pipeline join --to-topic') words='@topic' ;;
-    'pylogctl pipeline join --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline join --log-file') words='@file' ;;
     'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline join --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --progress') words='auto always never' ;;
@@ -845,16 +831,11 @@ __pylogctl_values() {
     'pylogctl pipeline audit --load') words='@dir' ;;
     'pylogctl pipeline audit --time-field') words='@zk-path' ;;
     'pylogctl pipeline audit --grace') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl pipeline audit --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline audit --log-file') words='@file' ;;
     'pylogctl pipeline audit --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline audit --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline audit --log-format') words='text json' ;;
     'pylogctl pipeline audit --color') words='auto always never' ;;
     'pylogctl pipeline verify --engine') words='codec zlib crcmod' ;;
-    'pylogctl pipeline verify --piece-size') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline verify --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline verify --log-file') words='@file' ;;
     'pylogctl pipeline verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline verify --progress') words='auto always never' ;;
     'pylogctl pipeline verify --log-format') words='text json' ;;
@@ -865,33 +846,30 @@ __pylogctl_values() {
     'pylogctl perf --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf --progress') words='auto always never' ;;
     'pylogctl perf produce --duration') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl perf produce --payload-file') words='@file' ;;
-    'pylogctl perf produce -z' | 'pylogctl perf produce --codec') words='none gzip snappy lz4 zstd' ;;
-    'pylogctl perf produce --acks') words='0 1 -1' ;;
     'pylogctl perf produce --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf produce --save') words='@file' ;;
+    'pylogctl perf produce --payload-file') words='@file' ;;
+    'pylogctl perf produce -z' | 'pylogctl perf produce --codec') words='none gzip snappy lz4 zstd' ;;
     'pylogctl perf produce --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf produce --progress') words='auto always never' ;;
     'pylogctl perf produce --log-format') words='text json' ;;
     'pylogctl perf produce --color') words='auto always never' ;;
     'pylogctl perf consume --duration') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl perf consume -o' | 'pylogctl perf consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
-    'pylogctl perf consume --fetch-size') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl perf consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --save') words='@file' ;;
+    'pylogctl perf consume -o' | 'pylogctl perf consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl perf consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --progress') words='auto always never' ;;
     'pylogctl perf consume --log-format') words='text json' ;;
     'pylogctl perf consume --color') words='auto always never' ;;
     'pylogctl perf e2e --duration') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl perf e2e -z' | 'pylogctl perf e2e --codec') words='none gzip snappy lz4 zstd' ;;
-    'pylogctl perf e2e --acks') words='0 1 -1' ;;
-    'pylogctl perf e2e --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --save') words='@file' ;;
+    'pylogctl perf e2e -z' | 'pylogctl perf e2e --codec') words='none gzip snappy lz4 zstd' ;;
+    'pylogctl perf e2e --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf e2e --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --progress') words='auto always never' ;;

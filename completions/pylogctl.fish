@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --commit-interval --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --fetch-size --max-wait --read-from --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --driver-memory --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -58,7 +58,6 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -s q -l quiet -d 'No notes or s
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -86,7 +85,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s q -l quiet -d 'No not
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -122,7 +120,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -a '(__pylogctl_lookup broker)'
@@ -142,7 +139,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -a '(__pylogctl_lookup broker)'
@@ -160,7 +156,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s q -l quiet -d 
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -a '(__pylogctl_lookup broker)'
@@ -183,7 +178,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s q -l qui
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -200,7 +194,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -a '(__pylogctl_lookup topic)'
@@ -251,7 +244,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s q -l quiet -d 'No no
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -a '(__pylogctl_lookup topic)'
@@ -260,6 +252,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exclude -d 'Leave ou
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]; see pylogctl-offsets(7)' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l from-beginning -d 'Same as -o start'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l read-from -d 'Read the leader, any in-sync replica, or one in a rack' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it, or to the start if a group had stored it'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l wait-for-topic -d 'Wait for a topic that does not exist yet' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s e -l exit-at-end -l no-follow -l follow -s f -d 'Stop where each partition ended at the start'
@@ -267,7 +260,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l order -d 'As message
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share the topics with the other members of this group; all topics if none is named' -r -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l default-offset -d 'Where a group starts in a partition it has no offset of' -r -a 'start end'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit -d 'When the group'\''s offsets are stored' -r -a 'auto exit none'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit-interval -d 'For --commit auto' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l grep -d 'Only messages whose payload matches; -n counts those' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s i -l ignore-case -d 'For --grep'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l invert -d 'Only messages --grep does not match'
@@ -287,7 +279,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l jsonl -d 'A JSON obj
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l payload-encoding -d 'How --jsonl writes payloads' -r -a 'auto utf8 base64 hex'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l raw -d 'Payloads exactly, nothing between them; on a terminal too without escapes'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l pretty -d 'A header line and the payload'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l to-dir -d 'A file for each message' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-final-delimiter -d 'Delimiter between messages, not after each'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-framing -d 'A payload that holds the delimiter is an error (status 8)'
@@ -297,10 +288,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-dir -d 'With -
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retries -d 'Run CMD again so often at once, before a message is kept' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-backoff -d 'Wait before CMD runs again for a kept message, doubled each time up to 5m' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-attempts -d 'Give a message up after N runs of CMD in all; it stays in DIR' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-wait -d 'How long a broker waits for new messages' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l read-from -d 'Read the leader, any in-sync replica, or one in a rack' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l socket-buffer -d 'Receive buffer of the socket' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
@@ -310,7 +297,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s q -l quiet -d 'No no
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -a '(__pylogctl_lookup topic)'
@@ -336,7 +322,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s q -l quiet -d 'No notes
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a describe -d 'Show the brokers, the controller, and how partitions are spread'
@@ -352,7 +337,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s q -l quiet -d 'No no
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -380,7 +364,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s q -l quiet 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -397,7 +380,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s q -l quiet -d
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l topic -d 'Only this topic, also if something of it would be lost' -r -a '(__pylogctl_lookup topic)'
@@ -419,7 +401,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s q -l quiet -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -F
@@ -441,7 +422,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s q -l quiet -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a list -d 'List topics with their size'
@@ -464,7 +444,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s q -l quiet -d 'No note
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -496,7 +475,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -a '(__pylogctl_lookup topic)'
@@ -514,7 +492,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s q -l quiet -d
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -a '(__pylogctl_lookup topic)'
@@ -539,7 +516,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -a '(__pylogctl_lookup topic)'
@@ -562,7 +538,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -a '(__pylogctl_lookup topic)'
@@ -585,7 +560,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l to -d 'Brokers to use' -r
@@ -609,7 +583,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s q -l quiet -d
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -a '(__pylogctl_lookup topic)'
@@ -634,7 +607,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -a '(__pylogctl_lookup topic)'
@@ -655,7 +627,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s q -l quiet -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -a '(__pylogctl_lookup topic)'
@@ -674,16 +645,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s q -l quiet 
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s n -l max-messages -d 'Messages of each partition' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s o -l offset -d 'Offsets to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l random -d 'Choose messages at random, not evenly spaced'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -698,7 +666,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -a '(__pylogctl_lookup topic)'
@@ -720,7 +687,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a set -d 'Set settings of a topic or a broker, for good, and wait until brokers apply them'
@@ -736,7 +702,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s q -l quiet -d 'No not
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -769,7 +734,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
@@ -791,7 +755,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
@@ -809,7 +772,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
@@ -827,7 +789,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a list -d 'List groups with their state and lag'
@@ -851,7 +812,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s q -l quiet -d 'No note
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -879,7 +839,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -a '(__pylogctl_lookup group)'
@@ -901,7 +860,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s q -l quiet -d
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -a '(__pylogctl_lookup group)'
@@ -925,7 +883,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s q -l quiet -d 'No 
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -a '(__pylogctl_lookup group)'
@@ -942,7 +899,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s q -l quiet -d 
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -a '(__pylogctl_lookup group)'
@@ -959,7 +915,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -a '(__pylogctl_lookup group)'
@@ -972,7 +927,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -a '(__pylogctl_lookup group)'
@@ -999,7 +953,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -a '(__pylogctl_lookup group)'
@@ -1016,7 +969,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -a '(__pylogctl_lookup group)'
@@ -1040,7 +992,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -a '(__pylogctl_lookup group)'
@@ -1060,7 +1011,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -a '(__pylogctl_lookup group)'
@@ -1082,7 +1032,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -a '(__pylogctl_lookup group)'
@@ -1103,7 +1052,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s q -l quiet -
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a list -d 'List the messages in a retry store, oldest first'
@@ -1117,7 +1065,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s q -l quiet -d 'No note
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1132,7 +1079,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l wide -d 'All columns o
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l dead -d 'Only messages given up'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1144,7 +1090,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -a '(__fish_complete_directories)'
@@ -1161,7 +1106,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a dump -d 'Show the messages of segment files'
@@ -1184,7 +1128,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s q -l quiet -d 'No notes 
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1217,7 +1160,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s q -l quiet -d 'No n
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s o -l offset -d 'Part to search' -r -a 'start end -10 @-10m @-1h @today @yesterday'
@@ -1238,7 +1180,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s q -l quiet -d 'No n
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -F
@@ -1254,7 +1195,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s q -l quiet -d 'No 
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -F
@@ -1274,7 +1214,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -F
@@ -1290,7 +1229,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s q -l quiet -d 'No n
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -F
@@ -1311,7 +1249,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -F
@@ -1330,7 +1267,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -F
@@ -1347,7 +1283,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s q -l quiet -d 'No 
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -F
@@ -1363,7 +1298,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s q -l quiet -d 'No 
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l to -d 'A data directory of the broker, a path on its machine' -r -a '(__fish_complete_directories)'
@@ -1383,7 +1317,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s q -l quiet -d 'No n
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -a '(__pylogctl_lookup topic)'
@@ -1404,7 +1337,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a run -d 'Mirror topics until stopped by a signal'
@@ -1419,7 +1351,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s q -l quiet -d 'No not
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1462,7 +1393,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
@@ -1485,7 +1415,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s q -l quiet -d 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
@@ -1513,7 +1442,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s q -l quiet -d 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a show -d 'Show how many messages each tier has counted, by topic and time window'
@@ -1527,7 +1455,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s q -l quiet -d 'No note
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1561,7 +1488,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -a '(__pylogctl_lookup topic)'
@@ -1590,7 +1516,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a load -d 'Load the messages since the last load into files or a table, each once'
@@ -1609,7 +1534,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s q -l quiet -d 'No n
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1644,10 +1568,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-los
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l engine -d 'Run on processes of this machine (local), without Java and Spark, or on Spark; the files are the same' -r -a 'local spark'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-file -d 'File of Spark'\''s log' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1664,7 +1585,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s q -l quiet -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -a '(__fish_complete_directories)'
@@ -1672,10 +1592,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l file-size -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l keep -d 'Leave the newest N loads alone; joined loads can only be loaded again together' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l engine -d 'Run on processes of this machine (local), without Java and Spark, or on Spark; the files are the same' -r -a 'local spark'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l log-file -d 'File of Spark'\''s log' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1689,7 +1606,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -s q -l quiet 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s t -l topic -d 'Topic to query, a view of its name (repeatable)' -r -a '(__pylogctl_lookup topic)'
@@ -1705,10 +1621,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l table-format -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-file -d 'File of Spark'\''s log' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1724,7 +1637,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -a '(__pylogctl_lookup topic)'
@@ -1754,10 +1666,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l table-format
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-file -d 'File of Spark'\''s log' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1773,7 +1682,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s q -l quiet -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -a '(__pylogctl_lookup topic)'
@@ -1804,10 +1712,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-format -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-file -d 'File of Spark'\''s log' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1823,7 +1728,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s q -l quiet -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -a '(__pylogctl_lookup topic)'
@@ -1835,10 +1739,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l grace -d 'How
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l fail-above -d 'Status 12 if counts differ by more messages than this' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l all -d 'Show windows whose counts agree, too'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-file -d 'File of Spark'\''s log' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1853,19 +1754,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s q -l quiet -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l max-errors -d 'Stop in a file after N problems' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l engine -d 'Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l piece-size -d 'Size of the parts that large files are cut into' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-file -d 'File of Spark'\''s log' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1878,7 +1774,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s q -l quiet -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a produce -d 'Send messages as fast as possible and measure it'
@@ -1895,7 +1790,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s q -l quiet -d 'No notes
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1912,17 +1806,16 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-pager -d 'Never star
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l threads -d 'Threads that work at the same time' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l size -d 'Bytes of payload, or a range to choose from evenly' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l payload-file -d 'Send the lines of a file over and over, the first 64 MiB of it' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l batch -d 'Messages in a batch' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s z -l codec -d 'Compression; 0.7 knows only gzip and snappy' -r -a 'none gzip snappy lz4 zstd'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l acks -d 'Wait for nothing, for written (1) or for flushed (-1)' -r -a '0 1 -1'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l threads -d 'Threads that work at the same time' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l warmup -d 'Messages to send before the clock starts' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1940,21 +1833,19 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l threads -d 'Threads that work at the same time' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s o -l offset -d 'Offsets to read, START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l threads -d 'Threads that work at the same time' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l simple -d 'Read one partition (default: 0), one fetch request at a time, as Kafka 0.7'\''s simple consumer'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1971,20 +1862,18 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l rate -d 'Send so much, even if the broker is slower: 10000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l size -d 'Bytes of payload, at least 16, or a range to choose from evenly' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s z -l codec -d 'Compression; 0.7 knows only gzip and snappy' -r -a 'none gzip snappy lz4 zstd'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l acks -d 'Wait for nothing, for written (1) or for flushed (-1)' -r -a '0 1 -1'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l warmup -d 'Messages to send before any is counted' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l idle-timeout -d 'Stop when sent messages do not arrive for so long; status 7' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -2001,7 +1890,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s q -l quiet -d 'No n
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l fail-below -d 'Status 12 if the second run is worse by more than this' -r
@@ -2016,7 +1904,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s q -l quiet -d '
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -F
@@ -2031,7 +1918,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s q -l quiet -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a ls -d 'List the children of a node'
@@ -2048,7 +1934,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s q -l quiet -d 'No notes o
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -2078,7 +1963,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s q -l quiet -d 'No note
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -a '(__pylogctl_lookup zk-path)'
@@ -2098,7 +1982,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s q -l quiet -d 'No no
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -a '(__pylogctl_lookup zk-path)'
@@ -2119,7 +2002,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s q -l quiet -d 'No not
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -a '(__pylogctl_lookup zk-path)'
@@ -2136,7 +2018,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s q -l quiet -d 'No no
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l data -d 'Data directory' -r -a '(__fish_complete_directories)'
@@ -2149,7 +2030,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s q -l quiet -d 'No n
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -2166,7 +2046,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s q -l quiet -d 'No not
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -a 'bash zsh fish'
@@ -2176,7 +2055,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s q -l quiet -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-pager -d 'Never start a pager'
@@ -2184,7 +2062,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s q -l quiet -d 'No notes 
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-pager -d 'Never start a pager'
@@ -2192,7 +2069,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s q -l quiet -d 'No notes
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -2206,6 +2082,5 @@ complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s q -l quiet -d 'No no
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
-complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s h -l help -l help-all -d 'Show this message and exit'

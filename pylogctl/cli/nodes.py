@@ -26,11 +26,14 @@ class OptionNode(NamedTuple):
     takes_value: bool
     repeatable: bool
     default: object
+    opposites: tuple[str, ...] = ()  # flags for the contrary; `flags` has them too
 
     @property
     def synopsis(self) -> str:
-        """The option as help shows it, such as `-o, --offset SPEC`."""
-        flags = ", ".join(sorted(self.flags, key=len))
+        """The option as help shows it, such as `-o, --offset SPEC`, `--deep | --shallow`."""
+        flags = ", ".join(sorted((f for f in self.flags if f not in self.opposites), key=len))
+        if self.opposites:
+            return f"{flags} | {', '.join(sorted(self.opposites, key=len))}"
         return f"{flags} {self.metavar}" if self.metavar else flags
 
     @property

@@ -199,7 +199,6 @@ class _General:
         default="auto",
         envvar="PYLOGCTL_COLOR",
     )
-    no_color: bool = flag("--no-color", "General", "Same as --color never.")
     debug: bool = flag(
         "--debug", "General", "Show the traceback of an error.", envvar="PYLOGCTL_DEBUG"
     )
@@ -335,10 +334,6 @@ ThrottleOption = Annotated[
 CodecOption = Annotated[
     Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
     option("-z, --codec", "Output", "Compression; 0.7 knows only gzip and snappy. Default: none."),
-]
-FetchSizeOption = Annotated[
-    int | None,
-    option("--fetch-size SIZE", "Connection", "Bytes per partition and request. Default: 1MiB."),
 ]
 OnCorruptOption = Annotated[
     Literal["stop", "skip"],
@@ -620,8 +615,6 @@ def _choices_of(parameters: Iterable[inspect.Parameter]) -> dict[str, tuple[str,
 def settings_of(values: Mapping[str, Any]) -> SharedOptions:
     """Return the shared options as one value; a command has the values of some of them only."""
     named = {name: value for name, value in values.items() if value is not None}
-    if named.pop("no_color"):
-        named["color"] = "never"
     if "properties" in values:  # a command may also get those of the environment
         named["properties"] = parse_properties(values["properties"])
     return SharedOptions(**named)

@@ -82,7 +82,6 @@ CONSUME = Use(
     {
         "groupid": "--group names the group",
         "autocommit.enable": "--commit says when offsets are stored",
-        "autocommit.interval.ms": "--commit-interval says how often offsets are stored",
         "autooffset.reset": "--default-offset says where a group starts",
         "autooffset.outofrange.reset": "--strict-offset refuses offsets out of range",
         "consumer.timeout.ms": "--idle-timeout says when to end",

@@ -71,6 +71,7 @@ def _option(param: Any, facts: Facts) -> OptionNode:
         has_value,
         bool(param.multiple or param.count),
         default,
+        tuple(param.secondary_opts),
     )
 
 
@@ -333,22 +334,22 @@ def _needs_next(word: str, valued: Mapping[str, bool]) -> bool:
     if word.startswith("--"):
         flag, equals, _ = word.partition("=")
         if flag not in valued:
-            from pylogctl.cli.foreign import hints_for_option
-
-            raise UsageError(
-                f"no option '{flag}' before a command{did_you_mean(flag, valued)}",
-                hints=hints_for_option(flag),
-            )
+            raise _no_shared_option(flag, did_you_mean(flag, valued))
         return valued[flag] and not equals
     for position, letter in enumerate(word[1:], start=1):
         flag = f"-{letter}"
         if flag not in valued:
-            from pylogctl.cli.foreign import hints_for_option
-
-            raise UsageError(f"no option '{flag}' before a command", hints=hints_for_option(flag))
+            raise _no_shared_option(flag, "")
         if valued[flag]:
             return position == len(word) - 1
     return False
+
+
+def _no_shared_option(flag: str, guess: str) -> UsageError:
+    from pylogctl.cli.foreign import hints_for_option
+
+    hints = hints_for_option(flag)
+    return UsageError(f"no option '{flag}' before a command{'' if hints else guess}", hints=hints)
 
 
 def run(root: TyperGroup, args: list[str], streams: Streams) -> int:

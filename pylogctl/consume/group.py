@@ -343,7 +343,6 @@ def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
         request.config,
         group=group.group,
         auto_commit=group.commit == "auto",
-        auto_commit_interval_ms=group.commit_interval_ms,
         offset_reset="smallest" if group.default_offset == "start" else "largest",
         out_of_range_reset="fail" if request.strict_offset else "smallest",
         consumer_timeout_ms=_POLL_MS,

@@ -27,6 +27,11 @@ class Reading:
         "Where to start, and to end: START[:END]; see pylogctl-offsets(7). Default: end."
     )
     from_beginning: bool = flag("--from-beginning", "Selection", "Same as -o start.")
+    read_from: str | None = option(
+        "--read-from leader|any|RACK",
+        "Connection",
+        "Read the leader, any in-sync replica, or one in a rack. Default: leader.",
+    )
     strict_offset: bool = flag(
         "--strict-offset",
         "Selection",
@@ -71,9 +76,6 @@ class MembershipOptions:
         "Limits",
         "When the group's offsets are stored. None: a look that moves nothing.",
         default="auto",
-    )
-    commit_interval: int = option(
-        "--commit-interval DUR", "Limits", "For --commit auto.", default="10s"
     )
 
 
@@ -132,7 +134,6 @@ class Form:
         "Payloads exactly, nothing between them; on a terminal too without escapes.",
     )
     message_format: shared.MessageFormatOption = None
-    pretty: bool = flag("--pretty", "Output", "A header line and the payload.")
     to_dir: Path | None = option("--to-dir DIR", "Output", "A file for each message.")
     no_final_delimiter: bool = flag(
         "--no-final-delimiter", "Output", "Delimiter between messages, not after each."
@@ -144,24 +145,6 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetching:
-    """How messages are fetched."""
-
-    fetch_size: shared.FetchSizeOption = None
-    max_wait: int | None = option(
-        "--max-wait DUR", "Connection", "How long a broker waits for new messages. Default: 500ms."
-    )
-    read_from: str | None = option(
-        "--read-from leader|any|RACK",
-        "Connection",
-        "Read the leader, any in-sync replica, or one in a rack. Default: leader.",
-    )
-    socket_buffer: int | None = option(
-        "--socket-buffer SIZE", "Connection", "Receive buffer of the socket. Default: the system's."
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Options:
     """All options of the command that no other command shares as a whole."""
 
@@ -170,4 +153,3 @@ class Options:
     chosen: Chosen
     form: Form
     execution: ExecChoice
-    fetching: Fetching

@@ -22,7 +22,7 @@ from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME, client_settings
 from pylogctl.consume.exec_options import NO_COMMAND
-from pylogctl.consume.options import FOR_EVER, Chosen, Fetching, Form, Options, Reading
+from pylogctl.consume.options import FOR_EVER, Chosen, Form, Options, Reading
 from pylogctl.format.envelope import PayloadEncoding, write_envelope
 from pylogctl.format.filters import (
     Filter,
@@ -79,13 +79,12 @@ class Plan:
 
 
 NO_TOPIC = "missing TOPIC (or --include RE; with --group all topics are consumed)"
-PRETTY = "@full"
 
 
 def make_request(env: Environment, topics: Sequence[str], options: Options) -> Request:
     """Return what to read and how to write it; `-X dump` raises `typer.Exit`."""
     reading, patterns = options.reading, options.reading.patterns
-    config = _config(env, options.fetching)
+    config = client_settings(env, CONSUME, ConsumerConfig, {"read.from": reading.read_from})
     env = with_addresses(env, config)
     span = make_span(
         env,
@@ -119,18 +118,6 @@ def make_request(env: Environment, topics: Sequence[str], options: Options) -> R
     )
 
 
-def _config(env: Environment, fetching: Fetching) -> ConsumerConfig:
-    """Return the consumer's settings: `-X` properties, overridden by options."""
-    given = {
-        "fetch.size": fetching.fetch_size,
-        "fetch.wait.max.ms": fetching.max_wait,
-        "socket.buffersize": fetching.socket_buffer,
-    }
-    options = {name: None if value is None else str(value) for name, value in given.items()}
-    options["read.from"] = fetching.read_from
-    return client_settings(env, CONSUME, ConsumerConfig, options)
-
-
 def _wait_s(text: str | None) -> float | None:
     if text is None:
         return None
@@ -145,9 +132,7 @@ def _group_options(options: Options) -> GroupOptions | None:
 
     validate_group_name(given.group)
     pattern = _group_pattern(patterns.include, patterns.exclude)
-    return GroupOptions(
-        given.group, given.commit, given.commit_interval, given.default_offset, pattern
-    )
+    return GroupOptions(given.group, given.commit, given.default_offset, pattern)
 
 
 def _make_plan(env: Environment, options: Options) -> Plan:
@@ -178,16 +163,14 @@ def _rendering(env: Environment, form: Form) -> tuple[Render, bytes | None]:
     is_default = framing == Framing(Shape.DELIMITED) and form.framing.delimiter is None
     forms = {
         "--format": form.message_format is not None,
-        "--pretty": form.pretty,
         "--to-dir": form.to_dir is not None,
         "a framing": not is_default,
     }
     if len(given := [one for one, is_given in forms.items() if is_given]) > 1:
         raise UsageError(f"only one form of output is possible: {' and '.join(given)}")
     escapes = env.streams.stdout_is_tty and not form.raw
-    if form.message_format is not None or form.pretty:
-        text = PRETTY if form.pretty else form.message_format or ""
-        return compile_format(text, for_terminal=escapes), None
+    if form.message_format is not None:
+        return compile_format(form.message_format, for_terminal=escapes), None
     if form.to_dir is not None:
         return _file_writer(form.to_dir), None
     if framing.shape is Shape.JSONL:
@@ -252,7 +235,6 @@ def _validate_exec(form: Form) -> None:
         "--jsonl": form.jsonl,
         "--raw": form.raw,
         "--format": form.message_format is not None,
-        "--pretty": form.pretty,
         "--to-dir": form.to_dir is not None,
         "--unbuffered": form.unbuffered,
         "--no-final-delimiter": form.no_final_delimiter,
@@ -269,7 +251,6 @@ class GroupOptions:
 
     group: str
     commit: str = "auto"  # or `exit`, `none`
-    commit_interval_ms: int = 10_000
     default_offset: str = "end"  # or `start`: for partitions that the group has no offset of
     pattern: str = ".*"  # chooses topics if none is named
 

@@ -39,14 +39,10 @@ DirArgument = Annotated[Path, argument("DIR", "The directory of consume --retry-
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND),
     examples=(
         "pylogctl retry list failed",
-        "pylogctl retry list failed --dead --output jsonl",
+        "pylogctl retry list failed --sort state",
     ),
 )
-def list_entries(
-    env: Environment,
-    directory: DirArgument,
-    dead: bool = flag("--dead", "Selection", "Only messages given up."),
-) -> None:
+def list_entries(env: Environment, directory: DirArgument) -> None:
     """List the messages in a retry store, oldest first.
 
     A consumer that uses the store meanwhile is not disturbed.
@@ -54,8 +50,7 @@ def list_entries(
     from broker.tools.retry import read_entries
     from pylogctl.cli.render import render
 
-    entries = (one for one in read_entries(directory) if one.is_dead or not dead)
-    render(env, DOCUMENT, _rows(entries))
+    render(env, DOCUMENT, _rows(read_entries(directory)))
 
 
 @app.command("drain", cls=Command)

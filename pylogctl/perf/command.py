@@ -1,18 +1,18 @@
-"""`pylogctl perf`: the options of its commands."""
+"""`pylogctl perf`: measures throughput and latency, and compares saved runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, flag, offset_option, option
+from pylogctl.cli.options import accepts, argument, option
 from pylogctl.cli.tree import Command, new_app
+from pylogctl.perf.options import PacedChoice, ProduceChoice, ReadChoice
 
 app = new_app("Measure throughput and latency.")
 
@@ -21,47 +21,6 @@ _READS = (*_RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 _DEFAULT_LIMIT = "5%"
 
 _Topic = Annotated[str, argument("TOPIC", "Topic.")]
-_Messages = Annotated[
-    int | None,
-    option(
-        "--messages N", "Limits", "Stop after so many. Without it and --duration: after 10s.", min=1
-    ),
-]
-_Duration = Annotated[float | None, option("--duration DUR", "Limits", "Stop after so long.")]
-_Threads = Annotated[
-    int, option("--threads N", "Options", "Threads that work at the same time.", min=1)
-]
-_Acks = Annotated[
-    Literal["0", "1", "-1"] | None,
-    option(
-        "--acks", "Options", "Wait for nothing, for written (1) or for flushed (-1). Default: -1."
-    ),
-]
-_Interval = Annotated[str, option("--interval DUR", "Output", "Time from row to row.")]
-_Compat07 = Annotated[
-    bool,
-    option("--compat07", "Output", "CSV with the columns and number formats of Kafka 0.7's tools."),
-]
-_Save = Annotated[
-    Path | None,
-    option(
-        "--save FILE", "Output", "Write result, intervals, options and platform to a JSON file."
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadChoice:
-    """The offsets to read, and when to stop."""
-
-    offset: list[str] | None = offset_option("Offsets to read, START[:END]. Default: start.")
-    fetch_size: shared.FetchSizeOption = None
-    idle_timeout: float | None = option(
-        "--idle-timeout DUR",
-        "Limits",
-        "Stop when no message came for so long; status 7 if --messages is not reached. Default: "
-        "5s without --duration.",
-    )
 
 
 @app.command("produce", cls=Command)
@@ -73,39 +32,18 @@ class _ReadChoice:
     *shared.DRY_RUN,
     exits=_RUNS,
     dumps_properties=True,
-    first="--messages --duration --size --payload-file --batch -z --acks --threads --rate --save",
+    first="--messages --duration --size --payload-file --batch -z --threads --rate --warmup --save",
     examples=(
         "pylogctl perf produce bench --messages 1000000 --size 200 --batch 50",
-        "pylogctl perf produce bench --duration 1m --size 100..2000 --rate 5MiB/s --acks 1",
+        "pylogctl perf produce bench --duration 1m --size 100..2000 --rate 5MiB/s "
+        "-X request.required.acks=1",
         "pylogctl perf produce bench --payload-file app.log --codec snappy --save run.json",
     ),
 )
 def produce(
     env: Environment,
     topic: _Topic,
-    messages: _Messages = None,
-    duration: _Duration = None,
-    size: str | None = option(
-        "--size N[..M]",
-        "Input",
-        "Bytes of payload, or a range to choose from evenly. Default: 100.",
-    ),
-    payload_file: Path | None = option(
-        "--payload-file FILE",
-        "Input",
-        "Send the lines of a file over and over, the first 64 MiB of it.",
-    ),
-    batch: int = option("--batch N", "Input", "Messages in a batch.", min=1, default=200),
-    codec: shared.CodecOption = None,
-    acks: _Acks = None,
-    threads: _Threads = 1,
-    rate: shared.RateOption = None,
-    warmup: int = option(
-        "--warmup N", "Limits", "Messages to send before the clock starts.", min=0, default=0
-    ),
-    interval: _Interval = "1s",
-    compat07: _Compat07 = False,
-    save: _Save = None,
+    choice: ProduceChoice,
 ) -> None:
     """Send messages as fast as possible and measure it.
 
@@ -120,37 +58,34 @@ def produce(
     from pylogctl.perf import run as runs
     from pylogctl.perf.produce import ProducePlan
 
-    config = plans.producer_config(env, PERF_PRODUCE, codec=codec, acks=acks)
-    plans.validate_output(env, compat07=compat07, save=save)
+    config = plans.producer_config(env, PERF_PRODUCE, choice.codec)
+    plans.validate_output(env, choice, compat07=choice.compat07)
     plan = ProducePlan(
         topic,
-        plans.batches_of(size, payload_file, batch),
-        message_count=messages,
-        duration_s=plans.duration_s_of(messages, duration),
-        warmup_count=warmup,
-        thread_count=threads,
-        rate=None if rate is None else parse_rate(rate),
+        plans.batches_of(choice.size, choice.payload_file, choice.batch),
+        message_count=choice.messages,
+        duration_s=plans.duration_s_of(choice),
+        warmup_count=choice.warmup,
+        thread_count=choice.threads,
+        rate=None if choice.rate is None else parse_rate(choice.rate),
         is_sequential=config.max_in_flight == 1,
     )
     options = {
         "topic": topic,
-        "messages": messages,
+        "messages": choice.messages,
         "duration_s": plan.duration_s,
-        "size": size,
-        "payload_file": None if payload_file is None else str(payload_file),
-        "batch": batch,
-        "threads": threads,
-        "rate": rate,
-        "warmup": warmup,
+        "size": choice.size,
+        "payload_file": None if choice.payload_file is None else str(choice.payload_file),
+        "batch": choice.batch,
+        "threads": choice.threads,
+        "rate": choice.rate,
+        "warmup": choice.warmup,
         "properties": plans.property_texts(config),
     }
-    every_s = plans.interval_s_of(interval)
     if env.settings.dry_run:
         runs.show_plan(env, plan, config)
     else:
-        runs.measure_produce(
-            env, plan, config, options, every_s=every_s, compat07=compat07, save=save
-        )
+        runs.measure_produce(env, plan, config, options, choice)
 
 
 @app.command("consume", cls=Command)
@@ -161,32 +96,17 @@ def produce(
     *shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
-    first="--messages --duration -p -o --fetch-size --threads --simple --save",
     examples=(
         "pylogctl perf consume bench",
-        "pylogctl perf consume bench --messages 1000000 --fetch-size 200kB --output json",
+        "pylogctl perf consume bench --messages 1000000 -X fetch.size=200000 --output json",
         "pylogctl perf consume bench --duration 1m -o end --threads 2",
-        "pylogctl perf consume bench --simple -p 1-0 --fetch-size 200kB",
+        "pylogctl perf consume bench --simple -p 1-0 -X fetch.size=200000",
     ),
 )
 def consume(
     env: Environment,
     topic: _Topic,
-    *,
-    messages: _Messages = None,
-    duration: _Duration = None,
-    partition: shared.PartitionsOption = None,
-    read: _ReadChoice,
-    threads: _Threads = 1,
-    simple: bool = flag(
-        "--simple",
-        "Options",
-        "Read one partition (default: 0), one fetch request at a time, as Kafka 0.7's simple "
-        "consumer.",
-    ),
-    interval: _Interval = "1s",
-    compat07: _Compat07 = False,
-    save: _Save = None,
+    choice: ReadChoice,
 ) -> None:
     """Read messages as fast as possible, decode every one, and measure it.
 
@@ -194,56 +114,57 @@ def consume(
     clock stops with the last message. A latency is the time a reader waits for the next chunk; one
     request is always in flight. With --simple it is that of a request and its response.
     """
+    from broker.config import ConsumerConfig
     from broker.partition_patterns import parse_partition_list
     from pylogctl.cli.offsets import make_span
+    from pylogctl.cli.properties import PERF_CONSUME, client_settings
     from pylogctl.perf import plan as plans
     from pylogctl.perf import run as runs
     from pylogctl.perf.consume import ConsumePlan, shared_readings, single_reading
     from pylogctl.perf.document import CONSUME, SIMPLE
 
-    if simple:
-        if threads > 1:
+    partition = choice.partition
+    if choice.simple:
+        if choice.threads > 1:
             raise UsageError("--simple reads with one thread")
         partition = partition or parse_partition_list("0")
-    config = plans.consumer_config(env, fetch_bytes=read.fetch_size)
-    plans.validate_output(env, compat07=compat07, save=save)
+    config = client_settings(env, PERF_CONSUME, ConsumerConfig, {})
+    plans.validate_output(env, choice, compat07=choice.compat07)
     # Without any limit, reading ends at the present end of the log.
-    is_bounded = messages is None and duration is None
+    is_bounded = choice.messages is None and choice.duration is None
     plan = ConsumePlan(
-        message_count=messages,
-        duration_s=plans.duration_s_of(messages, duration),
+        message_count=choice.messages,
+        duration_s=plans.duration_s_of(choice),
         idle_timeout_s=plans.idle_timeout_s_of(
-            read.idle_timeout, has_duration=duration is not None
+            choice.idle_timeout, has_duration=choice.duration is not None
         ),
-        thread_count=threads,
+        thread_count=choice.threads,
         fetch_bytes=config.fetch_bytes,
         max_wait_ms=config.max_wait_ms,
         min_bytes=config.fetch_min_bytes,
     )
     options = {
         "topic": topic,
-        "messages": messages,
+        "messages": choice.messages,
         "duration_s": plan.duration_s,
-        "offset": read.offset,
+        "offset": choice.offset,
         "partition": None if partition is None else partition.text,
-        "threads": threads,
+        "threads": choice.threads,
         "idle_timeout_s": plan.idle_timeout_s,
         "properties": plans.property_texts(config),
     }
     runs.measure_reading(
         env,
-        "perf simple" if simple else "perf consume",
-        SIMPLE if simple else CONSUME,
-        single_reading if simple else shared_readings,
+        "perf simple" if choice.simple else "perf consume",
+        SIMPLE if choice.simple else CONSUME,
+        single_reading if choice.simple else shared_readings,
         plan,
         config,
         options,
+        choice,
         topic=topic,
-        span=make_span(env, read.offset or [], from_beginning=False, exit_at_end=is_bounded),
+        span=make_span(env, choice.offset or [], from_beginning=False, exit_at_end=is_bounded),
         wanted=partition,
-        every_s=plans.interval_s_of(interval),
-        compat07=compat07,
-        save=save,
     )
 
 
@@ -257,40 +178,14 @@ def consume(
     dumps_properties=True,
     examples=(
         "pylogctl perf e2e bench --rate 10000/s --size 200",
-        "pylogctl perf e2e bench --rate 500/s --duration 1m --acks 1 --save latency.json",
+        "pylogctl perf e2e bench --rate 500/s --duration 1m --save latency.json "
+        "-X request.required.acks=1",
     ),
 )
 def e2e(
     env: Environment,
     topic: _Topic,
-    messages: _Messages = None,
-    duration: _Duration = None,
-    rate: str = option(
-        "--rate R",
-        "Limits",
-        "Send so much, even if the broker is slower: 10000/s, 5MiB/s.",
-        default="1000/s",
-    ),
-    size: str | None = option(
-        "--size N[..M]",
-        "Input",
-        "Bytes of payload, at least 16, or a range to choose from evenly. Default: 100.",
-    ),
-    codec: shared.CodecOption = None,
-    acks: _Acks = None,
-    warmup: int | None = option(
-        "--warmup N",
-        "Limits",
-        "Messages to send before any is counted. Default: those of one second.",
-        min=0,
-    ),
-    idle_timeout: float | None = option(
-        "--idle-timeout DUR",
-        "Limits",
-        "Stop when sent messages do not arrive for so long; status 7. Default: 5s.",
-    ),
-    interval: _Interval = "1s",
-    save: _Save = None,
+    choice: PacedChoice,
 ) -> None:
     """Measure how long messages take from producer to consumer at a fixed rate.
 
@@ -300,34 +195,22 @@ def e2e(
     the same time are sent as one batch. Both processes need enough processor time: LATE-MS is how
     late a message was sent at most.
     """
-    from broker.units import parse_rate
     from pylogctl.cli.properties import PERF_E2E
     from pylogctl.perf import plan as plans
     from pylogctl.perf import run as runs
 
-    config = plans.producer_config(env, PERF_E2E, codec=codec, acks=acks)
-    plans.validate_output(env, compat07=False, save=save)
-    plan = plans.e2e_plan(
-        env,
-        config,
-        topic,
-        rate=parse_rate(rate),
-        sizes=plans.parse_sizes(size),
-        message_count=messages,
-        duration_s=plans.duration_s_of(messages, duration),
-        warmup_count=warmup,
-        idle_timeout_s=plans.idle_timeout_s_of(idle_timeout, has_duration=False),
-    )
+    config = plans.producer_config(env, PERF_E2E, choice.codec)
+    plans.validate_output(env, choice, compat07=False)
+    plan = plans.e2e_plan(env, config, topic, choice)
     options = {
         "topic": topic,
         "messages": plan.message_count,
         "rate": plan.rate,
-        "size": size,
+        "size": choice.size,
         "warmup": plan.warmup_count,
         "properties": plans.property_texts(config),
     }
-    every_s = plans.interval_s_of(interval)
-    runs.measure_e2e(env, plan, config, options, every_s=every_s, save=save)
+    runs.measure_e2e(env, plan, config, options, choice)
 
 
 @app.command("compare", cls=Command)

@@ -11,13 +11,14 @@ from pathlib import Path
 from broker.client.cluster import Connect
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.properties import BaseConfig
-from broker.units import Rate, parse_duration_s, parse_size
+from broker.units import parse_rate, parse_size
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.properties import PERF_CONSUME, Use, client_settings
+from pylogctl.cli.properties import Use, client_settings
 from pylogctl.perf.e2e import E2ePlan
 from pylogctl.perf.open_loop import STAMP
+from pylogctl.perf.options import PacedChoice, RunChoice
 from pylogctl.perf.produce import Batch, SizeRange, make_batches, read_batches
 
 _DEFAULT_DURATION_S = 10.0
@@ -25,13 +26,16 @@ _DEFAULT_IDLE_TIMEOUT_S = 5.0
 _DEFAULT_SIZE = "100"
 
 
-def validate_output(env: Environment, *, compat07: bool, save: Path | None) -> None:
+def validate_output(env: Environment, choice: RunChoice, *, compat07: bool) -> None:
     """Validate before a long run that its result can be written."""
     if compat07:
         if env.settings.output not in (None, "csv"):
             raise UsageError(f"--compat07 writes csv, not {env.settings.output}")
         if env.settings.columns or env.settings.sort:
             raise UsageError("--compat07 has columns of its own; --columns and --sort do not apply")
+    if not choice.interval:
+        raise UsageError("--interval must be above zero")
+    save = choice.save
     if save is not None and not save.absolute().parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(save.parent))
 
@@ -57,11 +61,11 @@ def batches_of(size: str | None, payload_file: Path | None, batch_count: int) ->
     return batches
 
 
-def duration_s_of(message_count: int | None, given_s: float | None) -> float | None:
+def duration_s_of(choice: RunChoice) -> float | None:
     """Return the maximum duration; the default if neither limit is given, None for no limit."""
-    if given_s is not None:
-        return given_s
-    return _DEFAULT_DURATION_S if message_count is None else None
+    if choice.duration is not None:
+        return choice.duration
+    return _DEFAULT_DURATION_S if choice.messages is None else None
 
 
 def idle_timeout_s_of(given_s: float | None, *, has_duration: bool) -> float | None:
@@ -71,26 +75,9 @@ def idle_timeout_s_of(given_s: float | None, *, has_duration: bool) -> float | N
     return None if has_duration else _DEFAULT_IDLE_TIMEOUT_S
 
 
-def interval_s_of(text: str) -> float:
-    """Parse `--interval`, the time from row to row."""
-    seconds = parse_duration_s(text)
-    if not seconds:
-        raise UsageError(f"--interval must be above zero: '{text}'")
-    return seconds
-
-
-def producer_config(
-    env: Environment, use: Use, *, codec: str | None, acks: str | None
-) -> ProducerConfig:
-    """Return the producer's settings: `-X` properties, overridden by options."""
-    options = {"compression.codec": codec, "request.required.acks": acks}
-    return client_settings(env, use, ProducerConfig, options)
-
-
-def consumer_config(env: Environment, *, fetch_bytes: int | None) -> ConsumerConfig:
-    """Return the consumer's settings: `-X` properties, overridden by options."""
-    size = None if fetch_bytes is None else str(fetch_bytes)
-    return client_settings(env, PERF_CONSUME, ConsumerConfig, {"fetch.size": size})
+def producer_config(env: Environment, use: Use, codec: str | None) -> ProducerConfig:
+    """Return the producer's settings: `-X` properties, overridden by `--codec`."""
+    return client_settings(env, use, ProducerConfig, {"compression.codec": codec})
 
 
 def property_texts(config: BaseConfig) -> dict[str, str]:
@@ -109,34 +96,20 @@ def connect_with(env: Environment, config: ProducerConfig | ConsumerConfig) -> C
     )
 
 
-def e2e_plan(
-    env: Environment,
-    config: ProducerConfig,
-    topic: str,
-    *,
-    rate: Rate,
-    sizes: SizeRange,
-    message_count: int | None,
-    duration_s: float | None,
-    warmup_count: int | None,
-    idle_timeout_s: float | None,
-) -> E2ePlan:
+def e2e_plan(env: Environment, config: ProducerConfig, topic: str, choice: PacedChoice) -> E2ePlan:
     """Return the plan of an end-to-end measurement.
 
-    Args:
-        rate: of messages, or of bytes: then of payloads of average size.
-        message_count: messages to measure at most, None for no limit.
-        duration_s: duration at most, None for no limit.
-        warmup_count: messages to send before; None for those of one second.
-        idle_timeout_s: how long to wait for missing messages; None for the default.
+    A rate of bytes is of payloads of average size.
     """
+    rate, sizes = parse_rate(choice.rate), parse_sizes(choice.size)
+    duration_s, idle_timeout_s = duration_s_of(choice), choice.idle_timeout
     if sizes.smallest < STAMP.size:
         raise UsageError(
             f"--size must be at least {STAMP.size}: a payload starts with a time",
             hints=["valid: 100, 100..200"],
         )
     per_s = rate.per_second * (2 / sum(sizes) if rate.in_bytes else 1)
-    limits = [message_count, None if duration_s is None else int(per_s * duration_s)]
+    limits = [choice.messages, None if duration_s is None else int(per_s * duration_s)]
     count = min(limit for limit in limits if limit is not None)
     if not count:
         raise UsageError(f"no message is due within {duration_s:g}s at {per_s:g} a second")
@@ -144,7 +117,7 @@ def e2e_plan(
         topic=topic,
         rate=per_s,
         message_count=count,
-        warmup_count=math.ceil(per_s) if warmup_count is None else warmup_count,
+        warmup_count=math.ceil(per_s) if choice.warmup is None else choice.warmup,
         sizes=sizes,
         idle_timeout_s=_DEFAULT_IDLE_TIMEOUT_S if idle_timeout_s is None else idle_timeout_s,
         timeout_s=env.timeout_s(config.socket_timeout_ms / 1000),

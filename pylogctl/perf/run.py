@@ -1,7 +1,7 @@
 """Runs the commands of `pylogctl perf`: connect, measure, and report the result.
 
 A signal ends a measurement early: its result is reported, and `typer.Exit` raised. `options` are
-reported with a saved run; `every_s` is the time from row to row of the intervals shown.
+reported with a saved run, `choice` says how long to measure and where the figures go.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from pylogctl.perf import document
 from pylogctl.perf.consume import ConsumePlan, End, OpenReadings, consume_load
 from pylogctl.perf.e2e import E2ePlan, e2e_load, make_topic
 from pylogctl.perf.measure import Halt, show_intervals
+from pylogctl.perf.options import LoadChoice, RunChoice
 from pylogctl.perf.plan import connect_with
 from pylogctl.perf.produce import (
     ProducePlan,
@@ -46,10 +47,7 @@ def measure_produce(
     plan: ProducePlan,
     config: ProducerConfig,
     options: Mapping[str, object],
-    *,
-    every_s: float,
-    compat07: bool,
-    save: Path | None,
+    choice: LoadChoice,
 ) -> None:
     """Send messages, measure it and report the result."""
     connect = connect_with(env, config)
@@ -58,7 +56,7 @@ def measure_produce(
             with_addresses(env, config), connect, absence=Absence.WARN, config=config
         ) as cluster,
         graceful_stop() as stop,
-        show_intervals(env, every_s) as shown,
+        show_intervals(env, choice.interval) as shown,
     ):
         shared = locked(cluster)
         result = produce_load(
@@ -72,8 +70,8 @@ def measure_produce(
     run = document.PerfRun(
         "perf produce", options, result, shown.done, document.produce_row(result)
     )
-    csv_07 = document.produce_csv_07(result, plan, codec_of(config)) if compat07 else None
-    _report(env, document.PRODUCE, run, save=save, csv_07=csv_07)
+    csv_07 = document.produce_csv_07(result, plan, codec_of(config)) if choice.compat07 else None
+    _report(env, document.PRODUCE, run, save=choice.save, csv_07=csv_07)
     _exit_if_interrupted(env, stop.status)
 
 
@@ -114,13 +112,11 @@ def measure_reading(
     plan: ConsumePlan,
     config: ConsumerConfig,
     options: Mapping[str, object],
+    choice: LoadChoice,
     *,
     topic: str,
     span: Span,
     wanted: PartitionList | None,
-    every_s: float,
-    compat07: bool,
-    save: Path | None,
 ) -> None:
     """Read partitions of a topic, measure it and report the result.
 
@@ -136,7 +132,7 @@ def measure_reading(
         )
         ranges = _resolve(env, cluster, connect, topic, span, wanted)
         stop = stack.enter_context(graceful_stop())
-        shown = stack.enter_context(show_intervals(env, every_s))
+        shown = stack.enter_context(show_intervals(env, choice.interval))
         readings = stack.enter_context(open_readings(plan, ranges, cluster, connect))
         result, end = consume_load(
             plan,
@@ -148,8 +144,8 @@ def measure_reading(
     run = document.PerfRun(
         command, options, result, shown.done, document.ResultRow(**document.result_fields(result))
     )
-    csv_07 = document.consume_csv_07(result, plan) if compat07 else None
-    _report(env, layout, run, save=save, csv_07=csv_07)
+    csv_07 = document.consume_csv_07(result, plan) if choice.compat07 else None
+    _report(env, layout, run, save=choice.save, csv_07=csv_07)
     _exit_if_interrupted(env, stop.status)
     if end is End.IDLE:
         env.note(f"stopped: no message came for {plan.idle_timeout_s:g}s")
@@ -178,9 +174,7 @@ def measure_e2e(
     plan: E2ePlan,
     config: ProducerConfig,
     options: Mapping[str, object],
-    *,
-    every_s: float,
-    save: Path | None,
+    choice: RunChoice,
 ) -> None:
     """Measure end-to-end latency and report it; exit with a timeout if messages are missing."""
     validate_topic_name(plan.topic)
@@ -194,7 +188,7 @@ def measure_e2e(
                 make_topic(producer, plan.topic)
         flush = _flush_of(cluster, connect, plan.topic, config.acks)
         stop = stack.enter_context(graceful_stop())
-        shown = stack.enter_context(show_intervals(env, every_s))
+        shown = stack.enter_context(show_intervals(env, choice.interval))
         freeze_garbage()
         found = e2e_load(
             plan,
@@ -207,7 +201,7 @@ def measure_e2e(
         )
     row = document.e2e_row(found, rate=plan.rate, acks=config.acks, flush=flush)
     run = document.PerfRun("perf e2e", options, found.result, shown.done, row)
-    _report(env, document.E2E, run, save=save, csv_07=None)
+    _report(env, document.E2E, run, save=choice.save, csv_07=None)
     _exit_if_interrupted(env, stop.status)
     if found.missing_count:
         env.note(f"{found.missing_count} messages were sent but not received")

@@ -546,7 +546,6 @@ def join(
     *shared.OUTPUT,
     *shared.CONNECTION,
     exits=(*READS, ExitStatus.PARTIAL, ExitStatus.THRESHOLD, ExitStatus.UNSUPPORTED),
-    first="--load --include --time-field --reference --grace --fail-above --all",
     examples=(
         "pylogctl pipeline audit audit --time-field .ts --fail-above 0",
         "pylogctl pipeline audit audit --load /data/lake --include 'web|orders' --output json",
@@ -617,12 +616,6 @@ def verify(
     deep: Deep = True,
     max_errors: MaxErrors = 100,
     engine: EngineChoice = "codec",
-    piece_size: int = option(
-        "--piece-size SIZE",
-        "Limits",
-        "Size of the parts that large files are cut into.",
-        default="64MiB",
-    ),
     *,
     spark: SparkChoice,
 ) -> None:
@@ -634,11 +627,9 @@ def verify(
     from pylogctl.pipeline.spark import check_spark
 
     check_spark(env)
-    if piece_size < 1:
-        raise UsageError("--piece-size is at least 1")
     from pylogctl.pipeline.jobs import verify_files
 
-    raise typer.Exit(verify_files(env, files, spark, deep, max_errors, engine, piece_size))
+    raise typer.Exit(verify_files(env, files, spark, deep, max_errors, engine))
 
 
 def _check_run(

@@ -347,7 +347,6 @@ def verify_files(
     deep: bool,
     max_errors: int,
     engine: Engine,
-    piece_bytes: int,
 ) -> ExitStatus:
     """Validate every byte of segment files, and render the report of `log verify`."""
     paths = expand_paths(files, archives=True)
@@ -360,7 +359,6 @@ def verify_files(
             deep=deep,
             max_problems=max_errors,
             engine=engine,
-            part_bytes=piece_bytes,
             on_progress=in_parts(meter, total),
         )
         elapsed_s = env.clock.monotonic_s() - started_s

@@ -271,20 +271,12 @@ class SparkChoice:
         "this machine.",
         envvar=MASTER_VARIABLE,
     )
-    driver_memory: str | None = option(
-        "--driver-memory SIZE",
-        "Limits",
-        "Heap of Spark's driver, such as 2g; a local Spark has no other. Default: 1g.",
-    )
     spark_conf: list[str] | None = option(
-        "--spark-conf KEY=VALUE", "Connection", "A setting of Spark (repeatable)."
+        "--spark-conf KEY=VALUE",
+        "Connection",
+        "A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or "
+        "spark.ui.enabled=true, which says the address of its pages.",
     )
-    log_file: Path | None = option(
-        "--log-file FILE",
-        "Output",
-        "File of Spark's log. Default: a temporary file, kept if Spark fails.",
-    )
-    ui: bool = flag("--ui", "Output", "Start Spark's web interface, and say its address.")
 
     @property
     def is_local(self) -> bool:

@@ -33,7 +33,7 @@ def check_spark(env: Environment) -> None:
 def open_spark(
     env: Environment, choice: SparkChoice, conf: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Open a Spark session; errors name the log file, which is kept if Spark fails.
+    """Open a Spark session; errors and `-v` name its log file, which is kept if Spark fails.
 
     Errors of Spark in the block are translated, see `jobs.cause_of`. `conf` has settings of the
     command, which the user's override.
@@ -46,21 +46,16 @@ def open_spark(
         open_session,
     )
 
-    log_path = choice.log_file or default_log_path()
+    log_path = default_log_path()
+    env.trace(1, f"Spark's log until the end: {log_path}")
     settings = SessionSettings(
         master=choice.master or DEFAULT_MASTER,
-        driver_memory=choice.driver_memory or "1g",
-        conf={
-            **(conf or {}),
-            **({"spark.ui.enabled": "true"} if choice.ui else {}),
-            **parse_conf(choice.spark_conf or ()),
-        },
+        conf={**(conf or {}), **parse_conf(choice.spark_conf or ())},
         log_path=log_path,
     )
     with ExitStack() as stack:
         removal = stack.enter_context(ExitStack())  # once the session has ended
-        if choice.log_file is None:
-            removal.callback(log_path.unlink, missing_ok=True)
+        removal.callback(log_path.unlink, missing_ok=True)
         try:
             with announced_wait(env, "Spark to start"):
                 spark = stack.enter_context(open_session(settings))
@@ -69,7 +64,7 @@ def open_spark(
             raise
         try:
             with _in_one_line(log_path):
-                if choice.ui and spark.sparkContext.uiWebUrl:
+                if spark.sparkContext.uiWebUrl:
                     env.note(f"Spark's UI until the end: {spark.sparkContext.uiWebUrl}")
                 yield spark
         except SparkFailedError:

@@ -497,7 +497,7 @@ def watermarks(
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic sample syslog",
-        "pylogctl topic sample syslog -n 20 --random -o @-1h",
+        "pylogctl topic sample syslog -n 20 -o @-1h",
         "pylogctl topic sample frames -p 0 --payload hex --output jsonl",
     ),
 )
@@ -509,20 +509,13 @@ def sample(
     ),
     offset: _Offset = None,
     partition: shared.PartitionsOption = None,
-    at_random: bool = flag(
-        "--random", "Selection", "Choose messages at random, not evenly spaced."
-    ),
     payload: PayloadOption = "utf8",
-    strict_offset: shared.StrictOffsetOption = False,
 ) -> None:
     """Show a few messages of each partition, with their offsets.
 
-    They are evenly spaced, starting with the first one, or chosen at random. In a range of more
-    than 1 MiB, positions are chosen and only the messages at them are read: a large message is
-    likelier than a small one.
+    They are evenly spaced, starting with the first one. In a range of more than 1 MiB, positions
+    are chosen and only the messages at them are read: a large message is likelier than a small one.
     """
-    from random import Random
-
     from pylogctl.topic import reads
 
     reads.sample(
@@ -530,9 +523,7 @@ def sample(
         topics,
         _span(env, offset),
         partition,
-        strict=strict_offset,
         message_count=max_messages,
-        random=Random() if at_random else None,
         payload_format=payload,
     )
 

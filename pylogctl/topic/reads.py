@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from random import Random
 
 from broker.admin.sampling import Sampler
 from broker.admin.topic_facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
@@ -174,21 +173,19 @@ def sample(
     span: Span,
     wanted: PartitionList | None,
     *,
-    strict: bool,
     message_count: int,
-    random: Random | None,
     payload_format: PayloadForm,
 ) -> None:
-    """Render some messages of each partition, chosen at random if `random` is given."""
+    """Render some messages of each partition."""
     show_payload = PAYLOAD_TEXTS[payload_format]
     with open_side(env) as side, BoundaryFinder(side.cluster, side.connect) as positions:
 
         def sample_one(topic: str) -> list[document.SampleRow]:
-            ranges = _ranges(env, side, topic, span, wanted, strict=strict)
+            ranges = _ranges(env, side, topic, span, wanted, strict=False)
             return [
                 document.sample_row(facts_of(one, message), show_payload)
                 for one, found in ranges.items()
-                for message in Sampler(positions, one, random).sample(found, message_count)
+                for message in Sampler(positions, one).sample(found, message_count)
             ]
 
         sampled, done = for_each(env, "topics", topics, sample_one)

@@ -374,7 +374,7 @@ def test_consume_when_a_length_or_magic_byte_is_corrupt_says_so_and_where_the_ne
 @pytest.mark.parametrize(
     ("position", "bits"), [(13, 0x70), (16, 0x18), (17, 0x70)], ids=["long", "short", "magic"]
 )
-@pytest.mark.parametrize("how", [("--fetch-size", "8"), ("-p", "0-0"), ("--hex",)])
+@pytest.mark.parametrize("how", [("-X", "fetch.size=8"), ("-p", "0-0"), ("--hex",)])
 def test_consume_when_damage_that_hides_what_follows_is_skipped_goes_on_at_the_next_message(
     running_broker: Broker, consume: Invoke, position: int, bits: int, how: tuple[str, ...]
 ) -> None:
@@ -398,7 +398,7 @@ def test_consume_when_damage_is_skipped_on_one_of_several_brokers_reads_all_else
     addresses = ",".join(map(at, brokers))
     result = invoke(
         *("consume", "t", "-b", addresses, "--from-beginning", "-e"),
-        *("--on-corrupt", "skip", "--fetch-size", "20"),
+        *("--on-corrupt", "skip", "-X", "fetch.size=20"),
     )
     wanted = [b"%d-%d" % (number, place) for number in range(2) for place in (0, 2, 3, 4)]
     assert (result.status, sorted(result.stdout.split())) == (6, wanted)
@@ -408,7 +408,8 @@ def test_consume_when_nothing_comes_for_the_idle_time_ends(
     running_broker: Broker, invoke: Invoke
 ) -> None:
     fill(running_broker, "t", [b"a"])
-    base = ("consume", "t", "-b", at(running_broker), "--from-beginning", "--max-wait", "20ms")
+    waits = ("-X", "fetch.wait.max.ms=20")
+    base = ("consume", "t", "-b", at(running_broker), "--from-beginning", *waits)
     result = invoke(*base, "--idle-timeout", "50ms")
     assert (result.status, result.stdout) == (0, b"a\n")
     assert invoke(*base, "--idle-timeout", "50ms", "-n", "2").status == 7
@@ -419,7 +420,7 @@ def test_consume_when_the_message_is_larger_than_a_fetch_reads_it_all(
     running_broker: Broker, consume: Invoke
 ) -> None:
     fill(running_broker, "t", [b"x" * 900_000, b"y"])
-    assert consume("t", "--fetch-size", "1KiB").stdout == b"x" * 900_000 + b"\ny\n"
+    assert consume("t", "-X", "fetch.size=1024").stdout == b"x" * 900_000 + b"\ny\n"
 
 
 def test_consume_when_following_sees_what_is_produced_later(
@@ -534,7 +535,7 @@ def test_consume_when_the_registry_is_down_says_how_to_do_without(invoke: Invoke
         (("--where", "size"), "not a comparison"),
         (("-i",), "--grep"),
         (("--include", "("), "--include '(' is no regular expression"),
-        (("--fetch-size", "big"), "big"),
+        (("-X", "fetch.size=big"), "big"),
     ],
 )
 def test_consume_when_an_option_is_wrong_is_a_usage_error_before_any_connection(

@@ -73,7 +73,7 @@ def mixed(running_broker: Broker) -> None:
         ("--grep", "a", "-n", "150"),
         ("--grep", "a", "--skip", "3", "--sample", "1/4"),
         ("--grep", "a", "--where", "size>4", "--where", "codec==gzip"),
-        ("--grep", "a", "--fetch-size", "50"),
+        ("--grep", "a", "-X", "fetch.size=50"),
         ("--grep", "a", "-F", "%o %s %k\\n"),
         ("--grep", "a", "--raw", "--order", "partition"),
     ],
@@ -136,7 +136,7 @@ def test_consume_when_a_message_is_corrupt_and_the_broker_matches_stops_at_it(
 @pytest.mark.parametrize(
     ("position", "bits"), [(13, 0x70), (16, 0x18), (17, 0x70)], ids=["long", "short", "magic"]
 )
-@pytest.mark.parametrize("how", [(), ("--on-corrupt", "skip"), ("--fetch-size", "8")])
+@pytest.mark.parametrize("how", [(), ("--on-corrupt", "skip"), ("-X", "fetch.size=8")])
 def test_consume_when_damage_hides_what_follows_and_the_broker_matches_does_the_same(
     running_broker: Broker, consume: Consume, position: int, bits: int, how: tuple[str, ...]
 ) -> None:
@@ -153,7 +153,8 @@ def test_consume_when_nothing_matches_and_nothing_comes_ends_after_the_idle_time
     running_broker: Broker, invoke: Invoke
 ) -> None:
     fill(running_broker, "t", [b"a"] * 10)
-    base = ("consume", "t", "-b", at(running_broker), "--from-beginning", "--max-wait", "20ms")
+    waits = ("-X", "fetch.wait.max.ms=20")
+    base = ("consume", "t", "-b", at(running_broker), "--from-beginning", *waits)
     result = invoke(*base, "--grep", "b", "--grep-at", "broker", "--idle-timeout", "50ms")
     assert (result.status, result.stdout) == (0, b"")
 

@@ -288,7 +288,8 @@ def test_consume_when_a_topic_is_created_under_a_group_then_reads_it_from_its_st
     options: tuple[str, ...],
 ) -> None:
     publish("old", [b"before"])
-    command = ("consume", "-Z", zookeeper, "-g", group, "-n", "3", "--commit-interval", "100ms")
+    often = ("-X", "autocommit.interval.ms=100")
+    command = ("consume", "-Z", zookeeper, "-g", group, "-n", "3", *often)
     with spawn(*command, *options) as member, ExitStack() as stack:
         stack.callback(member.kill)
         wait_until(lambda: owners(session, group, "old"), "an owner of the first topic")
@@ -314,7 +315,7 @@ def owners(session: Session, group: str, topic: str) -> set[bytes]:
         (("t", "--include", "a"), "either name topics or give --include"),
         (("--include", "a, b"), "a pattern has no blank"),
         (("t", "-b", "127.0.0.1:1"), "--group needs a ZooKeeper"),
-        (("t", "--commit-interval", "soon"), "soon"),
+        (("t", "-X", "autocommit.interval.ms=soon"), "soon"),
     ],
 )
 def test_consume_when_an_option_does_not_go_with_a_group_is_a_usage_error(

@@ -258,7 +258,7 @@ def test_consume_when_zookeeper_is_gone_at_its_end_says_what_is_not_committed_an
     own_broker: Broker, own_zookeeper: OwnZooKeeper, spawn: Spawn, run_process: Invoke, group: str
 ) -> None:
     command = follow(own_zookeeper, group)
-    with spawn(*command, "-u", "--commit-interval", "1h") as member:
+    with spawn(*command, "-u", "-X", "autocommit.interval.ms=3600000") as member:
         first = lines_of(member, 5)
         own_zookeeper.stop()
         member.send_signal(signal.SIGINT)
@@ -298,7 +298,7 @@ def test_consume_when_zookeeper_goes_away_for_good_ends_if_it_was_to_end(
 def test_consume_when_zookeeper_goes_away_in_a_rebalance_then_both_members_go_on_without_loss(
     own_broker: Broker, own_zookeeper: OwnZooKeeper, spawn: Spawn, group: str
 ) -> None:
-    command = (*follow(own_zookeeper, group), "-u", "--commit-interval", "100ms")
+    command = (*follow(own_zookeeper, group), "-u", "-X", "autocommit.interval.ms=100")
     with Session(own_zookeeper.connect) as session, spawn(*command) as one:
         first = lines_of(one, 5)
         wait_until(lambda: set(stored(session, group).values()) == {b"36", b"24"}, "the commit")

@@ -40,11 +40,11 @@ def test_list_when_asked_shows_each_message(directory: Path, invoke: Invoke) -> 
     assert records[0]["next_attempt"] == "1970-01-01T00:00:00.000Z"
 
 
-def test_list_when_only_dead_ones_are_wanted_shows_those_even_if_in_use(
+def test_list_when_sorted_by_state_shows_dead_ones_first_even_if_in_use(
     directory: Path, invoke: Invoke
 ) -> None:
     with RetryStore(directory):
-        result = invoke("retry", "list", str(directory), "--dead", "--output", "plain")
+        result = invoke("retry", "list", str(directory), "--sort", "state", "--output", "plain")
     assert result.text.splitlines()[1].split()[:7] == ["t", "2-1", "2", "3", "4", "dead", "-"]
 
 

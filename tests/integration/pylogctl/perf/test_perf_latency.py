@@ -38,8 +38,8 @@ def test_e2e_sends_at_the_rate_for_the_time(perf: Invoke) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ["--acks", "0"],
-        ["--acks", "1"],
+        ["-X", "request.required.acks=0"],
+        ["-X", "request.required.acks=1"],
         ["--codec", "gzip"],
         ["--size", "16"],
         ["--size", "20..3000"],
@@ -63,7 +63,7 @@ def test_e2e_says_when_the_broker_flushes(
     broker = start_broker(topic_flush_interval_ms={"t": 20})
     result = invoke(
         "perf", "e2e", "t", "-b", at(broker), "--messages", "5", "--warmup", "0",
-        "--acks", acks, "--output", "json",
+        "-X", f"request.required.acks={acks}", "--output", "json",
     )  # fmt: skip
     assert (record(result)["acks"], record(result)["flush"]) == (acks, flush)
 
@@ -141,8 +141,8 @@ def test_e2e_when_messages_do_not_come_says_how_many(
 ) -> None:
     broker = start_broker(max_message_bytes=50)
     result = invoke(
-        "perf", "e2e", "t", "-b", at(broker), "--messages", "5", "--warmup", "0", "--acks", "0",
-        "--idle-timeout", "50ms", "--output", "json",
+        "perf", "e2e", "t", "-b", at(broker), "--messages", "5", "--warmup", "0",
+        "-X", "request.required.acks=0", "--idle-timeout", "50ms", "--output", "json",
     )  # fmt: skip
     assert result.status == ExitStatus.TIMEOUT
     assert (record(result)["messages"], record(result)["missing"]) == (0, 5)
@@ -193,7 +193,17 @@ def test_compare_without_a_limit_never_fails(saved: tuple[Path, Path], invoke: I
 def test_compare_warns_of_other_differences(
     saved: tuple[Path, Path], perf: Invoke, invoke: Invoke
 ) -> None:
-    perf("produce", "--messages", "100", "--batch", "7", "--acks", "1", "--save", str(saved[1]))
+    perf(
+        "produce",
+        "--messages",
+        "100",
+        "--batch",
+        "7",
+        "-X",
+        "request.required.acks=1",
+        "--save",
+        str(saved[1]),
+    )
     result = invoke("perf", "compare", *map(str, saved))
     assert "the runs differ in batch: 200 and 7" in result.stderr
     assert "request.required.acks: -1 and 1" in result.stderr

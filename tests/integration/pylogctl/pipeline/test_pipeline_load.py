@@ -80,7 +80,7 @@ def test_load_when_there_is_nothing_then_spark_is_not_started(
         ((), None, False),
         (("--engine", "spark"), None, True),
         (("--master", "local[2]"), None, True),
-        (("--driver-memory", "2g"), None, True),
+        (("--spark-conf", "spark.driver.memory=2g"), None, True),
         ((), "local[2]", True),
         (("--engine", "local"), "local[2]", False),
     ],

@@ -240,14 +240,6 @@ def test_sample_when_there_are_fewer_messages_shows_all(
     assert [(row["inner"], row["payload"][0]) for row in found] == [(0, "a"), (1, "b"), (2, "c")]
 
 
-def test_sample_by_chance_shows_as_many_different_messages(
-    running_broker: Broker, topic: Invoke
-) -> None:
-    fill(running_broker, "t", DIGITS)
-    found = [row["payload"] for row in rows(topic("sample", "t", "--random", "--output", "json"))]
-    assert (len(found), sorted(set(found))) == (5, found)
-
-
 def test_sample_of_a_large_partition_reads_only_the_messages_shown(
     running_broker: Broker, topic: Invoke
 ) -> None:

@@ -150,11 +150,15 @@ def test_command_line_that_is_wrong_is_told_in_one_sentence(
         ("topic list -o json", "as in: --output json"),
         ("topic list --json", "as in: --output json"),
         ("group reset g --to-earliest", "pylogctl group reset GROUP --to start"),
+        ("consume t --fetch-size 1MiB", "-X fetch.size=1048576"),
+        ("perf produce t --acks 1", "-X request.required.acks=1"),
+        ("topic list --no-color", "--color never"),
+        ("--no-color topic list", "--color never"),
         ("ls", "here: pylogctl topic list"),
         ("create t", "here: pylogctl topic create TOPIC"),
     ],
 )
-def test_word_of_another_tool_when_given_is_answered_with_the_right_one(
+def test_word_of_another_tool_or_of_a_former_version_when_given_is_answered_with_the_right_one(
     invoke: Invoke, words: str, answer: str
 ) -> None:
     result = invoke(*words.split())

@@ -13,12 +13,11 @@ from broker.protocol.compression import Codec
 from pylogctl.cli.context import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PERF_PRODUCE
+from pylogctl.perf.options import RunChoice
 from pylogctl.perf.plan import (
     batches_of,
-    consumer_config,
     duration_s_of,
     idle_timeout_s_of,
-    interval_s_of,
     parse_sizes,
     producer_config,
     validate_output,
@@ -82,10 +81,10 @@ def test_batches_of_size_and_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_there_is_always_a_limit() -> None:
-    assert duration_s_of(None, None) == 10
-    assert duration_s_of(5, None) is None
-    assert duration_s_of(None, 60) == 60
-    assert duration_s_of(5, 60) == 60
+    assert duration_s_of(RunChoice()) == 10
+    assert duration_s_of(RunChoice(messages=5)) is None
+    assert duration_s_of(RunChoice(duration=60)) == 60
+    assert duration_s_of(RunChoice(messages=5, duration=60)) == 60
 
 
 def test_idle_time_has_a_limit_unless_the_whole_run_has_one() -> None:
@@ -96,26 +95,18 @@ def test_idle_time_has_a_limit_unless_the_whole_run_has_one() -> None:
 
 def test_interval_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="above zero"):
-        interval_s_of("0")
+        validate_output(_env(), RunChoice(interval=0), compat07=False)
 
 
 def test_options_go_before_properties() -> None:
     env = _env(properties={"compression.codec": "gzip", "request.required.acks": "0"})
-    config = producer_config(env, PERF_PRODUCE, codec="snappy", acks=None)
+    config = producer_config(env, PERF_PRODUCE, codec="snappy")
     assert (codec_of(config), config.acks) == (Codec.SNAPPY, "0")
 
 
 def test_codec_may_be_a_number_as_in_07() -> None:
-    config = producer_config(
-        _env(properties={"compression.codec": "2"}), PERF_PRODUCE, codec=None, acks=None
-    )
+    config = producer_config(_env(properties={"compression.codec": "2"}), PERF_PRODUCE, codec=None)
     assert codec_of(config) is Codec.SNAPPY
-
-
-def test_fetch_size_goes_before_its_property() -> None:
-    env = _env(properties={"fetch.size": "5"})
-    assert consumer_config(env, fetch_bytes=1024).fetch_bytes == 1024
-    assert consumer_config(env, fetch_bytes=None).fetch_bytes == 5
 
 
 @pytest.mark.parametrize(
@@ -123,9 +114,9 @@ def test_fetch_size_goes_before_its_property() -> None:
 )
 def test_compat07_does_not_go_with_another_form(settings: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="--compat07"):
-        validate_output(_env(**settings), compat07=True, save=None)
+        validate_output(_env(**settings), RunChoice(), compat07=True)
 
 
 def test_a_file_to_save_to_must_have_a_directory_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        validate_output(_env(), compat07=False, save=tmp_path / "no" / "run.json")
+        validate_output(_env(), RunChoice(save=tmp_path / "no" / "run.json"), compat07=False)

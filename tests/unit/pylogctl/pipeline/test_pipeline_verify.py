@@ -36,7 +36,7 @@ def test_report_when_written_then_is_that_of_log_verify(
     (tmp_path / f"{0:020d}.pylog").write_bytes(content[: len(content) - cut])
 
     expected = invoke("log", "verify", str(tmp_path))
-    found = invoke("pipeline", "verify", str(tmp_path), "--piece-size", "100")
+    found = invoke("pipeline", "verify", str(tmp_path))
 
     assert found.status == expected.status == status
     assert found.stdout == expected.stdout
@@ -45,8 +45,3 @@ def test_report_when_written_then_is_that_of_log_verify(
 def test_file_when_missing_then_status_says_so(invoke: Invoke, tmp_path: Path) -> None:
     result = invoke("pipeline", "verify", str(tmp_path / "none.pylog"))
     assert result.status == ExitStatus.NOT_FOUND
-
-
-def test_piece_size_when_zero_then_is_refused(invoke: Invoke, tmp_path: Path) -> None:
-    result = invoke("pipeline", "verify", str(tmp_path), "--piece-size", "0")
-    assert result.status == ExitStatus.USAGE

@@ -56,7 +56,7 @@ def test_ui_when_asked_for_then_its_address_is_said() -> None:
     stderr = io.StringIO()
     env = Environment(Streams(None, io.BytesIO(), stderr), {})
 
-    with open_spark(env, SparkChoice(ui=True)):
+    with open_spark(env, SparkChoice(spark_conf=["spark.ui.enabled=true"])):
         assert "http://127.0.0.1:4040" in stderr.getvalue()
 
 
@@ -77,12 +77,6 @@ def test_failure_when_it_is_spark_s_own_then_names_the_log(
 
     (log,) = logs()
     assert str(error) == f"[NO_LUCK] today; Spark's log is {log}"
-
-
-def test_log_when_asked_for_then_stays(logs: Callable[[], list[Path]], tmp_path: Path) -> None:
-    with open_spark(ENV, SparkChoice(log_file=tmp_path / "mine.log")):
-        pass
-    assert logs() == [tmp_path / "mine.log"]
 
 
 def test_conf_when_malformed_then_is_refused() -> None:

@@ -1,0 +1,106 @@
+"""The options of `pylogctl perf`; `plan` turns them into plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pylogctl.cli import options as shared
+from pylogctl.cli.options import flag, offset_option, option
+
+
+@dataclass(frozen=True, slots=True)
+class RunChoice:
+    """How long to measure, and where the figures go."""
+
+    messages: int | None = option(
+        "--messages N", "Limits", "Stop after so many. Without it and --duration: after 10s.", min=1
+    )
+    duration: float | None = option("--duration DUR", "Limits", "Stop after so long.")
+    interval: float = option("--interval DUR", "Output", "Time from row to row.", default="1s")
+    save: Path | None = option(
+        "--save FILE", "Output", "Write result, intervals, options and platform to a JSON file."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChoice(RunChoice):
+    """A measurement of throughput."""
+
+    threads: int = option(
+        "--threads N", "Options", "Threads that work at the same time.", min=1, default=1
+    )
+    compat07: bool = flag(
+        "--compat07", "Output", "CSV with the columns and number formats of Kafka 0.7's tools."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceChoice(LoadChoice):
+    """The messages to send, and how fast."""
+
+    size: str | None = option(
+        "--size N[..M]",
+        "Input",
+        "Bytes of payload, or a range to choose from evenly. Default: 100.",
+    )
+    payload_file: Path | None = option(
+        "--payload-file FILE",
+        "Input",
+        "Send the lines of a file over and over, the first 64 MiB of it.",
+    )
+    batch: int = option("--batch N", "Input", "Messages in a batch.", min=1, default=200)
+    codec: shared.CodecOption = None
+    rate: shared.RateOption = None
+    warmup: int = option(
+        "--warmup N", "Limits", "Messages to send before the clock starts.", min=0, default=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChoice(LoadChoice):
+    """The offsets to read, and how."""
+
+    partition: shared.PartitionsOption = None
+    offset: list[str] | None = offset_option("Offsets to read, START[:END]. Default: start.")
+    idle_timeout: float | None = option(
+        "--idle-timeout DUR",
+        "Limits",
+        "Stop when no message came for so long; status 7 if --messages is not reached. Default: "
+        "5s without --duration.",
+    )
+    simple: bool = flag(
+        "--simple",
+        "Options",
+        "Read one partition (default: 0), one fetch request at a time, as Kafka 0.7's simple "
+        "consumer.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PacedChoice(RunChoice):
+    """The messages to send at even intervals."""
+
+    rate: str = option(
+        "--rate R",
+        "Limits",
+        "Send so much, even if the broker is slower: 10000/s, 5MiB/s.",
+        default="1000/s",
+    )
+    size: str | None = option(
+        "--size N[..M]",
+        "Input",
+        "Bytes of payload, at least 16, or a range to choose from evenly. Default: 100.",
+    )
+    codec: shared.CodecOption = None
+    warmup: int | None = option(
+        "--warmup N",
+        "Limits",
+        "Messages to send before any is counted. Default: those of one second.",
+        min=0,
+    )
+    idle_timeout: float | None = option(
+        "--idle-timeout DUR",
+        "Limits",
+        "Stop when sent messages do not arrive for so long; status 7. Default: 5s.",
+    )
