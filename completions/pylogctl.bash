@@ -269,8 +269,8 @@ __pylogctl_tables() {
         valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl audit check')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline')
         commands='load compact sql window join audit verify' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -293,8 +293,8 @@ __pylogctl_tables() {
         valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--table --table-column --other-key-field --other-time-field --other-pattern --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--table --table-column --other-key-field --other-time-field --other-pattern --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
         options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -808,12 +808,12 @@ __pylogctl_values() {
     'pylogctl pipeline window --log-format') words='text json' ;;
     'pylogctl pipeline window --color') words='auto always never' ;;
     'pylogctl pipeline join --table') words='@file' ;;
-    'pylogctl pipeline join --key-field') words='@zk-path' ;;
-    'pylogctl pipeline join --time-field') words='@zk-path' ;;
     'pylogctl pipeline join --other-key-field') words='@zk-path' ;;
     'pylogctl pipeline join --other-time-field') words='@zk-path' ;;
     'pylogctl pipeline join --within') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --how') words='inner left' ;;
+    'pylogctl pipeline join --key-field') words='@zk-path' ;;
+    'pylogctl pipeline join --time-field') words='@zk-path' ;;
     'pylogctl pipeline join --path') words='@zk-path' ;;
     'pylogctl pipeline join --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline join --until') words='start end -10 @-10m @-1h @today @yesterday' ;;

@@ -1495,9 +1495,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s o -l offset -d '
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tier -d 'Only this tier (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l reference -d 'Tier whose counts are expected' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l count -d 'Count the messages on the brokers, by reading them, as tier '\''log'\'''
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l time-field -d 'With --count: field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l reference -d 'Tier whose counts are expected' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l grace -d 'How long after its end a window may still be reported' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l fail-above -d 'Status 12 if counts differ by more messages than this' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l all -d 'Show windows whose counts agree, too'
@@ -1687,17 +1687,17 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s h -l help -l
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table -d 'Table to join with instead of a topic, .parquet, .json or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-column -d 'Column of the table with the key' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-key-field -d 'Field with the key in the other topic' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-time-field -d 'Field with the time in the other topic' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-pattern -d 'Regular expression for the other topic' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l within -d 'Maximum difference in time of two events to be joined' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l how -d 'Drop messages of TOPIC without a match (inner), or keep them (left)' -r -a 'inner left'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l key-field -d 'Field of JSON messages with their key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-field -d 'Field of JSON messages with their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l pattern -d 'Instead of fields: a regular expression with groups named key and time' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-format -d 'Format of times, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-zone -d 'Zone of times without one, such as Europe/Paris' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l year -d 'Year of times without one' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-key-field -d 'Field with the key in the other topic' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-time-field -d 'Field with the time in the other topic' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-pattern -d 'Regular expression for the other topic' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l within -d 'Maximum difference in time of two events to be joined' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l how -d 'Drop messages of TOPIC without a match (inner), or keep them (left)' -r -a 'inner left'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l from -d 'Offset to start at; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l until -d 'Offset to end at' -r -a 'start end -10 @-10m @-1h @today @yesterday'

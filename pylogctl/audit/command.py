@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from broker.units import parse_duration_ms
-from pylogctl.audit.options import (
-    AuditTopicArgument,
-    EqualToo,
-    FailAboveOption,
-    GraceOption,
-    ReferenceOption,
-)
+from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -81,10 +74,10 @@ def show(
 def check(
     env: Environment,
     audit_topic: AuditTopicArgument,
+    *,
     offset: _Offset = None,
     patterns: _Patterns = ALL_TOPICS,
     tier: _Tiers = None,
-    reference: ReferenceOption = "producer",
     count: bool = flag(
         "--count", "Selection", "Count the messages on the brokers, by reading them, as tier 'log'."
     ),
@@ -94,9 +87,7 @@ def check(
         "With --count: field of JSON messages that has their time, such as .meta.ts. Default: "
         "compare totals.",
     ),
-    grace: GraceOption = "5m",
-    fail_above: FailAboveOption = None,
-    everything: EqualToo = False,
+    comparison: Comparison,
 ) -> None:
     """Compare the counts of tiers with the counts of the producers.
 
@@ -114,10 +105,7 @@ def check(
         offset or [],
         topic_filter(patterns),
         tier or [],
-        reference=reference,
+        comparison,
         counts_log=count,
         time_field=time_field,
-        grace_ms=parse_duration_ms(grace),
-        fail_above=fail_above,
-        shows_all=everything,
     )

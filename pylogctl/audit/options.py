@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
-from pylogctl.cli.options import argument, option
+from pylogctl.cli.options import argument, flag, option
 
 AuditTopicArgument = Annotated[str, argument("AUDIT-TOPIC", "Topic that counts are published to.")]
-ReferenceOption = Annotated[
-    str, option("--reference TIER", "Selection", "Tier whose counts are expected.")
-]
-GraceOption = Annotated[
-    str, option("--grace DUR", "Limits", "How long after its end a window may still be reported.")
-]
-FailAboveOption = Annotated[
-    int | None,
-    option(
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Which counts are expected, when windows are judged, and which are shown or an error."""
+
+    reference: str = option(
+        "--reference TIER", "Selection", "Tier whose counts are expected.", default="producer"
+    )
+    grace_ms: int = option(
+        "--grace DUR",
+        "Limits",
+        "How long after its end a window may still be reported.",
+        default="5m",
+    )
+    fail_above: int | None = option(
         "--fail-above N", "Limits", "Status 12 if counts differ by more messages than this.", min=0
-    ),
-]
-EqualToo = Annotated[bool, option("--all", "Output", "Show windows whose counts agree, too.")]
+    )
+    shows_all: bool = flag("--all", "Output", "Show windows whose counts agree, too.")

@@ -24,6 +24,7 @@ from broker.tools.audit import (
 from broker.topic import ReadRange, TopicPartition
 from broker.units import count_text
 from pylogctl.audit.document import CHECK, SHOW, check_row, check_summary, show_rows
+from pylogctl.audit.options import Comparison
 from pylogctl.cli.connections import Side, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -56,18 +57,13 @@ def check_counts(
     offset: Sequence[str],
     selects: Callable[[str], bool],
     tiers: Collection[str],
+    comparison: Comparison,
     *,
-    reference: str,
     counts_log: bool,
     time_field: str | None,
-    grace_ms: int,
-    fail_above: int | None,
-    shows_all: bool,
 ) -> None:
-    """Compare the counts of tiers with those of the tier `reference`, and render the verdicts.
-
-    More than `fail_above` messages that are missing, late or surplus are an error.
-    """
+    """Compare the counts of tiers with those that are expected, and render the verdicts."""
+    reference, fail_above = comparison.reference, comparison.fail_above
     with _open_counts(env, audit_topic, offset, selects) as (side, tallied):
         if not any(reference in counts for counts in tallied.values()):
             raise no_tier(audit_topic, reference, tallied)
@@ -89,10 +85,10 @@ def check_counts(
             reference,
             compared,
             now_ms=env.clock.time_ms(),
-            grace_ms=grace_ms,
+            grace_ms=comparison.grace_ms,
             complete=[_LOG_TIER],
         )
-        hidden = () if shows_all else (Judgement.OK, Judgement.OPEN)
+        hidden = () if comparison.shows_all else (Judgement.OK, Judgement.OPEN)
         render(env, CHECK, [check_row(v) for v in verdicts if v.judgement not in hidden])
         env.note(check_summary(verdicts))
     total = difference_count(verdicts)

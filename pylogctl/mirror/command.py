@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -13,6 +13,16 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts, flag, offset_option, option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
+from pylogctl.mirror.options import (
+    DEFAULT_GROUP,
+    From,
+    FromRegistry,
+    Map,
+    MirrorGroup,
+    Patterns,
+    RunChoice,
+    To,
+)
 
 if TYPE_CHECKING:
     from pylogctl.cli.connections import Side
@@ -21,30 +31,6 @@ if TYPE_CHECKING:
     from pylogctl.mirror.plan import MirrorSelection
 
 app = new_app("Mirror topics into another cluster.")
-
-DEFAULT_GROUP = "mirror"
-
-Patterns = Annotated[TopicPatterns, shared.TOPIC_PATTERNS_07]
-From = Annotated[shared.ClusterChoice, shared.FROM_CLUSTER]
-FromRegistry = Annotated[shared.ClusterChoice, shared.FROM_REGISTRY]
-To = Annotated[shared.ClusterChoice, shared.TO_CLUSTER]
-Map = Annotated[
-    list[str] | None,
-    option(
-        "--topic-map S/RE/NEW/",
-        "Selection",
-        "Substitution that makes the name of the target topic, such as s/^/a./ (repeatable). "
-        "Default: the same name.",
-    ),
-]
-MirrorGroup = Annotated[
-    str,
-    option(
-        "-g, --group G",
-        "Selection",
-        "Consumer group in the source that has the offsets of the mirror.",
-    ),
-]
 
 
 @app.command("run", cls=Command)
@@ -71,28 +57,8 @@ def run(
     patterns: Patterns = shared.ALL_TOPICS,
     topic_map: Map = None,
     group: MirrorGroup = DEFAULT_GROUP,
-    streams: int = option(
-        "--streams N", "Limits", "Threads that consume from the source.", min=1, default=1
-    ),
-    producers: int = option(
-        "--producers N", "Limits", "Threads that send to the target.", min=1, default=1
-    ),
-    queue: int = option(
-        "--queue N",
-        "Limits",
-        "Capacity of the queue of each producer, in message sets.",
-        min=1,
-        default=16,
-    ),
-    metrics: int | None = option(
-        "--metrics PORT",
-        "Output",
-        "Serve the metrics of each partition in Prometheus' format on this port of 127.0.0.1; 0 "
-        "picks a free one.",
-        min=0,
-        max=65535,
-    ),
-    on_corrupt: shared.OnCorruptOption = "stop",
+    *,
+    choice: RunChoice,
     from_cluster: FromRegistry = shared.SAME_CLUSTER,
     to_cluster: To = shared.SAME_CLUSTER,
 ) -> None:
@@ -128,9 +94,7 @@ def run(
         env,
         source_env,
         target_env,
-        MirrorPlan(
-            selection, group, streams, producers, queue, metrics, on_corrupt == "skip", config
-        ),
+        MirrorPlan(selection, group, choice, config),
         ask,
     )
     if status:

@@ -34,6 +34,7 @@ from pylogctl.cli.service import set_up_logging
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.metrics import exposition, served_metrics, source_ends
+from pylogctl.mirror.options import RunChoice
 from pylogctl.mirror.plan import MirrorSelection, check_no_loop
 
 _CONNECT_TIMEOUT_S = 2.0
@@ -51,11 +52,7 @@ class MirrorPlan:
 
     selection: MirrorSelection
     group: str  # in the source
-    stream_count: int  # threads that read
-    producer_count: int  # threads that write
-    queue_size: int  # message sets queued for each producer
-    metrics_port: int | None  # 0 for any free port, None for no server
-    skips_corrupt: bool  # else the first corrupt message ends the run
+    choice: RunChoice
     config: ConsumerConfig
 
 
@@ -102,7 +99,7 @@ def run(
         log = RouteLog(env.clock)
         stack.enter_context(published_errors(registry.session, plan.group, log.routes))
         metrics = stack.enter_context(
-            served_metrics(plan.metrics_port, lambda: _figures(source_env, source, log))
+            served_metrics(plan.choice.metrics, lambda: _figures(source_env, source, log))
         )
         mirror = _make_mirror(source, target, target_env, plan, log, is_one=is_one)
         where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
@@ -156,7 +153,7 @@ def _make_mirror(
         is_read=lambda topic: is_one and plan.selection.chosen.allows(topic),
     )
     consumer = ConsumerConnector(plan.config, connect=source.connect)
-    streams = consumer.create_message_streams_by_filter(plan.selection.chosen, plan.stream_count)
+    streams = consumer.create_message_streams_by_filter(plan.selection.chosen, plan.choice.streams)
     return Mirror(
         consumer,
         streams,
@@ -168,10 +165,10 @@ def _make_mirror(
             max_in_flight=_MAX_IN_FLIGHT,
             timeout_s=limit_s,
         ),
-        producer_count=plan.producer_count,
-        queue_size=plan.queue_size,
+        producer_count=plan.choice.producers,
+        queue_size=plan.choice.queue,
         drain_s=_DRAIN_S,
-        skips_corrupt=plan.skips_corrupt,
+        skips_corrupt=plan.choice.on_corrupt == "skip",
         log=log,
     )
 

@@ -10,6 +10,7 @@ from broker.spark.audit import count_messages, tally_events, with_payload
 from broker.spark.loading.output import LoadOutput
 from broker.spark.source import read_messages
 from broker.tools.audit import AuditWindow, compare, merged
+from pylogctl.audit.options import Comparison
 from pylogctl.audit.run import no_tier
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -35,15 +36,13 @@ def run_audit(
     audit_topic: str,
     load: Path | None,
     spark: SparkChoice,
+    comparison: Comparison,
     *,
     include: Sequence[str],
     time_field: str | None,
-    reference: str,
-    grace_ms: int,
-    fail_above: int | None,
-    everything: bool,
 ) -> None:
     """Compare counts by window, render those that differ (or all), and fail above the limit."""
+    reference = comparison.reference
     output = None if load is None else _load_output(load)
     events = plan_reading(env, [audit_topic], may_lack_brokers=True)
     with open_spark(env, spark, _CONF) as session:
@@ -71,12 +70,13 @@ def run_audit(
         reference,
         list(counted),
         now_ms=env.clock.time_ms(),
-        grace_ms=grace_ms,
+        grace_ms=comparison.grace_ms,
         complete=[_LOG_TIER, *([_LOAD_TIER] if output and _is_complete(output, reading) else [])],
     )
     rows = [audit_row(one, counted[one.tier].repeated.get(one.window, 0)) for one in verdicts]
-    render(env, AUDIT, [one for one in rows if everything or one.status not in ("ok", "open")])
-    _judge(env, rows, fail_above)
+    shown = [one for one in rows if comparison.shows_all or one.status not in ("ok", "open")]
+    render(env, AUDIT, shown)
+    _judge(env, rows, comparison.fail_above)
 
 
 def _load_output(path: Path) -> LoadOutput:

@@ -12,14 +12,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from broker.units import parse_duration_ms
-from pylogctl.audit.options import (
-    AuditTopicArgument,
-    EqualToo,
-    FailAboveOption,
-    GraceOption,
-    ReferenceOption,
-)
+from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
@@ -31,8 +24,10 @@ from pylogctl.pipeline.options import (
     READS,
     EventChoice,
     Include,
+    JoinChoice,
     LoadChoice,
     LossChoice,
+    PayloadChoice,
     ReadChoice,
     SparkChoice,
     StreamChoice,
@@ -40,22 +35,10 @@ from pylogctl.pipeline.options import (
     TargetChoice,
     TaskEngineChoice,
     Topics,
-    file_format,
+    WindowChoice,
 )
 
 app = new_app("Load, query, compare and verify topics on Spark.")
-
-Year = Annotated[
-    int | None,
-    option(
-        "--year YEAR",
-        "Input",
-        "Year of dates whose --date-format has none. Default: the newest that is not in the "
-        "future.",
-        min=1,
-        max=9999,
-    ),
-]
 
 
 @app.command("load", cls=Command)
@@ -101,37 +84,7 @@ def load(
     ),
     include: Include = None,
     read: LoadChoice,
-    avro_schemas: Path | None = option(
-        "--avro-schemas DIR",
-        "Input",
-        "Payloads are a zero byte, a schema id in four bytes and an Avro record: write the "
-        "records as JSON. DIR has the schemas, as ID.avsc.",
-    ),
-    avro_reader: int | None = option(
-        "--avro-reader ID",
-        "Input",
-        "Instead of JSON, write columns of the schema ID, to which all records are resolved. "
-        "Needs --avro-schemas and --format parquet.",
-        min=0,
-    ),
-    date_field: str | None = option(
-        "--date-field PATH",
-        "Input",
-        "Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: the "
-        "day of the load.",
-    ),
-    date_regex: str | None = option(
-        "--date-regex RE",
-        "Input",
-        "Date of messages: the first group of RE, searched for in payloads.",
-    ),
-    date_format: str | None = option(
-        "--date-format STR",
-        "Input",
-        "Format of these dates, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a number "
-        "since 1970.",
-    ),
-    year: Year = None,
+    payloads: PayloadChoice,
     loss: LossChoice,
     engine: TaskEngineChoice = None,
     spark: SparkChoice,
@@ -151,18 +104,18 @@ def load(
     if into_table is not None and engine == "local":
         raise UsageError("--engine local writes files only; Spark writes tables")
     file_format = file_format or "parquet"
-    if avro_reader is not None and (avro_schemas is None or file_format != "parquet"):
+    has_schemas = payloads.avro_schemas is not None and file_format == "parquet"
+    if payloads.avro_reader is not None and not has_schemas:
         raise UsageError("--avro-reader needs --avro-schemas and --format parquet")
     _check_cluster(env, read)
     chosen = checked_engine(env, engine if to is not None else "spark", spark)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
-    from broker.spark.loading.dates import DateRule
     from pylogctl.pipeline.load import run_load, show_plan
     from pylogctl.pipeline.reading import read_options
 
     today = datetime.fromtimestamp(env.clock.time_ms() / 1000, UTC).date().isoformat()
     options = read_options(env, topics or [], include or [], read, loss)
-    dates = DateRule(today, date_field, date_regex, date_format, year)
+    dates = payloads.dates(today)
     if into_table is not None:
         from broker.spark.load_table import TableLoadRequest  # late: it takes PySpark
         from pylogctl.pipeline.table_load import load_table
@@ -172,8 +125,8 @@ def load(
             options,
             dates=dates,
             group=group,
-            schemas=avro_schemas,
-            avro_reader=avro_reader,
+            schemas=payloads.avro_schemas,
+            avro_reader=payloads.avro_reader,
             skips_corrupt=loss.corrupt == "skip",
             has_start=read.start is not None,
         )
@@ -186,8 +139,8 @@ def load(
         group=group,
         file_format=file_format,
         dates=dates,
-        schemas=avro_schemas,
-        avro_reader=avro_reader,
+        schemas=payloads.avro_schemas,
+        avro_reader=payloads.avro_reader,
         skips_corrupt=loss.corrupt == "skip",
         file_bytes=16 << 20 if file_size is None else file_size,
         rewinds=read.start is not None,
@@ -321,9 +274,6 @@ def sql(
     run_sql(Job(env, topic or [], read, loss, target, spark), query, json=json, schema=schema)
 
 
-Size = Annotated[str | None, option("--size DUR", "Windows", "Length of a window.")]
-
-
 @app.command("window", cls=Command)
 @accepts(
     *shared.OUTPUT,
@@ -346,27 +296,7 @@ def window(
     env: Environment,
     *,
     topics: Topics = None,
-    size: Size = None,
-    slide: str | None = option(
-        "--slide DUR", "Windows", "Distance between the starts of sliding windows. Default: --size."
-    ),
-    session: str | None = option(
-        "--session DUR",
-        "Windows",
-        "Instead of --size: sessions, which end when their key has no message for this time.",
-    ),
-    top: int | None = option(
-        "--top N", "Windows", "Of each window only the N keys with the most messages.", min=1
-    ),
-    top_by: Literal["messages", "sum", "average", "maximum"] = option(
-        "--top-by", "Windows", "Column that --top is by; sums need a value.", default="messages"
-    ),
-    value_field: str | None = option(
-        "--value-field PATH",
-        "Events",
-        "Field of JSON messages with a number, such as .price: its sum, average, minimum and "
-        "maximum per key. With --pattern: a group named value.",
-    ),
+    windows: WindowChoice,
     events: EventChoice,
     read: ReadChoice,
     loss: LossChoice,
@@ -384,26 +314,7 @@ def window(
     """
     from pylogctl.pipeline.spark import check_spark
 
-    if (size is None) == (session is None):
-        raise UsageError("give either --size or --session")
-    if slide is not None and size is None:
-        raise UsageError("--slide needs --size")
-    if top is not None and size is None:
-        raise UsageError("--top needs --size: sessions of different keys differ in time")
-    if top is not None and stream.stream and target.into_table is not None:
-        raise UsageError(
-            "--top cannot be used with --stream and --into-table: rank what the table has"
-        )
-    if top is None and top_by != "messages":
-        raise UsageError("--top-by needs --top")
-    size_ms, slide_ms, gap_ms = _optional_ms(size), _optional_ms(slide), _optional_ms(session)
-    for name, length_ms in (("--size", size_ms), ("--slide", slide_ms), ("--session", gap_ms)):
-        if length_ms is not None and length_ms < 1:
-            raise UsageError(f"{name} is at least 1ms")
-    if size_ms is not None and slide_ms is not None and slide_ms > size_ms:
-        raise UsageError(
-            f"--slide {slide} is longer than --size {size}: messages would be left out"
-        )
+    windows.check(stream, target)
     events.check_time()
     _check_run(env, read, stream, target)
     check_spark(env)
@@ -412,26 +323,9 @@ def window(
     job = Job(env, topics or [], read, loss, target, spark, stream)
     run_window(
         job,
-        replace(events.fields(), value_field=value_field),
-        size_ms=size_ms,
-        slide_ms=slide_ms,
-        gap_ms=gap_ms,
-        watermark_ms=_optional_ms(stream.watermark),
-        top=top,
-        top_by=top_by,
+        replace(events.fields(), value_field=windows.value_field),
+        windows,
     )
-
-
-Table = Annotated[
-    Path | None,
-    option(
-        "--table FILE", "Join", "Table to join with instead of a topic, .parquet, .json or .csv."
-    ),
-]
-How = Annotated[
-    Literal["inner", "left"],
-    option("--how", "Join", "Drop messages of TOPIC without a match (inner), or keep them (left)."),
-]
 
 
 @app.command("join", cls=Command)
@@ -455,30 +349,8 @@ def join(
     *,
     topic: str = argument("TOPIC", "Topic to read."),
     other: str | None = argument("[OTHER]", "Topic to join with.", default=None),
-    table: Table = None,
-    table_column: str | None = option(
-        "--table-column COLUMN", "Join", "Column of the table with the key."
-    ),
+    joining: JoinChoice,
     events: EventChoice,
-    other_key_field: str | None = option(
-        "--other-key-field PATH",
-        "Events",
-        "Field with the key in the other topic. Default: --key-field.",
-    ),
-    other_time_field: str | None = option(
-        "--other-time-field PATH",
-        "Events",
-        "Field with the time in the other topic. Default: --time-field.",
-    ),
-    other_pattern: str | None = option(
-        "--other-pattern RE",
-        "Events",
-        "Regular expression for the other topic. Default: --pattern.",
-    ),
-    within: int | None = option(
-        "--within DUR", "Join", "Maximum difference in time of two events to be joined."
-    ),
-    how: How = "inner",
     read: ReadChoice,
     loss: LossChoice,
     stream: StreamChoice,
@@ -492,52 +364,16 @@ def join(
     """
     from pylogctl.pipeline.spark import check_spark
 
-    if (other is None) == (table is None):
-        raise UsageError("name another topic to join with, or give --table FILE")
-    if (table is None) != (table_column is None):
-        raise UsageError("--table and --table-column go together")
-    if events.key_field is None and events.pattern is None:
-        raise UsageError("give --key-field, or --pattern with a group named key")
-    if table is not None:
-        file_format(table)
-        if not table.exists():
-            raise FileNotFoundError(2, "", str(table))
-    if other == topic:
-        raise UsageError(
-            f"'{topic}' is named twice", hints=["pipeline sql joins a topic with itself"]
-        )
-    others = EventChoice(
-        other_key_field or (None if other_pattern else events.key_field),
-        other_time_field or (None if other_pattern else events.time_field),
-        other_pattern or (None if other_key_field else events.pattern),
-    )
-    if other is None and within is not None:
-        raise UsageError("--within is for two topics; a table has no time")
-    if other is not None and within is None and stream.stream:
-        raise UsageError(
-            "--stream with two topics needs --within DUR, the maximum difference in time",
-            hints=["without it Spark would keep every message for ever"],
-        )
-    if within is not None:
-        events.check_time()
-        others.check_time()
+    joining.check(topic, other, events, is_stream=stream.stream)
     _check_run(env, read, stream, target, is_bounded=other is not None)
     check_spark(env)
     from pylogctl.pipeline.jobs import Job, run_join
 
-    left = events.fields()
-    right = replace(
-        left, key_field=others.key_field, time_field=others.time_field, pattern=others.pattern
-    )
     topics = [topic] if other is None else [topic, other]
     run_join(
         Job(env, topics, read, loss, target, spark, stream),
-        [left, right],
-        table,
-        table_column or "",
-        within_ms=within,
-        how=how,
-        watermark_ms=_optional_ms(stream.watermark),
+        [events.fields(), joining.others(events).fields()],
+        joining,
     )
 
 
@@ -563,10 +399,7 @@ def audit(
         "Field of JSON messages with their time, as given to produce --time-field. Default: "
         "compare each topic as a whole.",
     ),
-    reference: ReferenceOption = "producer",
-    grace: GraceOption = "5m",
-    fail_above: FailAboveOption = None,
-    everything: EqualToo = False,
+    comparison: Comparison,
     spark: SparkChoice,
 ) -> None:
     """Compare the messages in topics, and in loads of them, with the counts of the producers.
@@ -576,21 +409,11 @@ def audit(
     """
     from pylogctl.pipeline.spark import check_spark
 
-    grace_ms = parse_duration_ms(grace)
     check_spark(env)
     from pylogctl.pipeline.audit import run_audit
 
     run_audit(
-        env,
-        audit_topic,
-        load,
-        spark,
-        include=include or [],
-        time_field=time_field,
-        reference=reference,
-        grace_ms=grace_ms,
-        fail_above=fail_above,
-        everything=everything,
+        env, audit_topic, load, spark, comparison, include=include or [], time_field=time_field
     )
 
 
@@ -651,7 +474,6 @@ def _check_run(
         raise UsageError("--stream cannot be used with --path or --until")
     if env.output == "json" and target.is_stdout:
         raise UsageError("a stream cannot be one JSON document; use --output jsonl")
-    _optional_ms(stream.watermark)
 
 
 def _check_cluster(env: Environment, read: ReadChoice, target: TargetChoice = NO_TARGET) -> None:
@@ -664,7 +486,3 @@ def _check_cluster(env: Environment, read: ReadChoice, target: TargetChoice = NO
     by_option = [text for name, text in named.items() if text and text != env.environ.get(name)]
     if read.paths and by_option and target.to_topic is None:
         raise UsageError("--path reads files; it cannot be used with --broker or --zookeeper")
-
-
-def _optional_ms(duration: str | None) -> int | None:
-    return None if duration is None else parse_duration_ms(duration)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as fn
@@ -31,11 +31,13 @@ from pylogctl.cli.progress import progress
 from pylogctl.log.document import report_verification
 from pylogctl.pipeline.options import (
     NO_STREAM,
+    JoinChoice,
     LossChoice,
     ReadChoice,
     SparkChoice,
     StreamChoice,
     TargetChoice,
+    WindowChoice,
 )
 from pylogctl.pipeline.reading import (
     Reading,
@@ -179,28 +181,10 @@ def _inferred(messages: DataFrame, topic: str) -> queries.InferredSchema:
         raise QueryError(f"topic '{topic}': {error}") from error
 
 
-def run_window(
-    job: Job,
-    fields: EventFields,
-    *,
-    size_ms: int | None,
-    slide_ms: int | None,
-    gap_ms: int | None,
-    watermark_ms: int | None,
-    top: int | None,
-    top_by: str,
-) -> None:
-    """Count events per key, in windows of `size_ms` or in sessions that end after `gap_ms`.
-
-    Args:
-        job: the input and the target.
-        fields: where key, time and value of events are.
-        size_ms: length of a window.
-        slide_ms: distance between the starts of sliding windows.
-        gap_ms: instead of a length: how long a session lasts without an event.
-        watermark_ms: how late an event of a stream may be.
-        top: number of keys of each window to return, the largest by `top_by`; None for all.
-    """
+def run_window(job: Job, fields: EventFields, windows: WindowChoice) -> None:
+    """Count events per key in windows or sessions; `fields` says where their parts are."""
+    size_ms, slide_ms, gap_ms = windows.lengths_ms
+    top, watermark_ms = windows.top, job.stream.watermark_ms()
 
     def counts_of(found: DataFrame) -> DataFrame:
         if gap_ms is not None:
@@ -209,7 +193,7 @@ def run_window(
         return count_windows(found, size_ms, slide_ms=slide_ms, watermark_ms=watermark_ms)
 
     def ranked(counts: DataFrame) -> DataFrame:
-        return counts if top is None else largest(counts, top, top_by)
+        return counts if top is None else largest(counts, top, windows.top_by)
 
     env, name = job.env, "pipeline.window/1"
     facts = {
@@ -217,7 +201,7 @@ def run_window(
         "--slide": slide_ms,
         "--session": gap_ms,
         "--top": top,
-        "--top-by": None if top is None else top_by,
+        "--top-by": None if top is None else windows.top_by,
     }
     identity = _identity("window", job, [fields], facts)
     if job.stream.stream:
@@ -254,32 +238,17 @@ def run_window(
             env.warn(f"{count} messages have no number: counted, but not in sums and averages")
 
 
-def run_join(
-    job: Job,
-    fields: Sequence[EventFields],
-    table: Path | None,
-    table_column: str,
-    *,
-    within_ms: int | None,
-    how: Literal["inner", "left"],
-    watermark_ms: int | None,
-) -> None:
+def run_join(job: Job, fields: Sequence[EventFields], joining: JoinChoice) -> None:
     """Join events of two topics, or of a topic with a table.
 
-    Args:
-        job: its topics are one or two.
-        fields: where the key and time of each topic's events are.
-        table: file to join with instead of a second topic.
-        table_column: compared with the key.
-        within_ms: how far apart in time events of two topics may be.
-        how: `left` keeps events of the first topic that have no partner.
-        watermark_ms: how late an event of a stream may be.
+    `fields` says where the key and time of each topic's events are.
     """
+    table, column, how = joining.table, joining.table_column or "", joining.how
     env, name = job.env, "pipeline.join/1"
     facts = {
         "--table": None if table is None else table.absolute(),
-        "--table-column": table_column,
-        "--within": within_ms,
+        "--table-column": column,
+        "--within": joining.within,
         "--how": how,
     }
     identity = _identity("join", job, fields, facts)
@@ -297,10 +266,14 @@ def run_join(
         if table is None:
             right = _events(session, job, reported[1], fields[1])
             joined = join_topics(
-                left, right, within_ms=within_ms, watermark_ms=watermark_ms, how=how
+                left,
+                right,
+                within_ms=joining.within,
+                watermark_ms=job.stream.watermark_ms(),
+                how=how,
             )
         else:
-            joined = join_table(left, read_file(session, table), table_column, how=how)
+            joined = join_table(left, read_file(session, table), column, how=how)
         if job.stream.stream:
             run_stream(env, joined, job.target, job.stream, name, identity)
         else:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from broker.units import parse_duration_ms
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import argument, flag, option
 
 if TYPE_CHECKING:
     from broker.spark.extraction import EventFields
+    from broker.spark.loading.dates import DateRule
     from broker.spark.tables import TableTarget
 
 READS = (
@@ -241,6 +243,10 @@ class StreamChoice:
         "How far behind the newest event an event may be to be counted.",
     )
 
+    def watermark_ms(self) -> int | None:
+        """Return how late an event may be; None for no limit."""
+        return _optional_ms(self.watermark)
+
     def check(self, *, is_bounded: bool) -> None:
         """Validate the options; a job that keeps events (`is_bounded`) needs a watermark."""
         if self.watermark is not None and not is_bounded:
@@ -254,9 +260,195 @@ class StreamChoice:
             )
         if not self.stream and (self.checkpoint or self.exit_at_end or self.watermark):
             raise UsageError("--checkpoint, --exit-at-end and --watermark need --stream")
+        self.watermark_ms()
 
 
 NO_STREAM = StreamChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadChoice:
+    """How a load reads payloads, and the dates of messages in them."""
+
+    avro_schemas: Path | None = option(
+        "--avro-schemas DIR",
+        "Input",
+        "Payloads are a zero byte, a schema id in four bytes and an Avro record: write the "
+        "records as JSON. DIR has the schemas, as ID.avsc.",
+    )
+    avro_reader: int | None = option(
+        "--avro-reader ID",
+        "Input",
+        "Instead of JSON, write columns of the schema ID, to which all records are resolved. "
+        "Needs --avro-schemas and --format parquet.",
+        min=0,
+    )
+    date_field: str | None = option(
+        "--date-field PATH",
+        "Input",
+        "Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: the "
+        "day of the load.",
+    )
+    date_regex: str | None = option(
+        "--date-regex RE",
+        "Input",
+        "Date of messages: the first group of RE, searched for in payloads.",
+    )
+    date_format: str | None = option(
+        "--date-format STR",
+        "Input",
+        "Format of these dates, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a number "
+        "since 1970.",
+    )
+    year: int | None = option(
+        "--year YEAR",
+        "Input",
+        "Year of dates whose --date-format has none. Default: the newest that is not in the "
+        "future.",
+        min=1,
+        max=9999,
+    )
+
+    def dates(self, today: str) -> DateRule:
+        """Return how dates are found; `today` is that of messages without one."""
+        from broker.spark.loading.dates import DateRule
+
+        return DateRule(today, self.date_field, self.date_regex, self.date_format, self.year)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowChoice:
+    """The windows, and what is counted in them."""
+
+    size: str | None = option("--size DUR", "Windows", "Length of a window.")
+    slide: str | None = option(
+        "--slide DUR", "Windows", "Distance between the starts of sliding windows. Default: --size."
+    )
+    session: str | None = option(
+        "--session DUR",
+        "Windows",
+        "Instead of --size: sessions, which end when their key has no message for this time.",
+    )
+    top: int | None = option(
+        "--top N", "Windows", "Of each window only the N keys with the most messages.", min=1
+    )
+    top_by: Literal["messages", "sum", "average", "maximum"] = option(
+        "--top-by", "Windows", "Column that --top is by; sums need a value.", default="messages"
+    )
+    value_field: str | None = option(
+        "--value-field PATH",
+        "Events",
+        "Field of JSON messages with a number, such as .price: its sum, average, minimum and "
+        "maximum per key. With --pattern: a group named value.",
+    )
+
+    def check(self, stream: StreamChoice, target: TargetChoice) -> None:
+        """Validate the options before anything is started."""
+        if (self.size is None) == (self.session is None):
+            raise UsageError("give either --size or --session")
+        if self.slide is not None and self.size is None:
+            raise UsageError("--slide needs --size")
+        if self.top is not None and self.size is None:
+            raise UsageError("--top needs --size: sessions of different keys differ in time")
+        if self.top is not None and stream.stream and target.into_table is not None:
+            raise UsageError(
+                "--top cannot be used with --stream and --into-table: rank what the table has"
+            )
+        if self.top is None and self.top_by != "messages":
+            raise UsageError("--top-by needs --top")
+        names = ("--size", "--slide", "--session")
+        for name, length_ms in zip(names, self.lengths_ms, strict=True):
+            if length_ms is not None and length_ms < 1:
+                raise UsageError(f"{name} is at least 1ms")
+        size_ms, slide_ms, _ = self.lengths_ms
+        if size_ms is not None and slide_ms is not None and slide_ms > size_ms:
+            raise UsageError(
+                f"--slide {self.slide} is longer than --size {self.size}: messages would be left "
+                "out"
+            )
+
+    @property
+    def lengths_ms(self) -> tuple[int | None, int | None, int | None]:
+        """The length of a window, the distance of their starts, and that which ends a session."""
+        return _optional_ms(self.size), _optional_ms(self.slide), _optional_ms(self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinChoice:
+    """What a topic is joined with, and how."""
+
+    table: Path | None = option(
+        "--table FILE", "Join", "Table to join with instead of a topic, .parquet, .json or .csv."
+    )
+    table_column: str | None = option(
+        "--table-column COLUMN", "Join", "Column of the table with the key."
+    )
+    other_key_field: str | None = option(
+        "--other-key-field PATH",
+        "Events",
+        "Field with the key in the other topic. Default: --key-field.",
+    )
+    other_time_field: str | None = option(
+        "--other-time-field PATH",
+        "Events",
+        "Field with the time in the other topic. Default: --time-field.",
+    )
+    other_pattern: str | None = option(
+        "--other-pattern RE",
+        "Events",
+        "Regular expression for the other topic. Default: --pattern.",
+    )
+    within: int | None = option(
+        "--within DUR", "Join", "Maximum difference in time of two events to be joined."
+    )
+    how: Literal["inner", "left"] = option(
+        "--how",
+        "Join",
+        "Drop messages of TOPIC without a match (inner), or keep them (left).",
+        default="inner",
+    )
+
+    def others(self, events: EventChoice) -> EventChoice:
+        """Return where key and time are in the other topic."""
+        return replace(
+            events,
+            key_field=self.other_key_field or (None if self.other_pattern else events.key_field),
+            time_field=self.other_time_field or (None if self.other_pattern else events.time_field),
+            pattern=self.other_pattern or (None if self.other_key_field else events.pattern),
+        )
+
+    def check(self, topic: str, other: str | None, events: EventChoice, *, is_stream: bool) -> None:
+        """Validate the options before anything is started."""
+        if (other is None) == (self.table is None):
+            raise UsageError("name another topic to join with, or give --table FILE")
+        if (self.table is None) != (self.table_column is None):
+            raise UsageError("--table and --table-column go together")
+        if events.key_field is None and events.pattern is None:
+            raise UsageError("give --key-field, or --pattern with a group named key")
+        if self.table is not None:
+            file_format(self.table)
+            if not self.table.exists():
+                raise FileNotFoundError(2, "", str(self.table))
+        if other == topic:
+            raise UsageError(
+                f"'{topic}' is named twice", hints=["pipeline sql joins a topic with itself"]
+            )
+        if other is None and self.within is not None:
+            raise UsageError("--within is for two topics; a table has no time")
+        if other is not None and self.within is None and is_stream:
+            raise UsageError(
+                "--stream with two topics needs --within DUR, the maximum difference in time",
+                hints=["without it Spark would keep every message for ever"],
+            )
+        if self.within is not None:
+            events.check_time()
+            self.others(events).check_time()
+
+
+def _optional_ms(duration: str | None) -> int | None:
+    return None if duration is None else parse_duration_ms(duration)
+
+
 MASTER_VARIABLE = "PYLOGCTL_MASTER"
 
 

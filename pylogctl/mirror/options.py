@@ -1,0 +1,62 @@
+"""The options that commands of `pylogctl mirror` share, and those of `mirror run`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pylogctl.cli import options as shared
+from pylogctl.cli.options import option
+from pylogctl.cli.selection import TopicPatterns
+
+DEFAULT_GROUP = "mirror"
+
+Patterns = Annotated[TopicPatterns, shared.TOPIC_PATTERNS_07]
+From = Annotated[shared.ClusterChoice, shared.FROM_CLUSTER]
+FromRegistry = Annotated[shared.ClusterChoice, shared.FROM_REGISTRY]
+To = Annotated[shared.ClusterChoice, shared.TO_CLUSTER]
+Map = Annotated[
+    list[str] | None,
+    option(
+        "--topic-map S/RE/NEW/",
+        "Selection",
+        "Substitution that makes the name of the target topic, such as s/^/a./ (repeatable). "
+        "Default: the same name.",
+    ),
+]
+MirrorGroup = Annotated[
+    str,
+    option(
+        "-g, --group G",
+        "Selection",
+        "Consumer group in the source that has the offsets of the mirror.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunChoice:
+    """How to mirror."""
+
+    streams: int = option(
+        "--streams N", "Limits", "Threads that consume from the source.", min=1, default=1
+    )
+    producers: int = option(
+        "--producers N", "Limits", "Threads that send to the target.", min=1, default=1
+    )
+    queue: int = option(
+        "--queue N",
+        "Limits",
+        "Capacity of the queue of each producer, in message sets.",
+        min=1,
+        default=16,
+    )
+    metrics: int | None = option(
+        "--metrics PORT",
+        "Output",
+        "Serve the metrics of each partition in Prometheus' format on this port of 127.0.0.1; 0 "
+        "picks a free one.",
+        min=0,
+        max=65535,
+    )
+    on_corrupt: shared.OnCorruptOption = "stop"
