@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.protocol.extension_requests import ShutdownRequest, StatusRequest
+from broker.protocol.extension_requests import (
+    ALL_PARTS,
+    ShutdownRequest,
+    StatusParts,
+    StatusRequest,
+)
 from broker.protocol.layouts import DATA
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -135,13 +140,15 @@ def find_broker(cluster: Cluster, broker_id: int) -> BrokerAddress:
     )
 
 
-def request_status(connect: Connect, address: BrokerAddress) -> StatusResponse:
-    """Request the state and counters of a broker; a failure is part of the result."""
+def request_status(
+    connect: Connect, address: BrokerAddress, parts: StatusParts = ALL_PARTS
+) -> StatusResponse:
+    """Request the state of a broker, and parts of its status; a failure is part of the result."""
     connection = connect(address)
     try:
         if connection.hello() is None:
             return StatusResponse(address, None)
-        document = json.loads(DATA.decode(connection.call(StatusRequest())))
+        document = json.loads(DATA.decode(connection.call(StatusRequest(parts))))
         return StatusResponse(address, document)
     except errors.BrokerError as error:
         return StatusResponse(address, None, error)

@@ -13,6 +13,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.cluster_state import NO_CONTROLLER, NO_LEADER
 from broker.errors import NO_ERROR, BrokerError, UnsupportedVersionError
+from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import (
     BrokerAddress,
     ClusterMetadataResponse,
@@ -108,7 +109,7 @@ def check_health(cluster: Cluster, connect: Connect) -> Health:
     statuses: dict[int, dict[str, Any] | BrokerError] = {}
     silent: dict[int, BrokerError] = {}
     for address in sorted(metadata.brokers):
-        _, document, error = request_status(connect, address)
+        _, document, error = request_status(connect, address, StatusParts(0))
         if error is not None:
             statuses[address.id] = silent[address.id] = error
         elif document is not None:  # a 0.7 broker has none

@@ -12,6 +12,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.selection import topic_not_found
 from broker.config import BrokerConfig
 from broker.properties import Property, PropertyKind
+from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
 from broker.topic_settings import (
     TOPIC_SETTINGS,
@@ -151,7 +152,7 @@ def read_settings(connect: Connect, addresses: Iterable[BrokerAddress]) -> Setti
     """Ask brokers for their settings."""
     report = SettingsReport([], {})
     for address in addresses:
-        response = request_status(connect, address)
+        response = request_status(connect, address, StatusParts.SETTINGS)
         try:
             report.brokers.append(settings_of(response))
         except errors.BrokerError as error:
@@ -235,7 +236,9 @@ def _topic_setting(setting: TopicSetting, values: Sequence[TopicValue]) -> Setti
 
 def settings_of_broker(cluster: Cluster, connect: Connect, broker_id: int) -> dict[str, Setting]:
     """Return the settings of a live broker by name."""
-    found = settings_of(request_status(connect, find_broker(cluster, broker_id)))
+    found = settings_of(
+        request_status(connect, find_broker(cluster, broker_id), StatusParts.SETTINGS)
+    )
     defaults = BrokerConfig()
     return {
         prop.name: Setting(

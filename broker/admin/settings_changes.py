@@ -19,6 +19,7 @@ from broker.admin.settings import (
 from broker.client.cluster import Connect
 from broker.config import BrokerConfig
 from broker.properties import Property
+from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
 from broker.topic_settings import MIN_ISR, PARTITION_COUNT, setting_of
 from broker.zk import paths
@@ -227,7 +228,7 @@ def await_applied(
             continue
         address = BrokerAddress(broker.id, broker.host, broker.port)
         while True:
-            response = request_status(connect, address)
+            response = request_status(connect, address, StatusParts.SETTINGS)
             if (error := response.error) is not None:
                 text = f"broker {broker.id} does not say whether it is applied: {error}"
                 late.append(NotApplied(broker.id, text, error))

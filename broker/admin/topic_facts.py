@@ -22,13 +22,14 @@ from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
 from broker.protocol.codec import scan
-from broker.protocol.extension_requests import StatusRequest
+from broker.protocol.extension_requests import StatusParts, StatusRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.message_set import slice_messages
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _T = TypeVar("_T")
+_STATUS = StatusRequest(StatusParts.SETTINGS | StatusParts.REPLICAS | StatusParts.LOGS)
 _SILENCE = (errors.BrokerUnreachableError, errors.RequestTimeoutError)
 _NO_FACTS = (*_SILENCE, errors.StorageError, errors.OffsetNotAvailableError)
 _NEXT_TERM_S = 2.0
@@ -244,7 +245,7 @@ class TopicFacts:
             connection = self._connect(broker)
             try:
                 is_07 = connection.hello() is None
-                document = b"null" if is_07 else DATA.decode(connection.call(StatusRequest()))
+                document = b"null" if is_07 else DATA.decode(connection.call(_STATUS))
             except _SILENCE as error:
                 self._silent[broker.id] = error
                 raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self, get_args
 
@@ -85,12 +85,33 @@ class ClusterMetadataRequest(MetadataRequest):
     VERSION: ClassVar[int] = 1
 
 
+class StatusParts(IntFlag):
+    """What a status holds beside the broker's state: the large parts, which grow with its logs."""
+
+    SETTINGS = 1
+    REPLICAS = 2
+    METRICS = 4  # of the broker
+    TOPICS = 8  # metrics of each topic
+    LOGS = 16  # metrics of each log
+
+
+ALL_PARTS = ~StatusParts(0)
+
+
+def _parts(number: int) -> StatusParts:
+    return StatusParts(number & ALL_PARTS)  # those of newer clients are not known here
+
+
 @dataclass(frozen=True, slots=True)
 class StatusRequest(ControlRequest):
-    """Request a broker's state and counters."""
+    """Request a broker's state, and some parts of it; `topic` if only those of one are wanted."""
 
     TYPE = requests.RequestType.STATUS
+    BODY = Fields(parts=layouts.mapped(layouts.INT16, int, _parts), topic=layouts.STRING)
     RESPONSE = DATA
+
+    parts: StatusParts = ALL_PARTS
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from broker.config import BrokerConfig
 from broker.errors import StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
+from broker.protocol.extension_requests import ALL_PARTS, StatusParts
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.cluster_view import ClusterView
@@ -338,13 +339,9 @@ class Broker:
             versions=supported_versions(),
         )
 
-    def status(self) -> dict[str, Any]:
-        """Return the state and counters as a document."""
-        return self._status.document(self._phase, self.address(), self.config)
-
-    def metrics(self) -> dict[str, dict[str, Any]]:
-        """Return the attributes of 0.7's managed objects, by object name."""
-        return self._status.metrics(self._phase, self.config.broker_id)
+    def status(self, parts: StatusParts = ALL_PARTS, topic: str = "") -> dict[str, Any]:
+        """Return the state and counters as a document; of one topic only, if it is named."""
+        return self._status.document(self._phase, self.address(), self.config, parts, topic)
 
 
 def _advertised_host(host: str) -> str:

@@ -16,6 +16,7 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.metrics import Attributes, ManagedObject, counter, gauge, times
 from broker.protocol import codec
+from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
 from broker.server import replication_status
 from broker.server.cluster.cluster_membership import ClusterMembership
@@ -127,10 +128,33 @@ class BrokerStatus:
     runs_zookeeper: bool  # whether it ends with the broker's process
     started_ms: int
 
-    def document(self, phase: str, address: BrokerAddress, config: BrokerConfig) -> dict[str, Any]:
-        """Return all there is; `config` is in effect."""
+    def document(
+        self,
+        phase: str,
+        address: BrokerAddress,
+        config: BrokerConfig,
+        parts: StatusParts,
+        topic: str,
+    ) -> dict[str, Any]:
+        """Return the state and the parts, of one topic or, if it is empty, of all.
+
+        `config` is in effect.
+        """
+        found = self._state(phase, address, config)
+        if parts & StatusParts.SETTINGS:
+            found |= self._settings(config)
+        records = []
+        if parts & (StatusParts.REPLICAS | StatusParts.METRICS):
+            records = replication_status.replica_records(
+                self.replicas.table.all(), self.clock.monotonic_s()
+            )
+        if parts & StatusParts.REPLICAS:
+            found["replicas"] = [one for one in records if topic in ("", one["topic"])]
+        found["metrics"] = self._metrics(phase, address.id, parts, topic, records)
+        return found
+
+    def _state(self, phase: str, address: BrokerAddress, config: BrokerConfig) -> dict[str, Any]:
         logs = self.logs.table.all()
-        settings = self.membership.settings
         return {
             "broker": address.id,
             "host": address.host,
@@ -155,13 +179,6 @@ class BrokerStatus:
                 "interval_ms": config.flush_interval_ms,
                 "topic_intervals_ms": dict(config.topic_flush_interval_ms),
             },
-            "settings": self._settings_in_effect(config),
-            "start_settings": {
-                prop.name: self.start_config.value_text(prop)
-                for prop in self.start_config.shown_properties()
-            },
-            "topic_settings": self._topic_settings(),
-            "settings_problems": {} if settings is None else dict(settings.problems),
             "failures": self._failures(),
             "retention_waits": self.logs.retention.waits,
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
@@ -169,8 +186,18 @@ class BrokerStatus:
             "zookeeper": config.zookeeper_connect or None,
             "runs_zookeeper": self.runs_zookeeper,
             "session": self._session(),
-            "replicas": self._replica_records(),
-            "metrics": self.metrics(phase, address.id),
+        }
+
+    def _settings(self, config: BrokerConfig) -> dict[str, Any]:
+        settings = self.membership.settings
+        return {
+            "settings": self._settings_in_effect(config),
+            "start_settings": {
+                prop.name: self.start_config.value_text(prop)
+                for prop in self.start_config.shown_properties()
+            },
+            "topic_settings": self._topic_settings(),
+            "settings_problems": {} if settings is None else dict(settings.problems),
         }
 
     def _settings_in_effect(self, config: BrokerConfig) -> dict[str, dict[str, str]]:
@@ -238,19 +265,28 @@ class BrokerStatus:
             "error": status.error,
         }
 
-    def _replica_records(self) -> list[dict[str, Any]]:
-        return replication_status.replica_records(
-            self.replicas.table.all(), self.clock.monotonic_s()
-        )
-
-    def metrics(self, phase: str, broker_id: int) -> dict[str, Attributes]:
+    def _metrics(
+        self,
+        phase: str,
+        broker_id: int,
+        parts: StatusParts,
+        topic: str,
+        records: list[dict[str, Any]],
+    ) -> dict[str, Attributes]:
         """Return the attributes of the managed objects, by object name."""
         found: dict[str, Attributes] = {}
-        for name, attributes in self._objects(phase, broker_id):
-            found[name] = found[name] | attributes if name in found else attributes
+        if parts & StatusParts.METRICS:
+            for name, attributes in self._of_broker(phase, records):
+                found[name] = found[name] | attributes if name in found else attributes
+        if parts & StatusParts.TOPICS:
+            found |= metrics.topic_objects(self.server.metrics, topic)
+        if parts & StatusParts.LOGS:
+            found |= self._of_logs(broker_id, topic)
         return found
 
-    def _objects(self, phase: str, broker_id: int) -> Iterator[tuple[str, Attributes]]:
+    def _of_broker(
+        self, phase: str, records: list[dict[str, Any]]
+    ) -> Iterator[tuple[str, Attributes]]:
         controller = self.membership.controller
         state = _STATES.get(phase, 0)
         if phase == "running" and controller is not None and controller.controller:
@@ -269,15 +305,16 @@ class BrokerStatus:
         yield ZOOKEEPER.read(self.membership.registry)
         yield LOG_MANAGER.read(self.logs)
         yield FLUSHES.read(self.logs)
-        yield from metrics.topic_objects(shards)
+        yield metrics.ALL_TOPICS.read(metrics.total_of(shards))
         yield from replication_status.replication_objects(
-            self._replica_records(),
-            controller,
-            self.replicas,
-            sum(shard.fenced_fetch_count for shard in shards),
+            records, controller, self.replicas, sum(shard.fenced_fetch_count for shard in shards)
         )
+
+    def _of_logs(self, broker_id: int, topic: str) -> Iterator[tuple[str, Attributes]]:
         for log in self.logs.table.all():
             one = log.partition
+            if topic not in ("", one.topic):
+                continue
             if one.home == broker_id:
                 yield LOG.read(log, one.topic, one.index)
             else:

@@ -32,6 +32,8 @@ from broker.protocol.extension_requests import (
     OffsetQuery,
     ReadChangesRequest,
     ShutdownRequest,
+    StatusParts,
+    StatusRequest,
 )
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
@@ -62,8 +64,8 @@ class Host(Protocol):
     def address(self) -> responses.BrokerAddress:
         """Return the address that clients connect to."""
 
-    def status(self) -> dict[str, Any]:
-        """Return the state and counters as a document."""
+    def status(self, parts: StatusParts, topic: str) -> dict[str, Any]:
+        """Return the state and counters as a document; any thread."""
 
 
 class AdminHandler:
@@ -305,12 +307,14 @@ class AdminHandler:
             responses.encode_extension_response(header.correlation_id, self._hello_body)
         )
 
-    def status(self, header: RequestHeader) -> Response:
-        """Return the state and counters as JSON."""
-        document = json.dumps(self._host.status(), separators=(",", ":")).encode()
-        return Response(
-            responses.encode_extension_response(header.correlation_id, DATA.encode(document))
-        )
+    def status(self, request: StatusRequest, header: RequestHeader) -> Future[list[Response]]:
+        """Return the state and counters as JSON, made by a worker: with many logs it takes long."""
+
+        def work() -> bytes:
+            document = self._host.status(request.parts, request.topic)
+            return DATA.encode(json.dumps(document, separators=(",", ":")).encode())
+
+        return self._on_worker(header, work)
 
     def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> DelayedResponse:
         """Start the shutdown; the response comes at its end, with all its steps."""

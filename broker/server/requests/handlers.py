@@ -219,7 +219,7 @@ class RequestHandlers:
             case HelloRequest():
                 return self._admin.hello(header)
             case StatusRequest():
-                return self._admin.status(header)
+                return self._admin.status(request, header)
             case ShutdownRequest():
                 return self._admin.shutdown(request, header)
             case ReplicaFetchRequest():

@@ -34,7 +34,8 @@ _counts = attrgetter(*TopicCounters.__slots__)
 
 
 def _total(shards: Iterable[TopicCounters]) -> TopicCounters:
-    return TopicCounters(*map(sum, zip(*map(_counts, shards), strict=True)))
+    none = TopicCounters()
+    return TopicCounters(*map(sum, zip(_counts(none), *map(_counts, shards), strict=True)))
 
 
 TOPIC: ManagedObject[TopicCounters] = ManagedObject(
@@ -91,16 +92,22 @@ REQUESTS: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
 )  # fmt: skip
 
 
-def topic_objects(shards: Sequence[ProcessorMetrics]) -> Iterator[tuple[str, Attributes]]:
-    """Yield the attributes of all topics together, and of each topic seen."""
+def total_of(shards: Iterable[ProcessorMetrics]) -> TopicCounters:
+    """Return what happened to the messages of all topics together."""
+    return _total(one for shard in shards for one in list(shard.topics.values()))
+
+
+def topic_objects(
+    shards: Iterable[ProcessorMetrics], topic: str = ""
+) -> Iterator[tuple[str, Attributes]]:
+    """Yield the attributes of each topic seen, or of one."""
     by_topic: defaultdict[str, list[TopicCounters]] = defaultdict(list)
     for shard in shards:
-        for topic, counters in list(shard.topics.items()):
-            by_topic[topic].append(counters)
-    totals = {topic: _total(counters) for topic, counters in by_topic.items()}
-    yield ALL_TOPICS.read(_total(totals.values()))
-    for topic, total in totals.items():
-        yield TOPIC.read(total, topic)
+        for name, counters in list(shard.topics.items()):
+            if topic in ("", name):
+                by_topic[name].append(counters)
+    for name, found in by_topic.items():
+        yield TOPIC.read(_total(found), name)
 
 
 class Delays(NamedTuple):

@@ -377,7 +377,7 @@ def test_group_when_messages_are_filtered_then_commits_behind_those_left_out(
     send(producer, b"no", b"yes 1", b"no", codec=Codec.GZIP)
     send(producer, *[b"no"] * 500, b"yes 2", *[b"no"] * 500)
     stream = only_stream(join(PayloadFilter(b"yes"), auto_commit_interval_ms=20))
-    end = broker.metrics()["logs.t-0"]["CurrentOffset"]
+    end = broker.status()["metrics"]["logs.t-0"]["CurrentOffset"]
     waiting = threading.Thread(target=lambda: take(stream, 1))
 
     assert take(stream, 2) == [b"yes 1", b"yes 2"]

@@ -120,7 +120,7 @@ def test_poll_when_it_returns_then_the_next_request_is_under_way(
     fetcher = open_fetcher(running_broker, fetch_bytes=len(ONE))
     fetcher.poll()
     wait_until(
-        lambda: running_broker.metrics()["SocketServerStats"]["NumFetchRequests"] == 2,
+        lambda: running_broker.status()["metrics"]["SocketServerStats"]["NumFetchRequests"] == 2,
         "the second request",
     )
 

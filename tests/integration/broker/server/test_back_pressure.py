@@ -39,7 +39,7 @@ def send_until_blocked(broker: Broker, peer: Peer, frame: bytes, *, at_most: int
 
 
 def bytes_read(broker: Broker) -> int:
-    return int(broker.metrics()["SocketServerStats"]["TotalBytesRead"])
+    return int(broker.status()["metrics"]["SocketServerStats"]["TotalBytesRead"])
 
 
 def test_client_when_it_takes_no_responses_then_its_requests_are_not_read_until_it_does(

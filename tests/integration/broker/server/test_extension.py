@@ -27,8 +27,11 @@ from broker.protocol.extension_requests import (
     MetadataRequest,
     OffsetKind,
     OffsetQuery,
+    StatusParts,
+    StatusRequest,
     encode_extension_parts,
 )
+from broker.protocol.layouts import DATA
 from broker.protocol.primitives import INT16, INT32, encode_short_string
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
@@ -512,5 +515,15 @@ def test_request_when_counted_then_bytes_read_are_all_bytes_of_frames(
     peer.send_bytes(frame * 10)
     for _ in range(10):
         peer.receive()
-    sockets = running_broker.metrics()["SocketServerStats"]
+    sockets = running_broker.status()["metrics"]["SocketServerStats"]
     assert sockets["TotalBytesRead"] == 10 * len(frame)
+
+
+def test_status_when_parts_of_a_topic_are_asked_for_then_holds_these_only(peer: Peer) -> None:
+    for topic in ("orders", "orders-2"):
+        peer.publish(topic, ONE)
+    request = StatusRequest(StatusParts.TOPICS | StatusParts.LOGS, "orders")
+    found = json.loads(DATA.decode(peer.call(request)))
+    assert set(found["metrics"]) == {"BrokerTopicStat.orders", "logs.orders-0"}
+    assert found["topics"] == 2
+    assert not {"settings", "replicas"} & found.keys()

@@ -96,7 +96,7 @@ def test_read_when_nothing_matches_then_nothing_crosses_the_network(
     peer: Peer, running_broker: Broker
 ) -> None:
     def written() -> int:
-        return int(running_broker.metrics()["SocketServerStats"]["TotalBytesWritten"])
+        return int(running_broker.status()["metrics"]["SocketServerStats"]["TotalBytesWritten"])
 
     peer.publish("events", NO * 10_000 + YES)
     before = written()
@@ -390,7 +390,7 @@ def test_read_when_the_file_cannot_be_read_then_error_names_the_partition_and_br
         f"cannot read events[0-0] from offset 0 on: the file ends {2 * len(NO)} bytes early"
     )
     assert (fine.error, len(fine.runs)) == (0, 1)
-    assert broker.metrics()["BrokerTopicStat.events"]["FailedFetchRequest"] == 1
+    assert broker.status()["metrics"]["BrokerTopicStat.events"]["FailedFetchRequest"] == 1
 
 
 def test_read_when_the_descriptor_cannot_be_read_then_the_reason_is_told(
@@ -410,7 +410,7 @@ def test_filtered_read_when_counted_then_as_a_fetch_with_what_was_left_out(
 ) -> None:
     peer.publish("events", NO * 3 + YES + build_set([b"no"] * 5, Codec.GZIP))
     peer.read_filtered("events", 0, b"yes")
-    metrics = running_broker.metrics()
+    metrics = running_broker.status()["metrics"]
     assert metrics["SocketServerStats"]["NumFetchRequests"] == 1
     assert metrics["BrokerTopicStat.events"]["BytesOut"] == len(YES)
     assert metrics["BrokerTopicStat.events"]["MessagesFilteredOut"] == 8

@@ -166,7 +166,10 @@ def test_fetch_when_its_client_leaves_before_the_leader_answers_then_nothing_is_
         accepted, _ = silent.accept()
         with accepted:
             waiting.close()
-            wait_until(lambda: moved.home.metrics()["Purgatory"]["Waiting"] == 0, "the forgetting")
+            wait_until(
+                lambda: moved.home.status()["metrics"]["Purgatory"]["Waiting"] == 0,
+                "the forgetting",
+            )
 
 
 def test_offsets_when_another_broker_has_the_only_replica_then_are_those_of_its_log(

@@ -35,7 +35,7 @@ def connection_count(broker: Broker) -> int:
 
 
 def bad_frames(broker: Broker) -> int:
-    return int(broker.metrics()["SocketServerStats"]["BadFrames"])
+    return int(broker.status()["metrics"]["SocketServerStats"]["BadFrames"])
 
 
 GARBAGE = {

@@ -55,7 +55,7 @@ NEVER_MS = 3_600_000
 
 
 def size_of(broker: Broker, topic: str, index: int = 0) -> int:
-    log = broker.metrics().get(f"logs.{topic}-{index}")
+    log = broker.status()["metrics"].get(f"logs.{topic}-{index}")
     return -1 if log is None else int(log["Size"])
 
 
@@ -177,9 +177,9 @@ def test_produce_when_many_come_in_one_read_then_all_are_appended_in_order(
     peer.send(*[ProduceRequest("events", 0, one) for one in sets])
     peer.flush("events")
     assert peer.fetch("events", 0, max_bytes=1 << 30) == (0, b"".join(sets))
-    counters = running_broker.metrics()["BrokerTopicStat.events"]
+    counters = running_broker.status()["metrics"]["BrokerTopicStat.events"]
     assert counters["MessagesIn"] == 10_000
-    assert running_broker.metrics()["SocketServerStats"]["NumProduceRequests"] >= 10_000
+    assert running_broker.status()["metrics"]["SocketServerStats"]["NumProduceRequests"] >= 10_000
 
 
 def append_sizes(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
@@ -283,7 +283,7 @@ def test_publish_when_many_are_in_flight_then_answered_in_order_by_few_flushes(
     for number in range(500):
         (published,) = decode_publish_response(peer.receive_extension(number))
         assert (published.error, published.base_offset) == (0, number * len(ONE))
-    assert running_broker.metrics()["LogFlushStats"]["NumFlushes"] <= 2
+    assert running_broker.status()["metrics"]["LogFlushStats"]["NumFlushes"] <= 2
 
 
 def test_response_when_an_earlier_one_is_delayed_then_waits_for_it(

@@ -35,7 +35,7 @@ def entry(payload: bytes, *, magic: int = 1, attributes: int = 0, crc_change: in
 def topics_of(broker: Broker) -> list[str]:
     return sorted(
         name.partition(".")[2].rpartition("-")[0]
-        for name in broker.metrics()
+        for name in broker.status()["metrics"]
         if name.startswith("logs.")
     )
 
@@ -188,7 +188,7 @@ def test_produce_when_any_partition_then_spreads_over_those_configured(
     peer = connect(broker)
     peer.send(*[ProduceRequest("events", ANY_PARTITION, GOOD)] * 200)
     peer.status()
-    sizes = {n: a["Size"] for n, a in broker.metrics().items() if n.startswith("logs.")}
+    sizes = {n: a["Size"] for n, a in broker.status()["metrics"].items() if n.startswith("logs.")}
     assert sorted(sizes) == ["logs.events-0", "logs.events-1", "logs.events-2"]
     assert sum(sizes.values()) == 200 * len(GOOD)
 
@@ -282,7 +282,7 @@ def test_produce_when_fields_do_not_fit_then_closes_and_counts_a_bad_frame(
     peer = connect(running_broker)
     peer.send_bytes(frame(RequestType.PRODUCE, body))
     assert peer.is_closed()
-    assert running_broker.metrics()["SocketServerStats"]["BadFrames"] == 1
+    assert running_broker.status()["metrics"]["SocketServerStats"]["BadFrames"] == 1
     assert topics_of(running_broker) == []
 
 

@@ -90,7 +90,7 @@ def test_publish_when_many_clients_wait_then_one_flush_completes_all(
     held_flushes.set()
     offsets = [decode_publish_response(one.receive_extension())[0].base_offset for one in peers]
     assert sorted(offsets) == [n * len(ONE) for n in range(20)]
-    assert running_broker.metrics()["LogFlushStats"]["NumFlushes"] <= 2
+    assert running_broker.status()["metrics"]["LogFlushStats"]["NumFlushes"] <= 2
 
 
 def test_publish_when_flush_takes_longer_than_the_timeout_then_says_so(
@@ -259,8 +259,8 @@ def test_publish_when_counted_then_among_the_produce_requests(
 ) -> None:
     peer.publish("events", ONE)
     peer.publish("events", ONE, acks=Acks.WRITTEN)
-    assert running_broker.metrics()["SocketServerStats"]["NumProduceRequests"] == 2
-    counters = running_broker.metrics()["BrokerTopicStat.events"]
+    assert running_broker.status()["metrics"]["SocketServerStats"]["NumProduceRequests"] == 2
+    counters = running_broker.status()["metrics"]["BrokerTopicStat.events"]
     assert (counters["MessagesIn"], counters["BytesIn"]) == (2, 2 * len(ONE))
 
 
@@ -270,8 +270,8 @@ def test_read_when_counted_then_among_the_fetch_requests(
     peer.publish("events", ONE)
     peer.read("events", 0)
     peer.read("events", 999)
-    assert running_broker.metrics()["SocketServerStats"]["NumFetchRequests"] == 2
-    counters = running_broker.metrics()["BrokerTopicStat.events"]
+    assert running_broker.status()["metrics"]["SocketServerStats"]["NumFetchRequests"] == 2
+    counters = running_broker.status()["metrics"]["BrokerTopicStat.events"]
     assert (counters["BytesOut"], counters["FailedFetchRequest"]) == (len(ONE), 1)
 
 

@@ -25,7 +25,7 @@ BOMB = wrap(bytes(65 << 20), Codec.ZSTD)
 
 
 def messages_in(broker: Broker, topic: str) -> int:
-    return int(broker.metrics()[f"BrokerTopicStat.{topic}"]["MessagesIn"])
+    return int(broker.status()["metrics"][f"BrokerTopicStat.{topic}"]["MessagesIn"])
 
 
 def test_publish_when_it_unfolds_to_much_then_is_appended_and_answered(

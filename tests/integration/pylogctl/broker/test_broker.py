@@ -698,7 +698,9 @@ def test_status_when_a_disk_fails_then_warns_of_its_directory_once_and_lists_all
             sets = (PartitionSet(TopicPartition("t", 0, index), encode([b"x"])),)
             connection.call(PublishRequest(Acks.COMMITTED, 10_000, sets))
     dirs[1].rename(tmp_path / "gone")
-    wait_until(lambda: broker.metrics()["LogManager"]["OfflineLogDirectoryCount"], "the failure")
+    wait_until(
+        lambda: broker.status()["metrics"]["LogManager"]["OfflineLogDirectoryCount"], "the failure"
+    )
 
     result = invoke("broker", "status", "-b", f"127.0.0.1:{broker.port}", "--output", "json")
 

@@ -109,7 +109,7 @@ def test_consume_when_the_broker_matches_then_what_does_not_match_is_not_sent(
     running_broker: Broker, consume_here: Consume
 ) -> None:
     def sent() -> int:
-        return int(running_broker.metrics()["SocketServerStats"]["TotalBytesWritten"])
+        return int(running_broker.status()["metrics"]["SocketServerStats"]["TotalBytesWritten"])
 
     fill(running_broker, "t", [b"no line of interest"] * 20_000 + [b"error"])
     args = ("t", "--from-beginning", "--grep", "error")

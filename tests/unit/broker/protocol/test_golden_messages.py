@@ -69,7 +69,9 @@ REQUESTS: list[extensions.ExtensionRequest] = [
         (extensions.OffsetQuery(ORDERS, extensions.OffsetKind.TERM_END, 7),)
     ),
     extensions.ListSegmentsRequest(ORDERS, -2, 10),
-    extensions.StatusRequest(),
+    extensions.StatusRequest(
+        extensions.StatusParts.LOGS | extensions.StatusParts.METRICS, "orders"
+    ),
     extensions.ShutdownRequest(force=True),
     extensions.CreateTopicRequest("größe", 6),
     cluster_requests.CreateReplicatedTopicRequest(
