@@ -328,7 +328,7 @@ __pylogctl_tables() {
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl zk')
-        commands='ls tree get stat start' words=''
+        commands='ls tree get stat find watch sessions health set create rm export import diff shell start' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl zk ls')
@@ -347,6 +347,50 @@ __pylogctl_tables() {
         commands='' words='@zk-path'
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk find')
+        commands='' words='@zk-path'
+        options='--data --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk watch')
+        commands='' words='@zk-path'
+        options='-R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk sessions')
+        commands='' words='@zk-path'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk health')
+        commands='' words=''
+        options='--admin-port --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--admin-port --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk set')
+        commands='' words='@zk-path'
+        options='--file --if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --if-version --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk create')
+        commands='' words='@zk-path'
+        options='--file --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk rm')
+        commands='' words='@zk-path'
+        options='-R --recursive --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk export')
+        commands='' words='@zk-path'
+        options='-Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk import')
+        commands='' words=''
+        options='--file --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk diff')
+        commands='' words='@zk-path'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl zk shell')
+        commands='' words=''
+        options='-Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl zk start')
         commands='' words=''
         options='--data --host --port --log-file --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -902,6 +946,52 @@ __pylogctl_values() {
     'pylogctl zk stat --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk stat --log-format') words='text json' ;;
     'pylogctl zk stat --color') words='auto always never' ;;
+    'pylogctl zk find --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk find --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk find --log-format') words='text json' ;;
+    'pylogctl zk find --color') words='auto always never' ;;
+    'pylogctl zk watch --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk watch --log-format') words='text json' ;;
+    'pylogctl zk watch --color') words='auto always never' ;;
+    'pylogctl zk sessions --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk sessions --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk sessions --log-format') words='text json' ;;
+    'pylogctl zk sessions --color') words='auto always never' ;;
+    'pylogctl zk health --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk health --log-format') words='text json' ;;
+    'pylogctl zk health --color') words='auto always never' ;;
+    'pylogctl zk set --file') words='@file' ;;
+    'pylogctl zk set --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk set --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk set --log-format') words='text json' ;;
+    'pylogctl zk set --color') words='auto always never' ;;
+    'pylogctl zk create --file') words='@file' ;;
+    'pylogctl zk create --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk create --log-format') words='text json' ;;
+    'pylogctl zk create --color') words='auto always never' ;;
+    'pylogctl zk rm --confirm') words='@zk-path' ;;
+    'pylogctl zk rm --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk rm --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk rm --log-format') words='text json' ;;
+    'pylogctl zk rm --color') words='auto always never' ;;
+    'pylogctl zk export --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk export --log-format') words='text json' ;;
+    'pylogctl zk export --color') words='auto always never' ;;
+    'pylogctl zk import --file') words='@file' ;;
+    'pylogctl zk import --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk import --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk import --log-format') words='text json' ;;
+    'pylogctl zk import --color') words='auto always never' ;;
+    'pylogctl zk diff --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk diff --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk diff --log-format') words='text json' ;;
+    'pylogctl zk diff --color') words='auto always never' ;;
+    'pylogctl zk shell --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk shell --log-format') words='text json' ;;
+    'pylogctl zk shell --color') words='auto always never' ;;
     'pylogctl zk start --data') words='@dir' ;;
     'pylogctl zk start --log-file') words='@file' ;;
     'pylogctl zk start --output') words='table json jsonl csv tsv plain markdown name' ;;

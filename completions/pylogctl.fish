@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --admin-port --if-version
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk shell' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -43,7 +43,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics int
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a pipeline -d 'Load, query, compare and verify topics on Spark'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a perf -d 'Measure throughput and latency'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into ZooKeeper, or start one'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into ZooKeeper, change nodes, or start a server'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a doctor -d 'Check that everything needed is in place'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a completion -d 'Print a shell completion script'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a man -d 'Show a manual page'
@@ -1924,6 +1924,17 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a ls -d 'List the children 
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a tree -d 'Draw a node and everything below it'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a get -d 'Write the value of a node, byte for byte'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a stat -d 'Show version, size, times and owner of a node'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a find -d 'Find nodes by their paths or values'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a watch -d 'Write a line for each change of a node and its children, until stopped'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a sessions -d 'List the sessions with ephemeral nodes: who is registered by which'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a health -d 'Ask each server how it is: by four-letter words, or its admin server'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a set -d 'Replace the value of a node; the former one is saved'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a create -d 'Create a persistent node, and its parents where they are missing'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a rm -d 'Delete a node; its value is saved'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a export -d 'Write a node and everything below it as lines of JSON, with exact values'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a import -d 'Create and set nodes as an export has them'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a diff -d 'Compare a node and everything below it with an export or another ZooKeeper'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a shell -d 'Run these commands from a prompt or from standard input, one a line'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a start -d 'Run an embedded ZooKeeper server until it is told to stop'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -2020,6 +2031,187 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l data -d 'Also find nodes whose value matches'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s R -l recursive -d 'Watch everything below'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l admin-port -d 'Of the admin servers' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l file -d 'Read the value, exactly; `-` is standard input' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l if-version -d 'Only if the node has this version' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l file -d 'Read the value, exactly; `-` is standard input' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s R -l recursive -d 'Delete everything below, too'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l confirm -d 'The path again; with --yes nothing is asked' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l file -d 'What `zk export` wrote; `-` is standard input' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l execute -d 'Do it; without this only the plan is shown'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l data -d 'Data directory' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l host -d 'Address to listen on' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l port -d '0 picks a free one' -r

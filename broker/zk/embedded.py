@@ -23,6 +23,7 @@ from pathlib import Path
 
 from broker.errors import ConfigError, CoordinationError, LogLockedError, RegistryUnreachableError
 from broker.zk.child import ChildProcess
+from broker.zk.health import four_letter_word
 from broker.zk.java import Java, find_java
 from broker.zk.paths import join_address
 from broker.zk.session import Session
@@ -247,18 +248,11 @@ def _serves_directory(host: str, port: int, data_dir: Path, *, timeout_s: float 
     # a server that is still starting logs this request as an error
     expected = (data_dir / _SNAPSHOT_DIRECTORY / "version-2").resolve()
     with contextlib.suppress(OSError):
-        for line in _four_letter_word(host, port, b"conf", timeout_s).splitlines():
+        for line in four_letter_word(host, port, "conf", timeout_s).splitlines():
             name, _, value = line.partition("=")
             if name == "dataDir":
                 return Path(value).resolve() == expected
     return False
-
-
-def _four_letter_word(host: str, port: int, word: bytes, timeout_s: float) -> str:
-    with socket.create_connection((host, port), timeout=timeout_s) as connection:
-        connection.sendall(word)
-        with connection.makefile("rb") as response:
-            return response.read().decode(errors="replace")
 
 
 logger = logging.getLogger(__name__)

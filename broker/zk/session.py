@@ -157,6 +157,7 @@ _STATUS_WORD = b"srvr\n"  # every ZooKeeper answers it, if only by why it does n
 _STATUS_TEXT = b"zookeeper"
 _STATUS_BYTES = 4096
 _PROBE_S = 1.0
+_NODES_AT_ONCE = 256
 
 
 Watch = Callable[[], None]
@@ -362,17 +363,30 @@ class Session:
         """Yield depth and path of a node and all nodes below it, parents first, in order of name.
 
         The depth is 0 for `path` and `max_depth` at most. A node deleted meanwhile is left out; the
-        first must exist.
+        first must exist. Names are read for many siblings at a time; memory holds those of one node
+        on each level.
         """
-        names = self.children(path)
-        yield 0, path
-        if max_depth == 0:
+        return ((depth, one) for depth, one, _ in self.branches(path, max_depth=max_depth))
+
+    def branches(
+        self, path: str = "/", *, max_depth: int | None = None
+    ) -> Iterator[tuple[int, str, bool]]:
+        """Yield what `walk` does, and of each node whether it is the last of its siblings."""
+        return self._branches((0, path, True), self.children(path), max_depth)
+
+    def _branches(
+        self, node: tuple[int, str, bool], names: Sequence[str], max_depth: int | None
+    ) -> Iterator[tuple[int, str, bool]]:
+        yield node
+        depth, path, _ = node
+        if depth == max_depth:
             return
-        for name in names:
-            rest = None if max_depth is None else max_depth - 1
-            with suppress(errors.RegistryNodeNotFoundError):
-                for depth, below in self.walk(f"{path.rstrip('/')}/{name}", max_depth=rest):
-                    yield depth + 1, below
+        for start in range(0, len(names), _NODES_AT_ONCE):
+            chosen = names[start : start + _NODES_AT_ONCE]
+            below = self.children_many(f"{path.rstrip('/')}/{name}" for name in chosen)
+            for child, found in below.items():
+                is_last = child.rpartition("/")[2] == names[-1]
+                yield from self._branches((depth + 1, child, is_last), found, max_depth)
 
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
         """Create a node, and its parents (persistent and empty) where they are missing."""

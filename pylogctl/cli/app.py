@@ -45,7 +45,9 @@ class Pylogctl(RootGroup):
             "pylogctl.pipeline.command", "Load, query, compare and verify topics on Spark."
         ),
         "perf": RootCommand("pylogctl.perf.command", "Measure throughput and latency."),
-        "zk": RootCommand("pylogctl.zk.command", "Look into ZooKeeper, or start one."),
+        "zk": RootCommand(
+            "pylogctl.zk.command", "Look into ZooKeeper, change nodes, or start a server."
+        ),
         "doctor": RootCommand(
             "pylogctl.doctor.command", "Check that everything needed is in place."
         ),

@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from pylogctl.cli.context import TRACE_VERBOSITY, Environment
+from pylogctl.cli.context import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
 
@@ -44,12 +44,38 @@ def zookeeper_session(env: Environment) -> Iterator[Session]:
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     session = Session(env.zookeeper, request_timeout_s=timeout_s)
-    with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
+    with _announced_start(env):
         session.start(timeout_s, retries_refused=False)
     try:
         yield session
     finally:
         session.stop()
+
+
+@contextmanager
+def _announced_start(env: Environment) -> Iterator[None]:
+    """Say that ZooKeeper is waited for, and what the broker of this machine has instead."""
+    from broker.errors import RegistryUnreachableError
+
+    try:
+        with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
+            yield
+    except RegistryUnreachableError as error:
+        if env.settings.zookeeper is not None:
+            raise
+        from pylogctl.cli.discovery import zookeeper_of_found_broker
+
+        found = zookeeper_of_found_broker(connector(env))
+        if found is None:
+            raise
+        text = f"uses the ZooKeeper at {found}" if found else "runs without ZooKeeper"
+        hint = (
+            f"try: -Z {found}" if found else "try: pylogctl doctor, for what it needs to have one"
+        )
+        raise RegistryUnreachableError(
+            f"no ZooKeeper at {env.zookeeper}; the broker at {DEFAULT_BROKER} {text}",
+            hints=[hint],
+        ) from error
 
 
 class Absence(Enum):
@@ -150,7 +176,7 @@ def open_registry(
             session_timeout_ms=config.zk_session_timeout_ms,
             request_timeout_s=timeout_s,
         )
-    with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
+    with _announced_start(env):
         # A user who sets the time to wait for ZooKeeper expects it to come up in that time.
         waits = config is not None and "zk.connectiontimeout.ms" in map(
             config.name_in_07, env.settings.properties

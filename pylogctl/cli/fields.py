@@ -28,6 +28,10 @@ _OTHERS = {
     "perf.consume": ("perf.consume", "perf.simple"),
     "pipeline.compact": ("pipeline.load", "pipeline.compact.plan"),
     "topic.alter": ("topic.create",),
+    "zk.create": ("zk.change",),
+    "zk.import": ("zk.change",),
+    "zk.rm": ("zk.change",),
+    "zk.set": ("zk.change",),
 }
 
 

@@ -7,9 +7,7 @@ over it. Old offsets are saved before they are replaced.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from broker.admin.group_changes import (
     apply_changes,
@@ -39,6 +37,7 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
+from pylogctl.cli.undo import new_undo_file, tell_undo
 from pylogctl.group.document import (
     NODES,
     REBALANCE,
@@ -274,11 +273,8 @@ def _write(env: Environment, session: Session, changes: Sequence[Change], *, for
 
 def _save(env: Environment, changes: Sequence[Change]) -> None:
     """Save the offsets of a group that changes replace; print the command that restores them."""
-    directory = env.state_dir / "undo"
-    directory.mkdir(parents=True, exist_ok=True)
-    group, time_ms = changes[0].group, env.clock.time_ms()
-    moment = datetime.fromtimestamp(time_ms / 1000, UTC)
-    path = directory / f"{group}-{moment:%Y%m%dT%H%M%S}{time_ms % 1000:03d}.jsonl"
+    group = changes[0].group
+    path = new_undo_file(env, group)
     # JSON lines, with null where there is no offset.
     lines = [
         json.dumps(
@@ -293,7 +289,4 @@ def _save(env: Environment, changes: Sequence[Change]) -> None:
         if one.is_needed and (one.current is None or one.current.offset is not None)
     ]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    words = ["pylogctl", "group", "import", group, "--file", str(path), "--execute"]
-    if env.settings.zookeeper:
-        words += ["--zookeeper", env.settings.zookeeper]
-    env.note(f"undo: {shlex.join(words)}")
+    tell_undo(env, path, ["group", "import", group])

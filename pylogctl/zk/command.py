@@ -1,19 +1,32 @@
-"""`pylogctl zk`: show the registry in ZooKeeper, or run an embedded server."""
+"""`pylogctl zk`: show and change nodes of ZooKeeper, or run an embedded server."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from broker.errors import CoordinationError
+from broker.zk.known_nodes import decode_node
 from pylogctl.cli.connections import zookeeper_session
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
-from pylogctl.cli.options import OUTPUT, REGISTRY, SUMMARY, TIMEOUT, accepts, argument, flag, option
+from pylogctl.cli.options import (
+    CONFIRM,
+    DRY_RUN,
+    OUTPUT,
+    REGISTRY,
+    SUMMARY,
+    TIMEOUT,
+    ExecuteOption,
+    accepts,
+    argument,
+    flag,
+    option,
+)
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.zk.document import (
@@ -24,7 +37,6 @@ from pylogctl.zk.document import (
     STAT,
     TREE,
     ChildRow,
-    NodeColumns,
     ReadyRow,
     TreeRow,
     ValueRow,
@@ -32,32 +44,27 @@ from pylogctl.zk.document import (
     node_columns,
     stat_row,
 )
+from pylogctl.zk.paths import HERE, checked_path
+
+_DRAWN_AT_ONCE = 64
 
 if TYPE_CHECKING:
     from broker.zk.session import Session
 
-app = new_app("Look into ZooKeeper, or start one.")
+app = new_app("Look into ZooKeeper, change nodes, or start a server.")
 
 _READS = (ExitStatus.NOT_FOUND,)
 _READ_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT)
+_CHANGE_OPTIONS = (*_READ_OPTIONS, *CONFIRM, *DRY_RUN)
+_CHANGES = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL)
 
-
-def _checked_path(path: str) -> str:
-    from broker.zk.paths import resolve
-
-    try:
-        return resolve("", path)
-    except CoordinationError as error:
-        raise UsageError(str(error)) from error
-
-
-PathArgument = Annotated[str, argument("PATH", "Path below the chroot.", parser=_checked_path)]
-
-
-def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple[int, str]]:
-    nodes = session.walk(path, max_depth=max_depth)
-    next(nodes)  # the node itself
-    yield from nodes
+PathArgument = Annotated[str, argument("PATH", "Path below the chroot.", parser=checked_path)]
+_TreeArgument = Annotated[
+    str, argument("PATH", "Path below the chroot. Default: all.", parser=checked_path)
+]
+_ValueFileOption = Annotated[
+    str | None, option("--file FILE", "Input", "Read the value, exactly; `-` is standard input.")
+]
 
 
 @app.command("ls", cls=Command)
@@ -68,19 +75,28 @@ def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple
 )
 def ls(
     env: Environment,
-    path: PathArgument = "/",
+    path: _TreeArgument = HERE,
     long: bool = flag("-l, --long", "Options", "Show version, size, children and times."),
     recursive: bool = flag("-R, --recursive", "Options", "Show everything below."),
 ) -> None:
     """List the children of a node."""
+    from broker.admin.registry_nodes import read_nodes
+
+    def rows(session: Session) -> Iterator[ChildRow]:
+        nodes = session.walk(path, max_depth=None if recursive else 1)
+        next(nodes)  # the node itself
+        children = (child for _, child in nodes)
+        if long or env.settings.output:
+            for node in read_nodes(session, children):
+                yield ChildRow(_name(node.path), node_columns(node.stat))
+        else:
+            yield from (ChildRow(_name(child)) for child in children)
+
+    def _name(child: str) -> str:
+        return child if recursive else child.rpartition("/")[2]
+
     with zookeeper_session(env) as session:
-        depth = None if recursive else 1
-        rows = []
-        for _, child in _below(session, path, depth):
-            name = child if recursive else child.rpartition("/")[2]
-            stat = session.exists(child) if long or env.settings.output else None
-            rows.append(ChildRow(name, node_columns(stat) if stat else NodeColumns()))
-    render(env, LS_LONG if long else LS, rows)
+        render(env, LS_LONG if long else LS, rows(session))
 
 
 @app.command("tree", cls=Command)
@@ -91,43 +107,48 @@ def ls(
 )
 def tree(
     env: Environment,
-    path: PathArgument = "/",
+    path: _TreeArgument = HERE,
     depth: int | None = option("--depth N", "Options", "Levels to go down. Default: all.", min=0),
     data: bool = flag("--data", "Options", "Show values too."),
     raw: bool = flag("--raw", "Options", "Do not decode the values of known nodes."),
 ) -> None:
     """Draw a node and everything below it."""
     with zookeeper_session(env) as session:
-        nodes = list(session.walk(path, max_depth=depth))
         if env.settings.output is None and not env.settings.columns:
-            _draw(env, session, nodes, data=data or raw, raw=raw)
+            _draw(env, session, path, depth, data=data or raw, raw=raw)
         else:
-            render(env, TREE, _tree_rows(session, nodes, raw=raw))
+            render(env, TREE, _tree_rows(session, path, depth, raw=raw))
 
 
-def _tree_rows(session: Session, nodes: list[tuple[int, str]], *, raw: bool) -> Iterator[TreeRow]:
-    for depth, path in nodes:
-        value, stat = session.get(path)
-        yield TreeRow(path, depth, describe_value(path, value, raw=raw), node_columns(stat))
+def _tree_rows(session: Session, path: str, depth: int | None, *, raw: bool) -> Iterator[TreeRow]:
+    from broker.admin.registry_nodes import read_nodes
+
+    top = path.rstrip("/").count("/")
+    for one, value, stat in read_nodes(
+        session, (p for _, p in session.walk(path, max_depth=depth))
+    ):
+        text, level = describe_value(one, value, raw=raw), one.rstrip("/").count("/") - top
+        yield TreeRow(one, level, text, node_columns(stat), decode_node(one, value))
 
 
 def _draw(
-    env: Environment, session: Session, nodes: list[tuple[int, str]], *, data: bool, raw: bool
+    env: Environment, session: Session, top: str, max_depth: int | None, *, data: bool, raw: bool
 ) -> None:
     branch, corner, bar = (
         ("├── ", "└── ", "│   ") if env.unicode_output else ("|-- ", "`-- ", "|   ")
     )
     # each open level has a bar if a later node continues it, else a blank
     continues: list[bool] = []
-    for position, (depth, path) in enumerate(nodes):
-        later = (d for d, _ in nodes[position + 1 :])
-        has_sibling = next((d == depth for d in later if d <= depth), False)
-        continues = [*continues[:depth], has_sibling]
-        indent = "".join(bar if more else "    " for more in continues[1:depth])
-        mark = (branch if has_sibling else corner) if depth else ""
-        name = path.rpartition("/")[2] if depth else path
-        value = describe_value(path, session.get(path)[0], raw=raw) if data else ""
-        env.write_line(f"{indent}{mark}{name}{f'  {value}' if value else ''}")
+    nodes = session.branches(top, max_depth=max_depth)
+    while some := list(islice(nodes, _DRAWN_AT_ONCE)):
+        values = session.get_many(path for _, path, _ in some) if data else {}
+        for depth, path, is_last in some:
+            continues = [*continues[:depth], not is_last]
+            indent = "".join(bar if more else "    " for more in continues[1:depth])
+            mark = (corner if is_last else branch) if depth else ""
+            name = path.rpartition("/")[2] if depth else path
+            value = describe_value(path, values[path][0], raw=raw) if path in values else ""
+            env.write_line(f"{indent}{mark}{name}{f'  {value}' if value else ''}")
 
 
 @app.command("get", cls=Command)
@@ -154,7 +175,8 @@ def get(
         value, stat = session.get(path)
     if env.settings.output or env.settings.columns:
         text = value.decode("utf-8", "backslashreplace")
-        render(env, GET, [ValueRow(path, text, value.hex(), node_columns(stat))])
+        fields = decode_node(path, value)
+        render(env, GET, [ValueRow(path, text, value.hex(), node_columns(stat), fields)])
         return
     written = _written(value, path, as_hex=as_hex, as_json=as_json)
     if env.streams.stdout_is_tty and not raw:
@@ -185,6 +207,222 @@ def stat(env: Environment, path: PathArgument) -> None:
     with zookeeper_session(env) as session:
         _, node_stat = session.get(path)
     render(env, STAT, [stat_row(path, node_stat)])
+
+
+@app.command("find", cls=Command)
+@accepts(
+    *_READ_OPTIONS,
+    exits=_READS,
+    examples=(
+        "pylogctl zk find / orders",
+        "pylogctl zk find /consumers 'box-17' --data --output name",
+    ),
+)
+def find(
+    env: Environment,
+    path: PathArgument,
+    pattern: str = argument("RE", "Regular expression that a part of the path matches."),
+    data: bool = flag("--data", "Options", "Also find nodes whose value matches."),
+) -> None:
+    """Find nodes by their paths or values."""
+    from pylogctl.zk import reads
+
+    reads.find(env, path, pattern, in_data=data)
+
+
+@app.command("watch", cls=Command)
+@accepts(
+    *_READ_OPTIONS,
+    exits=_READS,
+    examples=("pylogctl zk watch /brokers/ids", "pylogctl zk watch -R /consumers --output jsonl"),
+)
+def watch(
+    env: Environment,
+    path: PathArgument,
+    recursive: bool = flag("-R, --recursive", "Options", "Watch everything below."),
+) -> None:
+    """Write a line for each change of a node and its children, until stopped.
+
+    Changes in quick succession are one.
+    """
+    from pylogctl.zk import reads
+
+    reads.watch(env, path, recursive=recursive)
+
+
+@app.command("sessions", cls=Command)
+@accepts(
+    *_READ_OPTIONS, exits=_READS, examples=("pylogctl zk sessions", "pylogctl zk sessions /brokers")
+)
+def sessions(env: Environment, path: _TreeArgument = HERE) -> None:
+    """List the sessions with ephemeral nodes: who is registered by which."""
+    from pylogctl.zk import reads
+
+    reads.sessions(env, path)
+
+
+@app.command("health", cls=Command)
+@accepts(
+    *_READ_OPTIONS,
+    exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG),
+    examples=("pylogctl zk health -Z zk1,zk2,zk3",),
+)
+def health(
+    env: Environment,
+    admin_port: int = option(
+        "--admin-port PORT", "Options", "Of the admin servers.", min=1, max=65535, default=8080
+    ),
+) -> None:
+    """Ask each server how it is: by four-letter words, or its admin server."""
+    from pylogctl.zk import reads
+
+    reads.health(env, admin_port=admin_port)
+
+
+@app.command("set", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=_CHANGES,
+    examples=(
+        "pylogctl zk set /consumers/billing/offsets/orders/0-0 4096",
+        "pylogctl zk set /app/limits --file limits.json --if-version 3",
+    ),
+)
+def set_(
+    env: Environment,
+    path: PathArgument,
+    value: str | None = argument("VALUE", "The value, as it is.", default=None),
+    file: _ValueFileOption = None,
+    if_version: int | None = option(
+        "--if-version N", "Options", "Only if the node has this version.", min=0
+    ),
+) -> None:
+    """Replace the value of a node; the former one is saved."""
+    from pylogctl.zk import changes
+
+    found = changes.value_of(env, value, file)
+    if found is None:
+        raise UsageError("missing VALUE (or --file)")
+    changes.set_value(env, path, found, version=if_version)
+
+
+@app.command("create", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS, exits=_CHANGES, examples=("pylogctl zk create /app/limits '{\"rate\":10}'",)
+)
+def create(
+    env: Environment,
+    path: PathArgument,
+    value: str | None = argument("VALUE", "The value, as it is. Default: empty.", default=None),
+    file: _ValueFileOption = None,
+) -> None:
+    """Create a persistent node, and its parents where they are missing."""
+    from pylogctl.zk import changes
+
+    changes.create(env, path, changes.value_of(env, value, file) or b"")
+
+
+@app.command("rm", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=_CHANGES,
+    examples=(
+        "pylogctl zk rm -R /consumers/billing --dry-run",
+        "pylogctl zk rm -R /consumers/billing --yes --confirm /consumers/billing",
+    ),
+)
+def rm(
+    env: Environment,
+    path: PathArgument,
+    recursive: bool = flag("-R, --recursive", "Options", "Delete everything below, too."),
+    confirmed: str | None = option(
+        "--confirm PATH", "Safety", "The path again; with --yes nothing is asked."
+    ),
+) -> None:
+    """Delete a node; its value is saved."""
+    from pylogctl.zk import changes
+
+    changes.remove(env, path, recursive=recursive, confirmed=confirmed)
+
+
+@app.command("export", cls=Command)
+@accepts(
+    *REGISTRY,
+    *TIMEOUT,
+    exits=_READS,
+    examples=("pylogctl zk export /consumers > consumers.jsonl",),
+)
+def export(env: Environment, path: _TreeArgument = HERE) -> None:
+    """Write a node and everything below it as lines of JSON, with exact values."""
+    from pylogctl.zk import changes
+
+    changes.export(env, path)
+
+
+@app.command("import", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=_CHANGES,
+    examples=(
+        "pylogctl zk import --file consumers.jsonl",
+        "pylogctl zk import --file consumers.jsonl --execute",
+    ),
+)
+def import_(
+    env: Environment,
+    file: str = option(
+        "--file FILE", "Input", "What `zk export` wrote; `-` is standard input.", default=...
+    ),
+    execute: ExecuteOption = False,
+) -> None:
+    """Create and set nodes as an export has them.
+
+    Nodes that the export lacks stay; ephemeral ones are skipped, as only a session can make them.
+    """
+    from pylogctl.zk import changes
+
+    changes.import_nodes(env, file, execute=execute)
+
+
+@app.command("diff", cls=Command)
+@accepts(
+    *_READ_OPTIONS,
+    exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.CONFIG),
+    examples=(
+        "pylogctl zk diff /consumers consumers.jsonl",
+        "pylogctl zk diff /config zk-of-the-other-site:2181",
+    ),
+)
+def diff(
+    env: Environment,
+    path: PathArgument,
+    other: str = argument("FILE|HOST:PORT", "An export, or another ZooKeeper."),
+) -> None:
+    """Compare a node and everything below it with an export or another ZooKeeper.
+
+    Ends with status 8 if they differ.
+    """
+    from pylogctl.zk import changes
+
+    changes.diff(env, path, other)
+
+
+@app.command("shell", cls=Command)
+@accepts(
+    *REGISTRY,
+    *TIMEOUT,
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
+    examples=("pylogctl zk shell", "printf 'cd /brokers\nls ids\n' | pylogctl zk shell"),
+)
+def shell(env: Environment) -> None:
+    """Run these commands from a prompt or from standard input, one a line.
+
+    `cd PATH` makes paths relative, `pwd`, `help` and `exit` are known too. The first error of
+    standard input ends it with the status of that command.
+    """
+    from pylogctl.zk.shell import run
+
+    run(env)
 
 
 @app.command("start", cls=Command)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
-from broker.errors import CoordinationError
-from broker.zk import values
+from broker.units import counted
+from broker.zk.known_nodes import decode_node
+from broker.zk.paths import join_address
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,
+    Count,
     Document,
     Fit,
     Flag,
@@ -23,9 +25,16 @@ from pylogctl.cli.columns import (
 from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
+    from broker.admin.registry_nodes import Difference, NodeChange
     from broker.zk.session import NodeStat
 
+_SHOWN_BYTES = 256
+
 _Path = Annotated[str, "path of the node"]
+_Value = Annotated[str, "decoded where the node is known, else with escapes", Fit.WRAP]
+_Decoded = Annotated[
+    Mapping[str, Any] | None, "fields of a node that brokers or consumers write", HIDDEN
+]
 
 
 class NodeColumns(Row):
@@ -50,8 +59,78 @@ class TreeRow(Row):
 
     path: _Path
     depth: Annotated[Integer, "levels below the start", Rank(4)]
-    value: Annotated[str, "decoded where the node is known, else with escapes", Fit.WRAP]
+    value: _Value
     node: NodeColumns
+    decoded: _Decoded = None
+
+
+class FoundRow(Row):
+    """A node that matches."""
+
+    path: _Path
+    value: _Value
+    node: Annotated[NodeColumns, HIDDEN]
+    decoded: _Decoded = None
+
+
+class EventRow(Row):
+    """A change of a node that is watched."""
+
+    time: Annotated[Millis, "when it was seen"]
+    event: Annotated[str, "created, changed or deleted", Fit.STATE]
+    path: _Path
+    version: Annotated[Integer, "changes of the value; before its deletion", Rank(3)]
+    value: Annotated[Text, "decoded where the node is known, else with escapes", Fit.WRAP]
+    decoded: _Decoded = None
+
+
+class ChangeRow(Row):
+    """What becomes of a node."""
+
+    path: _Path
+    action: Annotated[str, "create, set, delete, keep, or skip for an ephemeral node", Fit.STATE]
+    bytes: Annotated[Bytes, "size of the value", Rank(1)]
+    ephemeral: Annotated[Flag, "goes with its session", Rank(2)]
+    before: Annotated[Text, "the value there is, or its first 256 bytes", Fit.WRAP, HIDDEN] = None
+    after: Annotated[Text, "the value there will be, likewise", Fit.WRAP, HIDDEN] = None
+
+
+class DifferenceRow(Row):
+    """A node that ZooKeeper and the other tree have in different forms."""
+
+    path: _Path
+    difference: Annotated[
+        str, "new or missing in ZooKeeper; value; kind: ephemeral or not", Fit.STATE
+    ]
+    here: Annotated[Text, "the value in ZooKeeper", Fit.WRAP]
+    other: Annotated[Text, "the value in the other tree", Fit.WRAP]
+
+
+class SessionRow(Row):
+    """A session with ephemeral nodes."""
+
+    session: Annotated[str, "id of the session", Fit.WHOLE]
+    nodes: Annotated[Count, "its ephemeral nodes"]
+    brokers: Annotated[list[str], "ids of brokers that it registers", Fit.WRAP]
+    members: Annotated[list[str], "members of groups, as GROUP/ID", Fit.WRAP]
+    paths: Annotated[list[str], "all of its nodes", Fit.WRAP, HIDDEN]
+
+
+class HealthRow(Row):
+    """A server of ZooKeeper."""
+
+    server: Annotated[str, "its address", Fit.WHOLE]
+    state: Annotated[str, "ok or down", Fit.STATE]
+    mode: Annotated[Text, "standalone, leader, follower or observer", Fit.WHOLE]
+    answered_by: Annotated[list[str], "four-letter words that were answered, or the admin server"]
+    connections: Annotated[Integer, "open connections of clients"]
+    outstanding: Annotated[Integer, "requests that wait"]
+    nodes: Annotated[Integer, "nodes"]
+    ephemeral: Annotated[Integer, "ephemeral nodes", Rank(2)]
+    watches: Annotated[Integer, "watches", Rank(2)]
+    version: Annotated[Text, "of the server", Rank(3)]
+    problem: Annotated[Text, "why it does not serve", Fit.WRAP]
+    facts: Annotated[Mapping[str, str], "all that it says of itself", HIDDEN]
 
 
 class ValueRow(Row):
@@ -61,6 +140,7 @@ class ValueRow(Row):
     value: Annotated[str, "the value as text with escapes", Fit.WRAP]
     hex: Annotated[str, "the value in hexadecimal", Fit.WRAP, HIDDEN]
     node: NodeColumns
+    decoded: _Decoded = None
 
 
 class StatRow(Row):
@@ -90,6 +170,13 @@ LS_LONG = LS.showing(*NodeColumns._fields)
 TREE = Document("zk.tree/1", TreeRow, empty="no nodes")
 GET = Document("zk.get/1", ValueRow, empty="no node")
 STAT = Document("zk.stat/1", StatRow, empty="no node")
+FIND = Document("zk.find/1", FoundRow, empty="no node matches")
+WATCH = Document("zk.watch/1", EventRow, empty="")
+CHANGES = Document("zk.change/1", ChangeRow, empty="nothing to change")
+CHANGES_OF_VALUES = CHANGES.showing("before", "after")
+DIFF = Document("zk.diff/1", DifferenceRow, empty="no differences")
+SESSIONS = Document("zk.sessions/1", SessionRow, empty="no session has ephemeral nodes")
+HEALTH = Document("zk.health/1", HealthRow, empty="no server")
 READY = Document("zk.start/1", ReadyRow, empty="not started")
 
 
@@ -118,52 +205,56 @@ def stat_row(path: str, stat: NodeStat) -> StatRow:
     )
 
 
-def _broker(path: str, value: bytes) -> str:
-    info = values.decode_broker(int(path.rpartition("/")[2]), value)
-    return f"{info.address} (creator {info.creator})"
+def change_row(change: NodeChange) -> ChangeRow:
+    """Return the row of `CHANGES`."""
+    before, after = (
+        None if one is None else describe_value(change.path, one[:_SHOWN_BYTES])
+        for one in (change.before, change.after)
+    )
+    value = change.before if change.after is None else change.after
+    return ChangeRow(
+        change.path, change.action, len(value or b""), change.is_ephemeral, before, after
+    )
 
 
-def _partition_count(path: str, value: bytes) -> str:
-    count = values.decode_number(value, path)
-    return f"{count} partition{'' if count == 1 else 's'}"
+def difference_row(difference: Difference) -> DifferenceRow:
+    """Return the row of `DIFF`."""
+    path, left, right = difference
+    if left is None or right is None:
+        what = "missing" if left is None else "new"
+    else:
+        what = "value" if left.value != right.value else "kind"
+    texts = (None if one is None else describe_value(path, one.value) for one in (left, right))
+    return DifferenceRow(path, what, *texts)
 
 
-def _offset(path: str, value: bytes) -> str:
-    return f"offset {values.decode_number(value, path)}"
-
-
-def _owner(path: str, value: bytes) -> str:
-    return f"owned by {values.decode_owner(value)}"
-
-
-def _subscription(path: str, value: bytes) -> str:
-    subscription = values.decode_subscription(value)
-    if isinstance(subscription, values.FilterSubscription):
-        verb = "all but" if subscription.kind is values.FilterKind.BLACKLIST else "topics"
-        return f"{verb} /{subscription.regex}/, {subscription.stream_count} streams"
-    counts = subscription.stream_counts.items()
-    return ", ".join(f"{topic}: {count} streams" for topic, count in counts)
-
-
-_KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, bytes], str]], ...] = (
-    (re.compile(r"/brokers/ids/\d+"), _broker),
-    (re.compile(r"/brokers/topics/[^/]+/\d+"), _partition_count),
-    (re.compile(r"/consumers/[^/]+/offsets/[^/]+/\d+-\d+"), _offset),
-    (re.compile(r"/consumers/[^/]+/owners/[^/]+/\d+-\d+"), _owner),
-    (re.compile(r"/consumers/[^/]+/ids/[^/]+"), _subscription),
-)
+def _text_of(fields: Mapping[str, object]) -> str:
+    """Return the fields of a known node as text."""
+    match dict(fields):
+        case {"kind": "broker", "host": str(host), "port": int(port), "creator": creator}:
+            return f"{join_address(host, port)} (creator {creator})"
+        case {"kind": "partition count", "partitions": int(count)}:
+            return counted(count, "partition")
+        case {"kind": "owner", "owner": owner}:
+            return f"owned by {owner}"
+        case {"kind": "member", "topics": dict(topics)}:
+            return ", ".join(f"{topic}: {count} streams" for topic, count in topics.items())
+        case {"kind": "member", "streams": count, **others}:
+            verb = "topics" if "include" in others else "all but"
+            return f"{verb} /{others.get('include', others.get('exclude'))}/, {count} streams"
+        case {"kind": _, **others}:
+            return ", ".join(
+                f"{name} {one if isinstance(one, str) else json.dumps(one)}"
+                for name, one in others.items()
+            )
+    raise AssertionError(fields)
 
 
 def describe_value(path: str, value: bytes, *, raw: bool = False) -> str:
     """Return the value of a node as text: decoded where the node is known and not `raw`."""
-    for pattern, decode in _KNOWN:
-        if not raw and value and pattern.fullmatch(path):
-            try:
-                return decode(path, value)
-            except (CoordinationError, ValueError):
-                break
+    fields = None if raw else decode_node(path, value)
     try:
-        text = value.decode("utf-8")
+        text = value.decode("utf-8") if fields is None else _text_of(fields)
     except UnicodeDecodeError:
         return escape(value)
-    return text if text.isprintable() else escape(value)
+    return text if text.isprintable() else escape(text.encode())

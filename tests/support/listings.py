@@ -817,6 +817,83 @@ LISTINGS: Mapping[str, Listing] = {
             zk.StatRow(NODES[0], _node(171), "0x3a1f00c4e2000017", TIME_MS, "0x1f", "0x1f0a", 0, 0),
         ],
     ),
+    "zk find": Listing(
+        zk.FIND, [zk.FoundRow(path, f"offset {OFFSET}", _node(13)) for path in NODES]
+    ),
+    "zk watch": Listing(
+        zk.WATCH,
+        [
+            zk.EventRow(TIME_MS, "created", NODES[0], 0, f"offset {OFFSET}"),
+            zk.EventRow(TIME_MS + 17, "deleted", NODES[2], 4_096, None),
+        ],
+    ),
+    "zk set": Listing(
+        zk.CHANGES_OF_VALUES,
+        [
+            zk.ChangeRow(
+                NODES[0],
+                "set",
+                13,
+                ephemeral=False,
+                before=f"offset {OFFSET - 17}",
+                after=f"offset {OFFSET}",
+            )
+        ],
+    ),
+    "zk rm": Listing(
+        zk.CHANGES,
+        [zk.ChangeRow(path, "delete", 17 * n, ephemeral=n == 2) for n, path in enumerate(NODES)],
+    ),
+    "zk diff": Listing(
+        zk.DIFF,
+        [
+            zk.DifferenceRow(NODES[0], "value", f"offset {OFFSET}", f"offset {OFFSET + 17}"),
+            zk.DifferenceRow(NODES[2], "missing", None, f"{_host(17)}:9092 (creator box-17)"),
+        ],
+    ),
+    "zk sessions": Listing(
+        zk.SESSIONS,
+        [
+            zk.SessionRow("0x3a1f00c4e2000017", 413, ["17"], [], NODES),
+            zk.SessionRow("0x3a1f00c4e2000018", 24, [], [f"{GROUP}/{_member(1)}"], NODES),
+        ],
+    ),
+    "zk health": Listing(
+        zk.HEALTH,
+        [
+            zk.HealthRow(
+                f"zookeeper-{n}.kafka.eu-central-1.example.org:2181",
+                "ok",
+                mode,
+                ["ruok", "srvr", "mntr"],
+                1_024,
+                0,
+                12_408,
+                412,
+                24_816,
+                "3.9.5",
+                None,
+                {},
+            )
+            for n, mode in enumerate(("leader", "follower"))
+        ]
+        + [
+            zk.HealthRow(
+                "zookeeper-2.kafka.eu-central-1.example.org:2181",
+                "down",
+                None,
+                [],
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
+                "connection refused",
+                {},
+            )
+        ],
+    ),
     "doctor": Listing(
         doctor.DOCTOR,
         [

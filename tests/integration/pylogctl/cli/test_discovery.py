@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from pylogctl import testing
-from pylogctl.cli import discovery
+from pylogctl.cli import context, discovery
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 
@@ -23,7 +23,8 @@ def free_address() -> str:
 def here(monkeypatch: pytest.MonkeyPatch, pylog_broker: testing.Broker, free_address: str) -> None:
     """The broker of the session at the default port, and no ZooKeeper."""
     monkeypatch.setattr(discovery, "DEFAULT_BROKER", pylog_broker.address)
-    monkeypatch.setattr(discovery, "DEFAULT_ZOOKEEPER", free_address)
+    for module in (discovery, context):
+        monkeypatch.setattr(module, "DEFAULT_ZOOKEEPER", free_address)
 
 
 @pytest.mark.usefixtures("here")
@@ -52,3 +53,13 @@ def test_group_without_a_zookeeper_when_a_broker_was_found_then_names_what_is_mi
     assert result.status == ExitStatus.USAGE
     given = f"there are only brokers by address ({pylog_broker.address})"
     assert f"--group needs a ZooKeeper (-Z); {given}" in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("command", ["group list", "zk ls /", "config list --topic t"])
+def test_command_of_zookeeper_when_the_broker_here_has_none_then_says_so(
+    invoke: Invoke, command: str
+) -> None:
+    result = invoke(*command.split())
+    assert result.status == ExitStatus.UNREACHABLE
+    assert "runs without ZooKeeper" in result.stderr

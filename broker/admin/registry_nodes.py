@@ -1,0 +1,290 @@
+"""Trees of nodes in ZooKeeper: reading, exports, comparisons, and changes with the way back.
+
+An export has a line of JSON for each node, in the order of `Session.walk`: `path`, the value as
+`value` if it is UTF-8 and as `value_b64` if not, `ephemeral`, and what ZooKeeper knows of it. A
+line with `absent` says that there was no such node: its import deletes it.
+
+Whatever the size of a tree, memory holds the values of some nodes at a time.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Literal, NamedTuple, TypeVar
+
+from broker.errors import ArgumentError, CoordinationError, RegistryConflictError
+from broker.zk.paths import resolve
+from broker.zk.session import DeleteNode, NodeStat, Session
+
+_NODES_AT_ONCE = 64  # each may have a value of a megabyte
+_SYSTEM_NODES = "/zookeeper"
+_T = TypeVar("_T")
+
+Action = Literal["create", "set", "delete", "keep", "skip"]
+
+
+class Node(NamedTuple):
+    """A node that was read."""
+
+    path: str
+    value: bytes
+    stat: NodeStat
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether it goes with its session."""
+        return self.stat.ephemeral_owner != 0
+
+
+class NodeRecord(NamedTuple):
+    """A node of an export; `is_absent` for one that is to be deleted."""
+
+    path: str
+    value: bytes
+    is_ephemeral: bool = False
+    is_absent: bool = False
+
+
+class NodeChange(NamedTuple):
+    """What is to become of a node: its values before and after, None where there is no node.
+
+    `version` is that of the node that is replaced or deleted.
+    """
+
+    path: str
+    action: Action
+    before: bytes | None
+    after: bytes | None
+    version: int = -1
+    is_ephemeral: bool = False
+
+
+class Difference(NamedTuple):
+    """A node that two trees have in different forms; None where one of them lacks it."""
+
+    path: str
+    left: NodeRecord | None
+    right: NodeRecord | None
+
+
+def read_nodes(session: Session, node_paths: Iterable[str]) -> Iterator[Node]:
+    """Yield nodes in the order of their paths, without those that are missing."""
+    for some in _in_batches(node_paths):
+        found = session.get_many(some)
+        yield from (Node(path, *found[path]) for path in some if path in found)
+
+
+def read_tree(session: Session, path: str) -> Iterator[Node]:
+    """Yield a node and all below it, without ZooKeeper's own."""
+    has_chroot = "/" in session.connect
+    walked = (one for _, one in session.walk(path))
+    return read_nodes(session, (one for one in walked if has_chroot or not _is_system(one)))
+
+
+def _is_system(path: str) -> bool:
+    return path == _SYSTEM_NODES or path.startswith(f"{_SYSTEM_NODES}/")
+
+
+def encode_node(node: Node) -> bytes:
+    """Return the line of an export."""
+    stat = node.stat
+    facts = {
+        "ephemeral": node.is_ephemeral,
+        "owner": hex(stat.ephemeral_owner) if node.is_ephemeral else None,
+        "version": stat.version,
+        "created_ms": stat.ctime_ms,
+        "modified_ms": stat.mtime_ms,
+        "czxid": hex(stat.czxid),
+        "mzxid": hex(stat.mzxid),
+    }
+    return _line({"path": node.path, **_value_field(node.value), **facts})
+
+
+def encode_before(change: NodeChange) -> bytes:
+    """Return the line whose import undoes a change."""
+    if change.before is None:
+        return _line({"path": change.path, "absent": True})
+    facts = {"ephemeral": change.is_ephemeral, "version": change.version}
+    return _line({"path": change.path, **_value_field(change.before), **facts})
+
+
+def _value_field(value: bytes) -> dict[str, str]:
+    try:
+        return {"value": value.decode()}
+    except UnicodeDecodeError:
+        return {"value_b64": base64.b64encode(value).decode()}
+
+
+def _line(fields: dict[str, object]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def decode_lines(lines: Iterable[bytes]) -> Iterator[NodeRecord]:
+    """Yield the nodes of an export; `ArgumentError` for a line that is none."""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield _decode_line(line)
+            except (ValueError, KeyError, TypeError, CoordinationError) as error:
+                raise ArgumentError(
+                    f"line {number}: not a node of an export: {error}",
+                    hints=['a line is like {"path":"/a","value":"text"}; value_b64 is for bytes'],
+                ) from error
+
+
+def _decode_line(line: bytes) -> NodeRecord:
+    fields = json.loads(line)
+    path = fields["path"]
+    resolve("", path)
+    if fields.get("absent") is True:
+        return NodeRecord(path, b"", is_absent=True)
+    if "value_b64" in fields:
+        value = base64.b64decode(fields["value_b64"], validate=True)
+    else:
+        value = fields["value"].encode()
+    return NodeRecord(path, value, fields.get("ephemeral") is True)
+
+
+def plan_import(session: Session, records: Iterable[NodeRecord]) -> Iterator[NodeChange]:
+    """Yield what makes each node as a record has it.
+
+    Ephemeral ones, in the records or in ZooKeeper, are skipped: they are of their sessions.
+    """
+    for some in _in_batches(records):
+        found = session.get_many([one.path for one in some])
+        for record in some:
+            value, stat = found.get(record.path, (None, None))
+            yield _planned(record, value, stat)
+
+
+def _planned(record: NodeRecord, value: bytes | None, stat: NodeStat | None) -> NodeChange:
+    after = None if record.is_absent else record.value
+    is_ephemeral = record.is_ephemeral or (stat is not None and stat.ephemeral_owner != 0)
+    action: Action = "set"
+    if is_ephemeral:
+        action = "skip"
+    elif value == after:
+        action = "keep"
+    elif value is None:
+        action = "create"
+    elif after is None:
+        action = "delete"
+    version = -1 if stat is None else stat.version
+    return NodeChange(record.path, action, value, after, version, is_ephemeral)
+
+
+def plan_removal(nodes: Iterable[Node]) -> Iterator[NodeChange]:
+    """Yield the deletions of nodes; a parent comes before its children."""
+    return (
+        NodeChange(one.path, "delete", one.value, None, one.stat.version, one.is_ephemeral)
+        for one in nodes
+    )
+
+
+def plan_creation(session: Session, path: str, value: bytes) -> list[NodeChange]:
+    """Return the creations of a node and its missing parents; `RegistryConflictError` if it is."""
+    steps = path.split("/")
+    lineage = ["/".join(steps[: end + 1]) for end in range(1, len(steps))]
+    found = session.get_many(lineage)
+    if path in found:
+        raise RegistryConflictError(f"node {path} exists already")
+    missing = [one for one in lineage if one not in found]
+    return [NodeChange(one, "create", None, value if one == path else b"") for one in missing]
+
+
+def apply_changes(
+    session: Session,
+    changes: Iterable[NodeChange],
+    save: Callable[[Sequence[NodeChange]], None],
+) -> tuple[Counter[Action], list[str]]:
+    """Make changes; return how many of each kind were made, and paths of nodes that changed since.
+
+    `save` gets the changes before they are made. Nodes whose version is another one stay as they
+    are. Deletions must come in the order of `Session.walk`, and are made from the leaves up.
+    """
+    counts: Counter[Action] = Counter()
+    failed: list[str] = []
+    parents: list[NodeChange] = []  # to be deleted once what is below them is
+    closed: list[NodeChange] = []
+
+    def delete_closed() -> None:
+        outcomes = session.transact_many([DeleteNode(one.path, one.version)] for one in closed)
+        for one, outcome in zip(closed, outcomes, strict=True):
+            if outcome.is_done:
+                counts["delete"] += 1
+            else:
+                failed.append(one.path)
+        closed.clear()
+
+    for some in _in_batches(one for one in changes if one.action not in ("keep", "skip")):
+        save(some)
+        created = {one.path: one.after or b"" for one in some if one.action == "create"}
+        existing = session.create_many(created, ephemeral=False)
+        counts["create"] += len(created) - len(existing)
+        replaced = {
+            one.path: (one.after or b"", one.version) for one in some if one.action == "set"
+        }
+        versions = session.set_many(replaced)
+        counts["set"] += len(versions)
+        failed += [*existing, *(path for path in replaced if path not in versions)]
+        for change in some:
+            if change.action == "delete":
+                while parents and not change.path.startswith(f"{parents[-1].path}/"):
+                    closed.append(parents.pop())
+                parents.append(change)
+        delete_closed()
+    closed += reversed(parents)
+    delete_closed()
+    return counts, failed
+
+
+def compare(left: Iterable[NodeRecord], right: Iterable[NodeRecord]) -> Iterator[Difference]:
+    """Yield the nodes that differ in value or kind; both sides are in the order of an export.
+
+    `ArgumentError` if one is not.
+    """
+    lefts, rights = _in_order(left), _in_order(right)
+    one, other = next(lefts, None), next(rights, None)
+    while one or other:
+        if other is None or (one is not None and _steps(one) < _steps(other)):
+            assert one is not None
+            yield Difference(one.path, one, None)
+            one = next(lefts, None)
+        elif one is None or _steps(other) < _steps(one):
+            yield Difference(other.path, None, other)
+            other = next(rights, None)
+        else:
+            if one != other:
+                yield Difference(one.path, one, other)
+            one, other = next(lefts, None), next(rights, None)
+
+
+def _in_order(records: Iterable[NodeRecord]) -> Iterator[NodeRecord]:
+    before: list[str] = []
+    for record in records:
+        if _steps(record) <= before:
+            raise ArgumentError(
+                f"node {record.path} is not in the order of an export, after {'/'.join(before)}",
+                hints=["an export of the whole tree is in order: pylogctl zk export PATH"],
+            )
+        before = _steps(record)
+        yield record
+
+
+def _steps(record: NodeRecord) -> list[str]:
+    return [""] if record.path == "/" else record.path.split("/")
+
+
+def as_record(node: Node) -> NodeRecord:
+    """Return a node as its export has it."""
+    return NodeRecord(node.path, node.value, node.is_ephemeral)
+
+
+def _in_batches(items: Iterable[_T]) -> Iterator[list[_T]]:
+    rest = iter(items)
+    while some := list(islice(rest, _NODES_AT_ONCE)):
+        yield some

@@ -1,0 +1,243 @@
+"""The work of the commands of `pylogctl zk` that write nodes, and of exports and comparisons.
+
+A change is planned, shown, confirmed and made; what it replaces is saved before.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from broker.admin import registry_nodes
+from broker.admin.registry_nodes import Action, NodeChange
+from broker.errors import RegistryConflictError
+from broker.units import counted
+from broker.zk.session import Session
+from pylogctl.cli.columns import Document
+from pylogctl.cli.confirmation import confirm, confirm_name
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_session
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.render import render
+from pylogctl.cli.undo import new_undo_file, tell_undo
+from pylogctl.zk.document import (
+    CHANGES,
+    CHANGES_OF_VALUES,
+    DIFF,
+    ChangeRow,
+    DifferenceRow,
+    change_row,
+    difference_row,
+)
+
+_DONE: dict[Action, str] = {"create": "created", "set": "set", "delete": "deleted"}
+
+
+def value_of(env: Environment, text: str | None, file: str | None) -> bytes | None:
+    """Return the value of a command line, exactly; None if it has none."""
+    if file is None:
+        return None if text is None else text.encode("utf-8", "surrogateescape")
+    if text is not None:
+        raise UsageError("VALUE cannot be used with --file")
+    with _opened(env, file) as found:
+        return found.read()
+
+
+def set_value(env: Environment, path: str, value: bytes, *, version: int | None) -> None:
+    """Replace the value of a node, of this version if one is given."""
+    with zookeeper_session(env) as session:
+        before, stat = session.get(path)
+        if version not in (None, stat.version):
+            raise RegistryConflictError(f"node {path} has version {stat.version}, not {version}")
+        is_ephemeral = stat.ephemeral_owner != 0
+        change = NodeChange(path, "set", before, value, stat.version, is_ephemeral)
+        _carry_out(env, session, CHANGES_OF_VALUES, lambda: iter([change]), _asks(env, "set", path))
+
+
+def create(env: Environment, path: str, value: bytes) -> None:
+    """Create a persistent node and its missing parents."""
+    with zookeeper_session(env) as session:
+        changes = registry_nodes.plan_creation(session, path, value)
+        _carry_out(
+            env, session, CHANGES_OF_VALUES, lambda: iter(changes), _asks(env, "create", path)
+        )
+
+
+def remove(env: Environment, path: str, *, recursive: bool, confirmed: str | None) -> None:
+    """Delete a node, with all below it if `recursive`, after its path is confirmed."""
+    with zookeeper_session(env) as session:
+        if path == "/":
+            raise UsageError("'/' is the whole tree; name a node below it")
+        if not recursive and (names := session.children(path)):
+            raise CliError(
+                ExitStatus.CONFLICT,
+                f"node {path} has {len(names)} children",
+                hints=["-R deletes them, too"],
+                code="NODE_NOT_EMPTY",
+            )
+        session.get(path)  # must exist
+
+        def plan() -> Iterator[NodeChange]:
+            return registry_nodes.plan_removal(registry_nodes.read_tree(session, path))
+
+        _carry_out(
+            env, session, CHANGES, plan, lambda _: confirm_name(env, "zk rm", path, confirmed)
+        )
+
+
+def export(env: Environment, path: str) -> None:
+    """Write a node and all below it, a line each."""
+    node_count = 0
+    with zookeeper_session(env) as session:
+        for node in registry_nodes.read_tree(session, path):
+            env.write(registry_nodes.encode_node(node))
+            node_count += 1
+    env.note(f"{counted(node_count, 'node')} exported")
+
+
+def import_nodes(env: Environment, file: str, *, execute: bool) -> None:
+    """Make nodes as an export has them; only show the plan without `execute`."""
+    with _opened(env, file) as lines, zookeeper_session(env) as session:
+
+        def plan() -> Iterator[NodeChange]:
+            lines.seek(0)
+            return registry_nodes.plan_import(session, registry_nodes.decode_lines(lines))
+
+        ask = _asks(env, "import", file)
+        _carry_out(env, session, CHANGES_OF_VALUES, plan, ask, is_shown_only=not execute)
+
+
+def diff(env: Environment, path: str, other: str) -> None:
+    """Compare a node and all below it with an export, or with another ZooKeeper."""
+    found: Counter[str] = Counter()
+    with zookeeper_session(env) as session, _other_tree(env, path, other) as records:
+        here = map(registry_nodes.as_record, registry_nodes.read_tree(session, path))
+
+        def rows() -> Iterator[DifferenceRow]:
+            for one in registry_nodes.compare(here, records):
+                row = difference_row(one)
+                found[row.difference] += 1
+                yield row
+
+        render(env, DIFF, rows())
+    if found:
+        differing = counted(found.total(), "node")
+        raise CliError(ExitStatus.CORRUPT, f"{differing} at or below '{path}' differ")
+
+
+@contextmanager
+def _other_tree(
+    env: Environment, path: str, other: str
+) -> Iterator[Iterable[registry_nodes.NodeRecord]]:
+    if other != "-" and not Path(other).exists() and ":" in other:
+        timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+        session = Session(other, request_timeout_s=timeout_s)
+        session.start(timeout_s, retries_refused=False)
+        try:
+            yield map(registry_nodes.as_record, registry_nodes.read_tree(session, path))
+        finally:
+            session.stop()
+        return
+    below = "/" if path == "/" else f"{path}/"
+    with _opened(env, other) as lines:
+        records = registry_nodes.decode_lines(lines)
+        yield (one for one in records if one.path == path or one.path.startswith(below))
+
+
+@contextmanager
+def _opened(env: Environment, file: str) -> Iterator[BinaryIO]:
+    """Open a file for reading, which may be done twice; `-` is standard input."""
+    if file != "-":
+        with Path(file).open("rb") as named:
+            yield named
+        return
+    with tempfile.TemporaryFile() as copy:
+        if env.streams.stdin is not None:
+            shutil.copyfileobj(env.streams.stdin, copy)
+        copy.seek(0)
+        yield copy
+
+
+def _asks(env: Environment, verb: str, what: str) -> Callable[[Counter[Action]], None]:
+    """Return the question of a command, which says how many nodes it changes."""
+
+    def ask(counts: Counter[Action]) -> None:
+        number = counted(counts.total(), "node")
+        confirm(env, f"zk {verb}", f"{verb} '{what}'? It changes {number}")
+
+    return ask
+
+
+def _carry_out(
+    env: Environment,
+    session: Session,
+    document: Document,
+    plan: Callable[[], Iterator[NodeChange]],
+    ask: Callable[[Counter[Action]], None],
+    *,
+    is_shown_only: bool = False,
+) -> None:
+    """Show the plan, ask, and make its changes; `plan` is called again for that."""
+    found: Counter[Action] = Counter()
+
+    def shown() -> Iterator[ChangeRow]:
+        for change in plan():
+            found[change.action] += 1
+            if change.action != "keep":
+                yield change_row(change)
+
+    render(env, document, shown())
+    kept, skipped = found.pop("keep", 0), found.pop("skip", 0)
+    if kept:
+        env.note(f"unchanged, and left out: {counted(kept, 'node')}")
+    if skipped:
+        env.warn(f"skipped, as their sessions make them: {counted(skipped, 'ephemeral node')}")
+    if not found:
+        env.note("nothing to change")
+        return
+    if is_shown_only or env.settings.dry_run:
+        advice = "this was a dry run" if env.settings.dry_run else "add --execute"
+        env.note(f"nothing changed; {advice}")
+        return
+    env.flush()
+    ask(found)
+    with _undo(env) as save:
+        made, failed = registry_nodes.apply_changes(session, plan(), save)
+    env.note(
+        ", ".join(f"{counted(made[one], 'node')} {_DONE[one]}" for one in _DONE if made[one])
+        or "nothing changed"
+    )
+    if failed:
+        raise CliError(
+            ExitStatus.PARTIAL if made.total() else ExitStatus.CONFLICT,
+            f"{counted(len(failed), 'node')} changed meanwhile, and not by this command",
+            hints=[f"the first is {failed[0]}", "run it again"],
+            code="REGISTRY_CONFLICT",
+        )
+
+
+@contextmanager
+def _undo(env: Environment) -> Iterator[Callable[[Sequence[NodeChange]], None]]:
+    """Give a function that saves what changes replace; in the end, tell how to restore it."""
+    path = new_undo_file(env, "zk")
+    saved: Counter[bool] = Counter()
+    with path.open("wb") as file:
+
+        def save(changes: Sequence[NodeChange]) -> None:
+            file.writelines(map(registry_nodes.encode_before, changes))
+            file.flush()
+            saved.update(change.is_ephemeral for change in changes)
+
+        try:
+            yield save
+        finally:
+            if saved[True]:
+                number = counted(saved[True], "ephemeral node")
+                env.warn(f"no undo of {number}: only a session can make it")
+            if saved[False]:
+                tell_undo(env, path, ["zk", "import"])

@@ -1,0 +1,162 @@
+"""The work of the commands of `pylogctl zk` that search, watch and examine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from broker.admin.registry_nodes import Node, read_nodes, read_tree
+from broker.units import counted, format_time
+from broker.zk.health import ServerHealth, server_health
+from broker.zk.known_nodes import decode_node
+from broker.zk.paths import join_address, parse_connect_string
+from broker.zk.tree_watch import TreeWatch
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_session
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.process import graceful_stop
+from pylogctl.cli.render import render
+from pylogctl.zk.document import (
+    FIND,
+    HEALTH,
+    SESSIONS,
+    WATCH,
+    EventRow,
+    FoundRow,
+    HealthRow,
+    SessionRow,
+    describe_value,
+    node_columns,
+)
+
+_POLL_S = 0.2
+_CHILDREN_ONLY = 1
+
+
+def find(env: Environment, path: str, pattern: str, *, in_data: bool) -> None:
+    """List the nodes whose path, or also whose value, matches a regular expression."""
+    try:
+        matches = re.compile(pattern).search
+    except re.error as error:
+        raise UsageError(f"not a regular expression: '{pattern}': {error}") from error
+
+    def is_found(node: Node) -> bool:
+        text = node.value.decode("utf-8", "surrogateescape")
+        return bool(matches(node.path) or matches(text))
+
+    with zookeeper_session(env) as session:
+        if in_data:
+            nodes: Iterable[Node] = filter(is_found, read_tree(session, path))
+        else:
+            nodes = read_nodes(session, (one for _, one in session.walk(path) if matches(one)))
+        render(
+            env,
+            FIND,
+            (
+                FoundRow(
+                    one.path,
+                    describe_value(one.path, one.value),
+                    node_columns(one.stat),
+                    decode_node(one.path, one.value),
+                )
+                for one in nodes
+            ),
+        )
+
+
+def watch(env: Environment, path: str, *, recursive: bool) -> None:
+    """Write a line for each change of a node and its children, or all below, until stopped."""
+    with zookeeper_session(env) as session, graceful_stop() as stop:
+        tree = TreeWatch(session, path, max_depth=None if recursive else _CHILDREN_ONLY)
+        env.report(f"watching {counted(tree.node_count, 'node')}")
+        header_env = env
+        while not stop.is_set:
+            env.check_reader()
+            for event in tree.events(_POLL_S):
+                value = None if event.value is None else describe_value(event.path, event.value)
+                fields = None if event.value is None else decode_node(event.path, event.value)
+                row = EventRow(
+                    env.clock.time_ms(), event.action, event.path, event.stat.version, value, fields
+                )
+                if env.settings.output is None and not env.settings.columns:
+                    words = (format_time(row.time or 0), f"{row.event:<7}", row.path, value or "")
+                    env.write_line("  ".join(words).rstrip())
+                else:
+                    render(header_env, WATCH, [row])
+                    header_env = _as_next(env)
+                env.flush()
+
+
+def _as_next(env: Environment) -> Environment:
+    """Return the environment for the records after the first, which need no header."""
+    output = "jsonl" if env.output == "json" else env.output
+    return replace(env, settings=replace(env.settings, output=output, no_header=True))
+
+
+def sessions(env: Environment, path: str) -> None:
+    """List the sessions that have ephemeral nodes below a path."""
+    found: dict[int, list[Node]] = {}
+    with zookeeper_session(env) as session:
+        for node in read_tree(session, path):
+            if node.is_ephemeral:
+                found.setdefault(node.stat.ephemeral_owner, []).append(node)
+    render(env, SESSIONS, (_session_row(owner, nodes) for owner, nodes in found.items()))
+
+
+def _session_row(owner: int, nodes: list[Node]) -> SessionRow:
+    brokers, members = [], []
+    for node in nodes:
+        match (decode_node(node.path, node.value) or {}).get("kind"), node.path.split("/"):
+            case "broker", [*_, broker_id]:
+                brokers.append(broker_id)
+            case "member", [_, _, group, _, consumer_id]:
+                members.append(f"{group}/{consumer_id}")
+    paths = [node.path for node in nodes]
+    return SessionRow(f"0x{owner & (1 << 64) - 1:x}", len(nodes), brokers, members, paths)
+
+
+def health(env: Environment, *, admin_port: int) -> None:
+    """Ask each server of ZooKeeper how it is."""
+    hosts = parse_connect_string(env.zookeeper).hosts
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+
+    def ask() -> Iterator[tuple[str, ServerHealth]]:
+        for host, port in hosts:
+            yield (
+                join_address(host, port),
+                server_health(host, port, admin_port=admin_port, timeout_s=timeout_s),
+            )
+
+    found = dict(ask())
+    render(env, HEALTH, [_health_row(server, one) for server, one in found.items()])
+    down = [f"{server}: {one.problem}" for server, one in found.items() if one.problem]
+    if down:
+        raise CliError(
+            ExitStatus.PARTIAL if len(down) < len(found) else ExitStatus.UNREACHABLE,
+            f"{len(down)} of {counted(len(found), 'server')} of ZooKeeper cannot serve",
+            hints=down,
+        )
+
+
+def _health_row(server: str, found: ServerHealth) -> HealthRow:
+    facts = found.facts
+
+    def number(name: str) -> int | None:
+        text = facts.get(name, "")
+        return int(text) if text.isdigit() else None
+
+    return HealthRow(
+        server,
+        "down" if found.problem else "ok",
+        facts.get("server_state"),
+        list(found.answered_by),
+        number("num_alive_connections"),
+        number("outstanding_requests"),
+        number("znode_count"),
+        number("ephemerals_count"),
+        number("watch_count"),
+        facts.get("version", "").partition("-")[0].partition(",")[0] or None,
+        found.problem,
+        facts,
+    )
