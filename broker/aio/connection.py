@@ -19,8 +19,10 @@ from broker import errors
 from broker.client.connection import DEFAULT_CONNECT_TIMEOUT_S, DEFAULT_TIMEOUT_S
 from broker.protocol import responses
 from broker.protocol.client_connection import (
+    LONG_SILENCE_S,
     MAX_HELLO_BYTES,
     MAX_RESPONSE_BYTES,
+    SILENCE_S,
     ClientConnection,
     Greeting,
     reason_of,
@@ -30,8 +32,6 @@ from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import BaseRequest, encode_request
 from broker.protocol.responses import BrokerAddress
 
-# after it the sending half is closed, so that servers of other protocols respond
-_SILENCE_S = 5.0
 _BUFFER_BYTES = 64 << 10
 _LEAST_ROOM_BYTES = 4 << 10
 # a system call costs more than to copy so many
@@ -106,7 +106,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         Raises:
             BrokerUnreachableError, RequestTimeoutError, ProtocolError: see the class.
         """
-        protocol, lost_count = self._protocol, 0
+        protocol, lost_count, silence_s = self._protocol, 0, SILENCE_S
         try:
             while not self.is_open:
                 await self._connect()
@@ -114,11 +114,14 @@ class AsyncConnection(asyncio.BufferedProtocol):
                     break
                 greeting = protocol.greeting(lost_count)
                 try:
-                    protocol.take_greeting(greeting, await self._exchange(greeting))
-                except errors.BrokerUnreachableError:
-                    if not greeting.is_hello:
-                        raise
-                    lost_count += 1
+                    frame = await self._exchange(greeting, silence_s)
+                    if frame is None:
+                        silence_s = LONG_SILENCE_S
+                        await self._end()
+                        continue
+                    protocol.take_greeting(greeting, frame)
+                except errors.BrokerUnreachableError as error:
+                    lost_count = protocol.lost_greeting(lost_count, error)
                     await self._end()  # the broker did it
         except BaseException:
             self._abort(self._error())
@@ -135,12 +138,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
                 f"cannot reach {self.name}: {reason_of(error)}"
             ) from error
 
-    async def _exchange(self, greeting: Greeting) -> memoryview:
+    async def _exchange(self, greeting: Greeting, silence_s: float) -> memoryview | None:
+        """Return the response; None if the broker ended the connection after a short silence."""
         self._max_bytes = MAX_HELLO_BYTES if greeting.is_hello else MAX_RESPONSE_BYTES
         response: asyncio.Future[memoryview] = self._expect(_WITHOUT_ID)
         self.send(*greeting.parts)
-        silence_s = min(_SILENCE_S, self.timeout_s / 2)
-        await asyncio.wait([response], timeout=silence_s if greeting.is_hello else None)
+        limit_s = min(silence_s, self.timeout_s / 2)
+        await asyncio.wait([response], timeout=limit_s if greeting.is_hello else None)
         if response.done():
             return response.result()
         transport = self._transport
@@ -150,7 +154,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
             frame = await response
         except errors.BrokerUnreachableError as error:
             # any broker closes the connection then, so it need not be a 0.7 one
-            raise self._protocol.timed_out(silence_s, _WAITING) from error
+            if silence_s < LONG_SILENCE_S:
+                return None
+            raise self._protocol.timed_out(limit_s, _WAITING) from error
         await self._end()
         return frame
 

@@ -12,8 +12,10 @@ from typing import TypeVar
 from broker import deadlines, errors
 from broker.protocol import responses
 from broker.protocol.client_connection import (
+    LONG_SILENCE_S,
     MAX_HELLO_BYTES,
     MAX_RESPONSE_BYTES,
+    SILENCE_S,
     ClientConnection,
     Greeting,
     reason_of,
@@ -25,8 +27,6 @@ from broker.protocol.requests import READING_TYPES, BaseRequest, encode_request
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
 DEFAULT_PORT = 9092
-# after it the sending half is closed, so that servers of other protocols respond
-_SILENCE_S = 5.0
 # room for a hundred acknowledgements, which arrive together when many requests are in flight
 _READ_AHEAD_BYTES = 8 << 10
 _NOTHING = memoryview(b"")
@@ -170,18 +170,19 @@ class Connection:
         The request is sent once for each `Connection` object. A 0.7 broker closes the connection
         on a request it does not know; the connection is then opened again.
         """
-        protocol, lost_count = self._protocol, 0
+        protocol, lost_count, silence_s = self._protocol, 0, SILENCE_S
         while not protocol.is_known:
             self.connect()
             greeting = protocol.greeting(lost_count)
             try:
-                protocol.take_greeting(greeting, self._exchange(greeting))
+                frame = self._exchange(greeting, silence_s)
+                if frame is None:
+                    silence_s = LONG_SILENCE_S
+                    continue
+                protocol.take_greeting(greeting, frame)
             except errors.BrokerUnreachableError as error:
                 self.close()
-                if not greeting.is_hello:
-                    error.hints = ("is it a broker's port? a ZooKeeper's is given with -Z",)
-                    raise
-                lost_count += 1
+                lost_count = protocol.lost_greeting(lost_count, error)
             except errors.ProtocolError:
                 self.close()
                 raise
@@ -191,19 +192,22 @@ class Connection:
         """Return whether the broker supports a request in the version used here; see `hello`."""
         return self.hello() is not None and self._protocol.understands(kind)
 
-    def _exchange(self, greeting: Greeting) -> Buffer:
+    def _exchange(self, greeting: Greeting, silence_s: float) -> Buffer | None:
+        """Return the response; None if the broker ended the connection after a short silence."""
         self.send(*greeting.parts)
         if not greeting.is_hello:
             return self.receive()
-        silence_s = min(_SILENCE_S, deadlines.wait_s(self.timeout_s) / 2)
-        has_ended = self._end_if_silent(silence_s)
+        limit_s = min(silence_s, deadlines.wait_s(self.timeout_s) / 2)
+        has_ended = self._end_if_silent(limit_s)
         try:
             frame = self.receive(MAX_HELLO_BYTES)
         except errors.BrokerUnreachableError as error:
-            if has_ended:  # any broker closes the connection then, so it need not be a 0.7 one
-                when = "while waiting for a response"
-                raise self._timed_out(silence_s, when) from error
-            raise
+            if not has_ended:
+                raise
+            # any broker closes the connection then, so it need not be a 0.7 one
+            if silence_s < LONG_SILENCE_S:
+                return None
+            raise self._timed_out(limit_s, "while waiting for a response") from error
         if has_ended:
             self.close()
         return frame

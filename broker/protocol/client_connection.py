@@ -23,11 +23,20 @@ MAX_HELLO_BYTES = 1 << 16
 """More than any response to a hello; the first bytes of other servers read as a larger size."""
 
 
+SILENCE_S = 1.0
+"""After a hello: then the sending half is closed, so that servers of other protocols respond."""
+LONG_SILENCE_S = 5.0
+"""The same for the hello after that: a slow broker may have closed the connection for its end."""
+
 _HELLOS = 2
+# `ApiVersions`, version 0, with this correlation id and no client id
+_MODERN_CORRELATION = b"0.10"
+_MODERN_GREETING = b"\0\0\0\x0a\0\x12\0\0" + _MODERN_CORRELATION + b"\xff\xff"
+_NO_BROKER_HINT = "is it a broker's port? a ZooKeeper's is given with -Z"
 
 
 class Greeting(NamedTuple):
-    """A frame to send before others: a hello, or a request of 0.7."""
+    """A frame to send before others: a hello, or a request of 0.7 or of later versions."""
 
     parts: list[Buffer]
     correlation_id: int | None  # of a hello
@@ -60,14 +69,26 @@ class ClientConnection:
         if lost_count < _HELLOS:
             correlation_id, parts = self.encode(HelloRequest())
             return Greeting(parts, correlation_id)
-        # a 0.7 broker responds with an error
-        return Greeting([encode_request(FetchRequest("hello", 0, 0, 0))], None)
+        if lost_count == _HELLOS:  # a 0.7 broker responds with an error
+            return Greeting([encode_request(FetchRequest("hello", 0, 0, 0))], None)
+        return Greeting([_MODERN_GREETING], None)
+
+    def lost_greeting(self, lost_count: int, error: errors.BrokerUnreachableError) -> int:
+        """Return the count of lost greetings after one more; raises the error after the last."""
+        if lost_count > _HELLOS:
+            error.hints = (_NO_BROKER_HINT,)
+            raise error
+        return lost_count + 1
 
     def take_greeting(self, greeting: Greeting, frame: Buffer) -> None:
         """Take the response to a greeting; then the broker is known. Errors are those of `open`."""
         if greeting.correlation_id is not None:
             body = self.open(frame, greeting.correlation_id)
             self.hello = responses.HELLO.decode(body)
+        elif bytes(frame[: len(_MODERN_CORRELATION)]) == _MODERN_CORRELATION:
+            raise errors.ProtocolError(
+                f"{self.name} is a broker of Kafka 0.10 or later, which lacks the requests of 0.7"
+            )
         self.is_known = True
 
     def understands(self, kind: type[ExtensionRequest]) -> bool:

@@ -117,6 +117,14 @@ def hang_up(sock: socket.socket) -> None:
     sock.recv(1)
 
 
+def answer_as_kafka(sock: socket.socket) -> None:
+    """Answer `ApiVersions` as Kafka does since 0.10, and close at the requests of others."""
+    frame = sock.recv(1 << 16)
+    if frame[4:8] == b"\0\x12\0\0":
+        sock.sendall(encode_frame(frame[8:12] + b"\0\0" + b"\0\0\0\x01" + b"\0\x12\0\0\0\x04"))
+        stay_silent(sock)
+
+
 def as_true_07_broker(port: int) -> Serve:
     """Return what hands 0.7's requests on to one of our brokers and closes on all others.
 

@@ -43,7 +43,15 @@ from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from pylogctl import testing
 from tests.integration.broker.factories import ServerFactory, address_of
-from tests.integration.broker.peers import Serve, Server, answer_each, hang_up, say, stay_silent
+from tests.integration.broker.peers import (
+    Serve,
+    Server,
+    answer_as_kafka,
+    answer_each,
+    hang_up,
+    say,
+    stay_silent,
+)
 
 PARTITION = TopicPartition("events", 0, 0)
 MESSAGES = [f"message {n}".encode() for n in range(200)]
@@ -194,7 +202,16 @@ def test_open_when_server_hangs_up_then_unreachable(start_server: ServerFactory)
     async def main() -> None:
         await AsyncConnection(start_server(hang_up).address).open()
 
-    with pytest.raises(BrokerUnreachableError, match=r"^lost .* while waiting"):
+    with pytest.raises(BrokerUnreachableError, match=r"^lost .* while waiting") as raised:
+        asyncio.run(main())
+    assert "is it a broker's port?" in raised.value.hints[0]
+
+
+def test_open_when_server_is_a_later_kafka_then_says_so(start_server: ServerFactory) -> None:
+    async def main() -> None:
+        await AsyncConnection(start_server(answer_as_kafka).address).open()
+
+    with pytest.raises(ProtocolError, match=r"is a broker of Kafka 0\.10 or later"):
         asyncio.run(main())
 
 

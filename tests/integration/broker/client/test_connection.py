@@ -38,7 +38,7 @@ from tests.integration.broker.factories import (
     ServerFactory,
     address_of,
 )
-from tests.integration.broker.peers import Server, hang_up, say, stay_silent
+from tests.integration.broker.peers import Server, answer_as_kafka, hang_up, say, stay_silent
 from tests.support.ports import port_of_its_own
 
 
@@ -161,6 +161,39 @@ def test_hello_when_the_end_after_silence_closes_the_connection_then_not_taken_f
     connection = open_connection(start_server(wait_for_the_end).address, timeout_s=1.0)
     with pytest.raises(RequestTimeoutError, match=r"did nothing for 0\.5s while waiting"):
         connection.hello()
+
+
+def test_hello_when_a_slow_broker_of_0_7_closes_after_a_silence_then_taken_for_0_7(
+    old_broker: Server,
+    start_server: ServerFactory,
+    open_connection: ConnectionFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.client.connection.SILENCE_S", 0.05)
+    calm = threading.Event()
+
+    def serve(sock: socket.socket) -> None:
+        if not calm.is_set():
+            stay_silent(sock)
+            calm.set()
+            return
+        frame = sock.recv(1 << 16)
+        with socket.create_connection(("127.0.0.1", old_broker.port)) as upstream:
+            upstream.sendall(frame)
+            sock.sendall(upstream.recv(1 << 16))
+
+    connection = open_connection(start_server(serve).address)
+    assert connection.hello() is None
+    assert calm.is_set()
+
+
+def test_hello_when_a_broker_is_of_a_later_kafka_then_says_so(
+    start_server: ServerFactory, open_connection: ConnectionFactory
+) -> None:
+    connection = open_connection(start_server(answer_as_kafka).address)
+    with pytest.raises(ProtocolError, match=r"is a broker of Kafka 0\.10 or later"):
+        connection.hello()
+    assert not connection.is_open
 
 
 def test_hello_when_everything_is_closed_at_once_then_unreachable(
