@@ -3,22 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PLAIN := $(VENV)/.plain
 export BENCH_PEERS ?= build/peers
 
 .PHONY: quickstart setup lint types test interop docs clean
 .PHONY: bench bench-peers bench-scale bench-page bench-setup
 
-quickstart: $(STAMP)
+quickstart: $(PLAIN)
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/quickstart.sh
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml setup.py $(wildcard broker/protocol/native/*)
+SOURCES := pyproject.toml setup.py $(wildcard broker/protocol/native/*)
+
+$(STAMP): EXTRAS := [spark,test]
+$(STAMP) $(PLAIN): $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "pylogctl needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 9; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,test]'
-	touch $@
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.$(EXTRAS)'
+	touch $@ $(PLAIN)
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From nothing to a checked round trip: a registry, a broker, a file in, the file out, every byte verified.
+# From nothing to a checked round trip: a broker, a file in, the file out, every byte verified. If a
+# ZooKeeper can be started here (pylogctl[spark] brings what it needs), the reader is a group in it.
 #
 #     examples/quickstart.sh [FILE]
 #
@@ -23,33 +24,49 @@ trap stop_all EXIT
 say() { if [ -t 1 ]; then printf '\n\033[1m%s\033[0m\n' "$*"; else printf '\n%s\n' "$*"; fi; }
 run() { printf '  $ %s\n' "$*"; "$@"; }
 
-say "1. Start a broker, with a ZooKeeper of its own"
+pylogctl doctor >"$work/doctor" 2>&1 || true
+if grep -q '^ok  *java ' "$work/doctor"; then
+    where=(--zookeeper-port 0)
+    reader=(--group g)
+else
+    where=(--no-zookeeper)
+    reader=(demo)
+fi
+
+say "1. Start a broker"
 mkfifo "$work/ready"
-printf '  $ pylogctl broker start --port 0 --zookeeper-port 0 --data %s\n' "$work/data"
-pylogctl broker start --port 0 --zookeeper-port 0 --data "$work/data" >"$work/ready" 2>"$work/broker.log" &
+printf '  $ pylogctl broker start --port 0 --data %s %s\n' "$work/data" "${where[*]}"
+pylogctl broker start --port 0 --data "$work/data" "${where[@]}" >"$work/ready" 2>"$work/broker.log" &
 broker_pid=$!
 if ! read -r ready <"$work/ready"; then
     cat "$work/broker.log" >&2
     wait "$broker_pid"
 fi
 printf '  %s\n' "$ready"
-zookeeper=$(sed -n 's/.* zookeeper=\([^ ]*\) .*/\1/p' <<<"$ready")
-export PYLOGCTL_ZOOKEEPER=$zookeeper
+if [ "${reader[0]}" = --group ]; then
+    PYLOGCTL_ZOOKEEPER=$(sed -n 's/.* zookeeper=\([^ ]*\) .*/\1/p' <<<"$ready")
+    export PYLOGCTL_ZOOKEEPER
+else
+    PYLOGCTL_BROKERS=$(sed -n 's/^READY broker=[^@ ]*@\([^ ]*\) .*/\1/p' <<<"$ready")
+    export PYLOGCTL_BROKERS
+fi
 
 say "2. Pipe a file into a topic"
 printf '  $ cat %s | pylogctl produce demo\n' "$input"
 cat "$input" | pylogctl produce demo
 
-say "3. Read it back in a group and compare"
-printf '  $ pylogctl consume --group g --from-beginning --exit-at-end | cmp - %s\n' "$input"
-pylogctl consume --group g --from-beginning --exit-at-end >"$work/out"
+say "3. Read it back and compare"
+printf '  $ pylogctl consume %s --from-beginning --exit-at-end | cmp - %s\n' "${reader[*]}" "$input"
+pylogctl consume "${reader[@]}" --from-beginning --exit-at-end >"$work/out"
 cmp "$work/out" "$input"
 echo "  $(wc -l <"$work/out") lines, identical"
 
 say "4. Look around"
 run pylogctl topic describe demo
-run pylogctl group describe g
-run pylogctl zk tree /brokers
+if [ "${reader[0]}" = --group ]; then
+    run pylogctl group describe g
+    run pylogctl zk tree /brokers
+fi
 
 say "5. Verify what is on disk"
 run pylogctl log verify "$work"/data/demo_0/*.pylog
@@ -66,6 +83,6 @@ All of it worked. To go on with a broker that stays:
     . .venv/bin/activate
     pylogctl broker start                        # in one terminal
     journalctl -f | pylogctl produce syslog      # in another
-    pylogctl consume --group g --from-beginning  # in a third
+    pylogctl tail syslog                         # in a third
     pylogctl --help
 TXT
