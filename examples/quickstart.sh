@@ -47,8 +47,8 @@ if [ "${reader[0]}" = --group ]; then
     PYLOGCTL_ZOOKEEPER=$(sed -n 's/.* zookeeper=\([^ ]*\) .*/\1/p' <<<"$ready")
     export PYLOGCTL_ZOOKEEPER
 else
-    PYLOGCTL_BROKERS=$(sed -n 's/^READY broker=[^@ ]*@\([^ ]*\) .*/\1/p' <<<"$ready")
-    export PYLOGCTL_BROKERS
+    PYLOGCTL_BROKER=$(sed -n 's/.* host=\([^ ]*\) port=\([^ ]*\) .*/\1:\2/p' <<<"$ready")
+    export PYLOGCTL_BROKER
 fi
 
 say "2. Pipe a file into a topic"
