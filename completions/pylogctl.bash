@@ -4,189 +4,193 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk doctor completion man help version' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        commands='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk context doctor completion man help version' words=''
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
         commands='start stop status decommission list' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
         commands='' words=''
-        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X --log-format --color' ;;
+        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X -c --context --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'
-        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--pid-file --output -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--pid-file --output -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl broker status')
         commands='' words='@broker'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl broker decommission')
         commands='' words='@broker'
-        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl broker list')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --audit-window --time-field --output --help-fields -Z --zookeeper -b --broker -X --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --audit-window --time-field --output --help-fields -Z --zookeeper -b --broker -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning --read-from --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -p --partition -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning --read-from --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -p --partition -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
-        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -n --max-messages --rate --on-corrupt --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -n --max-messages --rate --on-corrupt --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl cluster')
         commands='describe health recover changes' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl cluster describe')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl cluster health')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl cluster recover')
         commands='' words=''
-        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--topic --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--topic --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'
-        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
         commands='' words=''
-        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl topic describe')
         commands='' words='@topic'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic create')
         commands='' words='@topic'
-        options='--partitions -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--partitions -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl topic alter')
         commands='' words='@topic'
-        options='--partitions --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions --replication-factor --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--partitions --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --replication-factor --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic elect')
         commands='' words='@topic'
-        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic reassign')
         commands='' words=''
-        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic delete')
         commands='' words='@topic'
-        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic offsets')
         commands='' words='@topic'
-        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--at -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--at -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic watermarks')
         commands='' words='@topic'
-        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic sample')
         commands='' words='@topic'
-        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic count')
         commands='' words='@topic'
-        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl config')
-        commands='set unset list diff' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        commands='set unset list show diff' words=''
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl config set')
         commands='' words=''
-        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl config unset')
         commands='' words=''
-        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl config list')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+    'pylogctl config show')
+        commands='' words=''
+        options='--origin --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl config diff')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl group list')
         commands='' words=''
-        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--state --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--state --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group describe')
         commands='' words='@group'
-        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --timeout --progress --log-format --color' ;;
+        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --timeout --progress -c --context --log-format --color' ;;
     'pylogctl group lag')
         commands='' words='@group'
-        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --timeout --progress --log-format --color' ;;
+        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --timeout --progress -c --context --log-format --color' ;;
     'pylogctl group members')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group verify')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group watch')
         commands='' words='@group'
-        options='--interval --count --window -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--interval --count --window -Z --zookeeper --timeout --log-format --color' ;;
+        options='--interval --count --window -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--interval --count --window -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group reset')
         commands='' words='@group'
-        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group export')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group import')
         commands='' words='@group'
-        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group clone')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group delete')
         commands='' words='@group'
-        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group rebalance')
         commands='' words='@group'
-        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--wait --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--wait --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl retry')
         commands='list drain' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl retry list')
         commands='' words='@dir'
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -197,8 +201,8 @@ __pylogctl_tables() {
         valued='--exec --retry-backoff --max-attempts -D --delimiter -L --length-prefixed --log-format --color' ;;
     'pylogctl log')
         commands='dump grep index verify stat recover repair split merge move compare' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
         commands='' words='@file'
         options='-o --offset -n --max-messages --shallow --no-payload --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -237,88 +241,88 @@ __pylogctl_tables() {
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log move')
         commands='' words=''
-        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl log compare')
         commands='' words='@topic'
-        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl mirror')
         commands='run status verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -X --timeout --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -X --timeout -c --context --log-format --color' ;;
     'pylogctl mirror status')
         commands='' words=''
-        options='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl mirror verify')
         commands='' words=''
-        options='--include --exclude --topic-map -o --offset --target-offset --exact --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -o --offset --target-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--include --exclude --topic-map -o --offset --target-offset --exact --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -o --offset --target-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl audit')
         commands='show check' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl audit show')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl audit check')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline')
         commands='load compact sql window join audit verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --engine --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --engine --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline compact')
         commands='' words='@dir'
         options='--file-size --keep --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--file-size --keep --engine --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --path --from --until --schema --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --path --from --until --schema --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --other-key-field --other-time-field --other-pattern --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--table --table-column --other-key-field --other-time-field --other-pattern --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--table --table-column --other-key-field --other-time-field --other-pattern --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--table --table-column --other-key-field --other-time-field --other-pattern --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
-        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl pipeline verify')
         commands='' words='@file'
         options='--deep --shallow --max-errors --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--max-errors --engine --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume e2e compare report' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl perf produce')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --idle-timeout --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads -p --partition -o --offset --idle-timeout --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --idle-timeout --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads -p --partition -o --offset --idle-timeout --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --rate --size -z --codec --warmup --idle-timeout --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --idle-timeout --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+        options='--messages --duration --interval --save --rate --size -z --codec --warmup --idle-timeout --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --idle-timeout --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf compare')
         commands='' words=''
         options='--fail-below --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -329,76 +333,100 @@ __pylogctl_tables() {
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl zk')
         commands='ls tree get stat find watch sessions health set create rm export import diff shell start' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl zk ls')
         commands='' words='@zk-path'
-        options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk tree')
         commands='' words='@zk-path'
-        options='--depth --data --raw --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--depth --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--depth --data --raw --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--depth --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk get')
         commands='' words='@zk-path'
-        options='--hex --json --raw -s --stat --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--hex --json --raw -s --stat --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk stat')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk find')
         commands='' words='@zk-path'
-        options='--data --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--data --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk watch')
         commands='' words='@zk-path'
-        options='-R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='-R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk sessions')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk health')
         commands='' words=''
-        options='--admin-port --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--admin-port --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--admin-port --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--admin-port --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk set')
         commands='' words='@zk-path'
-        options='--file --if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --if-version --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--file --if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --if-version --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk create')
         commands='' words='@zk-path'
-        options='--file --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--file --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk rm')
         commands='' words='@zk-path'
-        options='-R --recursive --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='-R --recursive --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk export')
         commands='' words='@zk-path'
-        options='-Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --timeout --log-format --color' ;;
+        options='-Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk import')
         commands='' words=''
-        options='--file --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--file --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk diff')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk shell')
         commands='' words=''
-        options='-Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --timeout --log-format --color' ;;
+        options='-Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk start')
         commands='' words=''
         options='--data --host --port --log-file --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--data --host --port --log-file --output --log-format --color' ;;
+    'pylogctl context')
+        commands='list show use add remove' words=''
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl context list')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort --log-format --color' ;;
+    'pylogctl context show')
+        commands='' words='@context'
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort --log-format --color' ;;
+    'pylogctl context use')
+        commands='' words='@context'
+        options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--log-format --color' ;;
+    'pylogctl context add')
+        commands='' words=''
+        options='-Z --zookeeper -b --broker --default-timeout --prompt-color --protected --read-only -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper -b --broker --default-timeout --prompt-color --log-format --color' ;;
+    'pylogctl context remove')
+        commands='' words='@context'
+        options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--log-format --color' ;;
     'pylogctl doctor')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl completion')
         commands='' words='bash zsh fish'
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -421,11 +449,13 @@ __pylogctl_tables() {
 __pylogctl_values() {
     case "$1 $2" in
     'pylogctl --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl -c' | 'pylogctl --context') words='@context' ;;
     'pylogctl --log-format') words='text json' ;;
     'pylogctl --color') words='auto always never' ;;
     'pylogctl --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl --progress') words='auto always never' ;;
     'pylogctl broker --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker -c' | 'pylogctl broker --context') words='@context' ;;
     'pylogctl broker --log-format') words='text json' ;;
     'pylogctl broker --color') words='auto always never' ;;
     'pylogctl broker --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -436,24 +466,29 @@ __pylogctl_values() {
     'pylogctl broker start --pid-file') words='@file' ;;
     'pylogctl broker start --log-file') words='@file' ;;
     'pylogctl broker start --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker start -c' | 'pylogctl broker start --context') words='@context' ;;
     'pylogctl broker start --log-format') words='text json' ;;
     'pylogctl broker start --color') words='auto always never' ;;
     'pylogctl broker stop --pid-file') words='@file' ;;
     'pylogctl broker stop --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker stop --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl broker stop -c' | 'pylogctl broker stop --context') words='@context' ;;
     'pylogctl broker stop --log-format') words='text json' ;;
     'pylogctl broker stop --color') words='auto always never' ;;
     'pylogctl broker status --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl broker status -c' | 'pylogctl broker status --context') words='@context' ;;
     'pylogctl broker status --log-format') words='text json' ;;
     'pylogctl broker status --color') words='auto always never' ;;
     'pylogctl broker decommission --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker decommission --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker decommission --progress') words='auto always never' ;;
+    'pylogctl broker decommission -c' | 'pylogctl broker decommission --context') words='@context' ;;
     'pylogctl broker decommission --log-format') words='text json' ;;
     'pylogctl broker decommission --color') words='auto always never' ;;
     'pylogctl broker list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl broker list -c' | 'pylogctl broker list --context') words='@context' ;;
     'pylogctl broker list --log-format') words='text json' ;;
     'pylogctl broker list --color') words='auto always never' ;;
     'pylogctl produce -L' | 'pylogctl produce --length-prefixed') words='u32be u32le u64be varint' ;;
@@ -471,6 +506,7 @@ __pylogctl_values() {
     'pylogctl produce --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl produce --progress') words='auto always never' ;;
+    'pylogctl produce -c' | 'pylogctl produce --context') words='@context' ;;
     'pylogctl produce --log-format') words='text json' ;;
     'pylogctl produce --color') words='auto always never' ;;
     'pylogctl consume -o' | 'pylogctl consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
@@ -489,6 +525,7 @@ __pylogctl_values() {
     'pylogctl consume --retry-backoff') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --progress') words='auto always never' ;;
+    'pylogctl consume -c' | 'pylogctl consume --context') words='@context' ;;
     'pylogctl consume --log-format') words='text json' ;;
     'pylogctl consume --color') words='auto always never' ;;
     'pylogctl copy -o' | 'pylogctl copy --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
@@ -496,33 +533,40 @@ __pylogctl_values() {
     'pylogctl copy --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl copy --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl copy --progress') words='auto always never' ;;
+    'pylogctl copy -c' | 'pylogctl copy --context') words='@context' ;;
     'pylogctl copy --log-format') words='text json' ;;
     'pylogctl copy --color') words='auto always never' ;;
     'pylogctl cluster --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl cluster -c' | 'pylogctl cluster --context') words='@context' ;;
     'pylogctl cluster --log-format') words='text json' ;;
     'pylogctl cluster --color') words='auto always never' ;;
     'pylogctl cluster --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster --progress') words='auto always never' ;;
     'pylogctl cluster describe --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster describe -c' | 'pylogctl cluster describe --context') words='@context' ;;
     'pylogctl cluster describe --log-format') words='text json' ;;
     'pylogctl cluster describe --color') words='auto always never' ;;
     'pylogctl cluster health --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster health -c' | 'pylogctl cluster health --context') words='@context' ;;
     'pylogctl cluster health --log-format') words='text json' ;;
     'pylogctl cluster health --color') words='auto always never' ;;
     'pylogctl cluster recover --topic') words='@topic' ;;
     'pylogctl cluster recover --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster recover --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster recover -c' | 'pylogctl cluster recover --context') words='@context' ;;
     'pylogctl cluster recover --log-format') words='text json' ;;
     'pylogctl cluster recover --color') words='auto always never' ;;
     'pylogctl cluster changes --topic') words='@topic' ;;
     'pylogctl cluster changes --since') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster changes --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster changes --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster changes -c' | 'pylogctl cluster changes --context') words='@context' ;;
     'pylogctl cluster changes --log-format') words='text json' ;;
     'pylogctl cluster changes --color') words='auto always never' ;;
     'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic -c' | 'pylogctl topic --context') words='@context' ;;
     'pylogctl topic --log-format') words='text json' ;;
     'pylogctl topic --color') words='auto always never' ;;
     'pylogctl topic --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -530,56 +574,68 @@ __pylogctl_values() {
     'pylogctl topic list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic list --progress') words='auto always never' ;;
+    'pylogctl topic list -c' | 'pylogctl topic list --context') words='@context' ;;
     'pylogctl topic list --log-format') words='text json' ;;
     'pylogctl topic list --color') words='auto always never' ;;
     'pylogctl topic describe --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic describe -c' | 'pylogctl topic describe --context') words='@context' ;;
     'pylogctl topic describe --log-format') words='text json' ;;
     'pylogctl topic describe --color') words='auto always never' ;;
     'pylogctl topic create -b' | 'pylogctl topic create --broker') words='@broker' ;;
     'pylogctl topic create --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic create -c' | 'pylogctl topic create --context') words='@context' ;;
     'pylogctl topic create --log-format') words='text json' ;;
     'pylogctl topic create --color') words='auto always never' ;;
     'pylogctl topic alter --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic alter --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic alter -c' | 'pylogctl topic alter --context') words='@context' ;;
     'pylogctl topic alter --log-format') words='text json' ;;
     'pylogctl topic alter --color') words='auto always never' ;;
     'pylogctl topic elect --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic elect --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic elect -c' | 'pylogctl topic elect --context') words='@context' ;;
     'pylogctl topic elect --log-format') words='text json' ;;
     'pylogctl topic elect --color') words='auto always never' ;;
     'pylogctl topic reassign --plan') words='@file' ;;
     'pylogctl topic reassign --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic reassign --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic reassign -c' | 'pylogctl topic reassign --context') words='@context' ;;
     'pylogctl topic reassign --log-format') words='text json' ;;
     'pylogctl topic reassign --color') words='auto always never' ;;
     'pylogctl topic delete --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic delete -c' | 'pylogctl topic delete --context') words='@context' ;;
     'pylogctl topic delete --log-format') words='text json' ;;
     'pylogctl topic delete --color') words='auto always never' ;;
     'pylogctl topic offsets --at') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl topic offsets --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic offsets --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic offsets -c' | 'pylogctl topic offsets --context') words='@context' ;;
     'pylogctl topic offsets --log-format') words='text json' ;;
     'pylogctl topic offsets --color') words='auto always never' ;;
     'pylogctl topic watermarks --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic watermarks --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic watermarks -c' | 'pylogctl topic watermarks --context') words='@context' ;;
     'pylogctl topic watermarks --log-format') words='text json' ;;
     'pylogctl topic watermarks --color') words='auto always never' ;;
     'pylogctl topic sample -o' | 'pylogctl topic sample --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl topic sample --payload') words='utf8 hex base64 escape' ;;
     'pylogctl topic sample --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic sample --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic sample -c' | 'pylogctl topic sample --context') words='@context' ;;
     'pylogctl topic sample --log-format') words='text json' ;;
     'pylogctl topic sample --color') words='auto always never' ;;
     'pylogctl topic count -o' | 'pylogctl topic count --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl topic count --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic count --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic count --progress') words='auto always never' ;;
+    'pylogctl topic count -c' | 'pylogctl topic count --context') words='@context' ;;
     'pylogctl topic count --log-format') words='text json' ;;
     'pylogctl topic count --color') words='auto always never' ;;
     'pylogctl config --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl config -c' | 'pylogctl config --context') words='@context' ;;
     'pylogctl config --log-format') words='text json' ;;
     'pylogctl config --color') words='auto always never' ;;
     'pylogctl config --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -588,27 +644,37 @@ __pylogctl_values() {
     'pylogctl config set -b' | 'pylogctl config set --broker') words='@broker' ;;
     'pylogctl config set --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config set --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config set -c' | 'pylogctl config set --context') words='@context' ;;
     'pylogctl config set --log-format') words='text json' ;;
     'pylogctl config set --color') words='auto always never' ;;
     'pylogctl config unset -t' | 'pylogctl config unset --topic') words='@topic' ;;
     'pylogctl config unset -b' | 'pylogctl config unset --broker') words='@broker' ;;
     'pylogctl config unset --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config unset --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config unset -c' | 'pylogctl config unset --context') words='@context' ;;
     'pylogctl config unset --log-format') words='text json' ;;
     'pylogctl config unset --color') words='auto always never' ;;
     'pylogctl config list -t' | 'pylogctl config list --topic') words='@topic' ;;
     'pylogctl config list -b' | 'pylogctl config list --broker') words='@broker' ;;
     'pylogctl config list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config list -c' | 'pylogctl config list --context') words='@context' ;;
     'pylogctl config list --log-format') words='text json' ;;
     'pylogctl config list --color') words='auto always never' ;;
+    'pylogctl config show --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl config show --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config show -c' | 'pylogctl config show --context') words='@context' ;;
+    'pylogctl config show --log-format') words='text json' ;;
+    'pylogctl config show --color') words='auto always never' ;;
     'pylogctl config diff -t' | 'pylogctl config diff --topic') words='@topic' ;;
     'pylogctl config diff -b' | 'pylogctl config diff --broker') words='@broker' ;;
     'pylogctl config diff --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config diff --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config diff -c' | 'pylogctl config diff --context') words='@context' ;;
     'pylogctl config diff --log-format') words='text json' ;;
     'pylogctl config diff --color') words='auto always never' ;;
     'pylogctl group --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group -c' | 'pylogctl group --context') words='@context' ;;
     'pylogctl group --log-format') words='text json' ;;
     'pylogctl group --color') words='auto always never' ;;
     'pylogctl group --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -616,6 +682,7 @@ __pylogctl_values() {
     'pylogctl group list --state') words='active empty dead' ;;
     'pylogctl group list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group list -c' | 'pylogctl group list --context') words='@context' ;;
     'pylogctl group list --log-format') words='text json' ;;
     'pylogctl group list --color') words='auto always never' ;;
     'pylogctl group describe --by') words='partition topic member group' ;;
@@ -624,6 +691,7 @@ __pylogctl_values() {
     'pylogctl group describe --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group describe --progress') words='auto always never' ;;
+    'pylogctl group describe -c' | 'pylogctl group describe --context') words='@context' ;;
     'pylogctl group describe --log-format') words='text json' ;;
     'pylogctl group describe --color') words='auto always never' ;;
     'pylogctl group lag -t' | 'pylogctl group lag --topic') words='@topic' ;;
@@ -633,19 +701,23 @@ __pylogctl_values() {
     'pylogctl group lag --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group lag --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group lag --progress') words='auto always never' ;;
+    'pylogctl group lag -c' | 'pylogctl group lag --context') words='@context' ;;
     'pylogctl group lag --log-format') words='text json' ;;
     'pylogctl group lag --color') words='auto always never' ;;
     'pylogctl group members --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group members --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group members -c' | 'pylogctl group members --context') words='@context' ;;
     'pylogctl group members --log-format') words='text json' ;;
     'pylogctl group members --color') words='auto always never' ;;
     'pylogctl group verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group verify --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group verify -c' | 'pylogctl group verify --context') words='@context' ;;
     'pylogctl group verify --log-format') words='text json' ;;
     'pylogctl group verify --color') words='auto always never' ;;
     'pylogctl group watch --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group watch --window') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group watch -c' | 'pylogctl group watch --context') words='@context' ;;
     'pylogctl group watch --log-format') words='text json' ;;
     'pylogctl group watch --color') words='auto always never' ;;
     'pylogctl group reset --to') words='start end -10 @-10m @-1h @today @yesterday' ;;
@@ -653,32 +725,39 @@ __pylogctl_values() {
     'pylogctl group reset --wait-inactive') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group reset --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group reset --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group reset -c' | 'pylogctl group reset --context') words='@context' ;;
     'pylogctl group reset --log-format') words='text json' ;;
     'pylogctl group reset --color') words='auto always never' ;;
     'pylogctl group export --output') words='jsonl csv zk07 table json tsv plain markdown name' ;;
     'pylogctl group export --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group export -c' | 'pylogctl group export --context') words='@context' ;;
     'pylogctl group export --log-format') words='text json' ;;
     'pylogctl group export --color') words='auto always never' ;;
     'pylogctl group import --file') words='@file' ;;
     'pylogctl group import --wait-inactive') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group import --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group import --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group import -c' | 'pylogctl group import --context') words='@context' ;;
     'pylogctl group import --log-format') words='text json' ;;
     'pylogctl group import --color') words='auto always never' ;;
     'pylogctl group clone --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group clone --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group clone -c' | 'pylogctl group clone --context') words='@context' ;;
     'pylogctl group clone --log-format') words='text json' ;;
     'pylogctl group clone --color') words='auto always never' ;;
     'pylogctl group delete --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group delete -c' | 'pylogctl group delete --context') words='@context' ;;
     'pylogctl group delete --log-format') words='text json' ;;
     'pylogctl group delete --color') words='auto always never' ;;
     'pylogctl group rebalance --wait') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group rebalance --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group rebalance --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group rebalance -c' | 'pylogctl group rebalance --context') words='@context' ;;
     'pylogctl group rebalance --log-format') words='text json' ;;
     'pylogctl group rebalance --color') words='auto always never' ;;
     'pylogctl retry --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl retry -c' | 'pylogctl retry --context') words='@context' ;;
     'pylogctl retry --log-format') words='text json' ;;
     'pylogctl retry --color') words='auto always never' ;;
     'pylogctl retry --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -691,6 +770,7 @@ __pylogctl_values() {
     'pylogctl retry drain --log-format') words='text json' ;;
     'pylogctl retry drain --color') words='auto always never' ;;
     'pylogctl log --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log -c' | 'pylogctl log --context') words='@context' ;;
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;
     'pylogctl log --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -737,14 +817,17 @@ __pylogctl_values() {
     'pylogctl log move --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log move --progress') words='auto always never' ;;
     'pylogctl log move --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl log move -c' | 'pylogctl log move --context') words='@context' ;;
     'pylogctl log move --log-format') words='text json' ;;
     'pylogctl log move --color') words='auto always never' ;;
     'pylogctl log compare --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log compare --progress') words='auto always never' ;;
     'pylogctl log compare --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl log compare -c' | 'pylogctl log compare --context') words='@context' ;;
     'pylogctl log compare --log-format') words='text json' ;;
     'pylogctl log compare --color') words='auto always never' ;;
     'pylogctl mirror --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl mirror -c' | 'pylogctl mirror --context') words='@context' ;;
     'pylogctl mirror --log-format') words='text json' ;;
     'pylogctl mirror --color') words='auto always never' ;;
     'pylogctl mirror --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -753,6 +836,7 @@ __pylogctl_values() {
     'pylogctl mirror run --on-corrupt') words='stop skip' ;;
     'pylogctl mirror run --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror run --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl mirror run -c' | 'pylogctl mirror run --context') words='@context' ;;
     'pylogctl mirror run --log-format') words='text json' ;;
     'pylogctl mirror run --color') words='auto always never' ;;
     'pylogctl mirror status -g' | 'pylogctl mirror status --group') words='@group' ;;
@@ -761,6 +845,7 @@ __pylogctl_values() {
     'pylogctl mirror status --fail-above') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl mirror status --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl mirror status -c' | 'pylogctl mirror status --context') words='@context' ;;
     'pylogctl mirror status --log-format') words='text json' ;;
     'pylogctl mirror status --color') words='auto always never' ;;
     'pylogctl mirror verify -o' | 'pylogctl mirror verify --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
@@ -768,9 +853,11 @@ __pylogctl_values() {
     'pylogctl mirror verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror verify --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror verify --progress') words='auto always never' ;;
+    'pylogctl mirror verify -c' | 'pylogctl mirror verify --context') words='@context' ;;
     'pylogctl mirror verify --log-format') words='text json' ;;
     'pylogctl mirror verify --color') words='auto always never' ;;
     'pylogctl audit --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl audit -c' | 'pylogctl audit --context') words='@context' ;;
     'pylogctl audit --log-format') words='text json' ;;
     'pylogctl audit --color') words='auto always never' ;;
     'pylogctl audit --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -779,6 +866,7 @@ __pylogctl_values() {
     'pylogctl audit show --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl audit show --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl audit show --progress') words='auto always never' ;;
+    'pylogctl audit show -c' | 'pylogctl audit show --context') words='@context' ;;
     'pylogctl audit show --log-format') words='text json' ;;
     'pylogctl audit show --color') words='auto always never' ;;
     'pylogctl audit check -o' | 'pylogctl audit check --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
@@ -787,9 +875,11 @@ __pylogctl_values() {
     'pylogctl audit check --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl audit check --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl audit check --progress') words='auto always never' ;;
+    'pylogctl audit check -c' | 'pylogctl audit check --context') words='@context' ;;
     'pylogctl audit check --log-format') words='text json' ;;
     'pylogctl audit check --color') words='auto always never' ;;
     'pylogctl pipeline --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline -c' | 'pylogctl pipeline --context') words='@context' ;;
     'pylogctl pipeline --log-format') words='text json' ;;
     'pylogctl pipeline --color') words='auto always never' ;;
     'pylogctl pipeline --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -809,6 +899,7 @@ __pylogctl_values() {
     'pylogctl pipeline load --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline load --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline load --progress') words='auto always never' ;;
+    'pylogctl pipeline load -c' | 'pylogctl pipeline load --context') words='@context' ;;
     'pylogctl pipeline load --log-format') words='text json' ;;
     'pylogctl pipeline load --color') words='auto always never' ;;
     'pylogctl pipeline compact --file-size') words='64KiB 1MiB 16MiB 1GiB' ;;
@@ -828,6 +919,7 @@ __pylogctl_values() {
     'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline sql --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline sql --progress') words='auto always never' ;;
+    'pylogctl pipeline sql -c' | 'pylogctl pipeline sql --context') words='@context' ;;
     'pylogctl pipeline sql --log-format') words='text json' ;;
     'pylogctl pipeline sql --color') words='auto always never' ;;
     'pylogctl pipeline window --size') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -849,6 +941,7 @@ __pylogctl_values() {
     'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline window --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline window --progress') words='auto always never' ;;
+    'pylogctl pipeline window -c' | 'pylogctl pipeline window --context') words='@context' ;;
     'pylogctl pipeline window --log-format') words='text json' ;;
     'pylogctl pipeline window --color') words='auto always never' ;;
     'pylogctl pipeline join --table') words='@file' ;;
@@ -870,6 +963,7 @@ __pylogctl_values() {
     'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline join --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --progress') words='auto always never' ;;
+    'pylogctl pipeline join -c' | 'pylogctl pipeline join --context') words='@context' ;;
     'pylogctl pipeline join --log-format') words='text json' ;;
     'pylogctl pipeline join --color') words='auto always never' ;;
     'pylogctl pipeline audit --load') words='@dir' ;;
@@ -877,6 +971,7 @@ __pylogctl_values() {
     'pylogctl pipeline audit --grace') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline audit --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline audit --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline audit -c' | 'pylogctl pipeline audit --context') words='@context' ;;
     'pylogctl pipeline audit --log-format') words='text json' ;;
     'pylogctl pipeline audit --color') words='auto always never' ;;
     'pylogctl pipeline verify --engine') words='codec zlib crcmod' ;;
@@ -885,6 +980,7 @@ __pylogctl_values() {
     'pylogctl pipeline verify --log-format') words='text json' ;;
     'pylogctl pipeline verify --color') words='auto always never' ;;
     'pylogctl perf --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf -c' | 'pylogctl perf --context') words='@context' ;;
     'pylogctl perf --log-format') words='text json' ;;
     'pylogctl perf --color') words='auto always never' ;;
     'pylogctl perf --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -897,6 +993,7 @@ __pylogctl_values() {
     'pylogctl perf produce --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf produce --progress') words='auto always never' ;;
+    'pylogctl perf produce -c' | 'pylogctl perf produce --context') words='@context' ;;
     'pylogctl perf produce --log-format') words='text json' ;;
     'pylogctl perf produce --color') words='auto always never' ;;
     'pylogctl perf consume --duration') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -907,6 +1004,7 @@ __pylogctl_values() {
     'pylogctl perf consume --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --progress') words='auto always never' ;;
+    'pylogctl perf consume -c' | 'pylogctl perf consume --context') words='@context' ;;
     'pylogctl perf consume --log-format') words='text json' ;;
     'pylogctl perf consume --color') words='auto always never' ;;
     'pylogctl perf e2e --duration') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -917,6 +1015,7 @@ __pylogctl_values() {
     'pylogctl perf e2e --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf e2e --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --progress') words='auto always never' ;;
+    'pylogctl perf e2e -c' | 'pylogctl perf e2e --context') words='@context' ;;
     'pylogctl perf e2e --log-format') words='text json' ;;
     'pylogctl perf e2e --color') words='auto always never' ;;
     'pylogctl perf compare --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -926,70 +1025,86 @@ __pylogctl_values() {
     'pylogctl perf report --log-format') words='text json' ;;
     'pylogctl perf report --color') words='auto always never' ;;
     'pylogctl zk --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk -c' | 'pylogctl zk --context') words='@context' ;;
     'pylogctl zk --log-format') words='text json' ;;
     'pylogctl zk --color') words='auto always never' ;;
     'pylogctl zk --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk --progress') words='auto always never' ;;
     'pylogctl zk ls --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk ls --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk ls -c' | 'pylogctl zk ls --context') words='@context' ;;
     'pylogctl zk ls --log-format') words='text json' ;;
     'pylogctl zk ls --color') words='auto always never' ;;
     'pylogctl zk tree --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk tree --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk tree -c' | 'pylogctl zk tree --context') words='@context' ;;
     'pylogctl zk tree --log-format') words='text json' ;;
     'pylogctl zk tree --color') words='auto always never' ;;
     'pylogctl zk get --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk get --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk get -c' | 'pylogctl zk get --context') words='@context' ;;
     'pylogctl zk get --log-format') words='text json' ;;
     'pylogctl zk get --color') words='auto always never' ;;
     'pylogctl zk stat --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk stat --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk stat -c' | 'pylogctl zk stat --context') words='@context' ;;
     'pylogctl zk stat --log-format') words='text json' ;;
     'pylogctl zk stat --color') words='auto always never' ;;
     'pylogctl zk find --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk find --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk find -c' | 'pylogctl zk find --context') words='@context' ;;
     'pylogctl zk find --log-format') words='text json' ;;
     'pylogctl zk find --color') words='auto always never' ;;
     'pylogctl zk watch --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk watch -c' | 'pylogctl zk watch --context') words='@context' ;;
     'pylogctl zk watch --log-format') words='text json' ;;
     'pylogctl zk watch --color') words='auto always never' ;;
     'pylogctl zk sessions --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk sessions --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk sessions -c' | 'pylogctl zk sessions --context') words='@context' ;;
     'pylogctl zk sessions --log-format') words='text json' ;;
     'pylogctl zk sessions --color') words='auto always never' ;;
     'pylogctl zk health --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk health -c' | 'pylogctl zk health --context') words='@context' ;;
     'pylogctl zk health --log-format') words='text json' ;;
     'pylogctl zk health --color') words='auto always never' ;;
     'pylogctl zk set --file') words='@file' ;;
     'pylogctl zk set --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk set --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk set -c' | 'pylogctl zk set --context') words='@context' ;;
     'pylogctl zk set --log-format') words='text json' ;;
     'pylogctl zk set --color') words='auto always never' ;;
     'pylogctl zk create --file') words='@file' ;;
     'pylogctl zk create --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk create -c' | 'pylogctl zk create --context') words='@context' ;;
     'pylogctl zk create --log-format') words='text json' ;;
     'pylogctl zk create --color') words='auto always never' ;;
     'pylogctl zk rm --confirm') words='@zk-path' ;;
     'pylogctl zk rm --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk rm --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk rm -c' | 'pylogctl zk rm --context') words='@context' ;;
     'pylogctl zk rm --log-format') words='text json' ;;
     'pylogctl zk rm --color') words='auto always never' ;;
     'pylogctl zk export --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk export -c' | 'pylogctl zk export --context') words='@context' ;;
     'pylogctl zk export --log-format') words='text json' ;;
     'pylogctl zk export --color') words='auto always never' ;;
     'pylogctl zk import --file') words='@file' ;;
     'pylogctl zk import --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk import --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk import -c' | 'pylogctl zk import --context') words='@context' ;;
     'pylogctl zk import --log-format') words='text json' ;;
     'pylogctl zk import --color') words='auto always never' ;;
     'pylogctl zk diff --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk diff --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk diff -c' | 'pylogctl zk diff --context') words='@context' ;;
     'pylogctl zk diff --log-format') words='text json' ;;
     'pylogctl zk diff --color') words='auto always never' ;;
     'pylogctl zk shell --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk shell -c' | 'pylogctl zk shell --context') words='@context' ;;
     'pylogctl zk shell --log-format') words='text json' ;;
     'pylogctl zk shell --color') words='auto always never' ;;
     'pylogctl zk start --data') words='@dir' ;;
@@ -997,8 +1112,28 @@ __pylogctl_values() {
     'pylogctl zk start --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk start --log-format') words='text json' ;;
     'pylogctl zk start --color') words='auto always never' ;;
+    'pylogctl context --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl context -c' | 'pylogctl context --context') words='@context' ;;
+    'pylogctl context --log-format') words='text json' ;;
+    'pylogctl context --color') words='auto always never' ;;
+    'pylogctl context --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl context --progress') words='auto always never' ;;
+    'pylogctl context list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl context list --log-format') words='text json' ;;
+    'pylogctl context list --color') words='auto always never' ;;
+    'pylogctl context show --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl context show --log-format') words='text json' ;;
+    'pylogctl context show --color') words='auto always never' ;;
+    'pylogctl context use --log-format') words='text json' ;;
+    'pylogctl context use --color') words='auto always never' ;;
+    'pylogctl context add --default-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl context add --log-format') words='text json' ;;
+    'pylogctl context add --color') words='auto always never' ;;
+    'pylogctl context remove --log-format') words='text json' ;;
+    'pylogctl context remove --color') words='auto always never' ;;
     'pylogctl doctor --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl doctor --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl doctor -c' | 'pylogctl doctor --context') words='@context' ;;
     'pylogctl doctor --log-format') words='text json' ;;
     'pylogctl doctor --color') words='auto always never' ;;
     'pylogctl completion --log-format') words='text json' ;;
@@ -1059,7 +1194,7 @@ _pylogctl() {
         elif [[ $word == -* ]]; then
             [[ " $valued " == *" $word "* ]] && skip=1
             case $word in
-            -Z | --zookeeper | -b | --broker)
+            -Z | --zookeeper | -b | --broker | -c | --context)
                 [[ ${typed[i+1]} == '=' ]] && connection+=("$word" "${typed[i+2]}") ||
                     connection+=("$word" "${typed[i+1]}")
                 ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --admin-port --if-version
+    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --admin-port --if-version --default-timeout --prompt-color
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk shell' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk shell' ' zk start' ' context' ' context list' ' context show' ' context use' ' context add' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -21,7 +21,7 @@ function __pylogctl_lookup
     set -l words (commandline -opc)
     set -l connection
     for i in (seq 2 (count $words))
-        if contains -- $words[$i] -Z --zookeeper -b --broker
+        if contains -- $words[$i] -Z --zookeeper -b --broker -c --context
             set -a connection $words[$i] $words[(math $i + 1)]
         end
     end
@@ -44,6 +44,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message co
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a pipeline -d 'Load, query, compare and verify topics on Spark'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a perf -d 'Measure throughput and latency'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into ZooKeeper, change nodes, or start a server'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a context -d 'Name clusters, and choose the one that commands use'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a doctor -d 'Check that everything needed is in place'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a completion -d 'Print a shell completion script'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a man -d 'Show a manual page'
@@ -54,6 +55,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -l output -d 'Document format' 
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -81,6 +83,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document f
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -116,6 +119,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l output -d 'Writ
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -135,6 +139,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l timeout -d 'Limi
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -152,6 +157,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l help-fields -d
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -174,6 +180,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l progress
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -190,6 +197,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -240,6 +248,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s X -d 'Any client pro
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -293,6 +302,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brok
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -318,6 +328,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -333,6 +344,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -360,6 +372,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l help-fields
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -376,6 +389,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -397,6 +411,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s b -l broker 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -418,6 +433,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l help-fields 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -440,6 +456,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l output -d 'Document fo
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -471,6 +488,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -488,6 +506,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -512,6 +531,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l timeout -d 'Lim
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -534,6 +554,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l timeout -d 'Limi
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -556,6 +577,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l timeout -d 'Limi
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -579,6 +601,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l timeout -d 'L
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -603,6 +626,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l timeout -d 'Lim
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -623,6 +647,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l help-fields -d
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -641,6 +666,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l help-fields
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -662,6 +688,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l help-fields -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -683,6 +710,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -692,12 +720,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s h -l help -l hel
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a set -d 'Set settings of a topic or a broker, for good, and wait until brokers apply them'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a unset -d 'Remove settings of a topic or a broker; those of the brokers'\'' files hold again'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a list -d 'List the settings in ZooKeeper, or all that are in effect for a topic or on a broker'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a show -d 'Show which cluster commands use here, and other options that files and variables set'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a diff -d 'Show settings that differ: between brokers, from a broker'\''s file, from the defaults'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -730,6 +760,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l timeout -d 'Limit
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -751,6 +782,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l timeout -d 'Lim
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -768,12 +800,31 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l origin -d 'Say where each value comes from'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -785,6 +836,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -808,6 +860,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l output -d 'Document fo
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -835,6 +888,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -856,6 +910,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -879,6 +934,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l help-fields -d 'Sh
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -895,6 +951,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -911,6 +968,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -923,6 +981,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop a
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l window -d 'History that rates and status cover' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -949,6 +1008,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l timeout -d 'Limi
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -965,6 +1025,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -988,6 +1049,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l timeout -d 'Lim
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1007,6 +1069,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l timeout -d 'Limi
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1028,6 +1091,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l timeout -d 'Lim
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1048,6 +1112,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l timeout -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1061,6 +1126,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l output -d 'Document fo
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1124,6 +1190,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document form
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1313,6 +1380,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l progress -d 'Progre
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1333,6 +1401,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l progress -d 'Pro
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1347,6 +1416,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l output -d 'Document f
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1389,6 +1459,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l timeout -d 'Limit
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1411,6 +1482,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1438,6 +1510,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1451,6 +1524,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l output -d 'Document fo
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1484,6 +1558,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1512,6 +1587,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1530,6 +1606,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1581,6 +1658,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1633,6 +1711,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1678,6 +1757,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeep
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1724,6 +1804,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1750,6 +1831,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1786,6 +1868,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l output -d 'Document for
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1829,6 +1912,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l timeout -d 'Lim
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1858,6 +1942,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1886,6 +1971,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Bro
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1941,6 +2027,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l output -d 'Document forma
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1970,6 +2057,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l wide -d 'All columns o
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1989,6 +2077,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2009,6 +2098,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l wide -d 'All columns 
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2025,6 +2115,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2042,6 +2133,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2059,6 +2151,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l wide -d 'All column
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2075,6 +2168,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2091,6 +2185,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2112,6 +2207,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l timeout -d 'Limit of 
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2132,6 +2228,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l timeout -d 'Limit 
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2153,6 +2250,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l timeout -d 'Limit of t
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2162,6 +2260,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s h -l help -l help-all 
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2182,6 +2281,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l timeout -d 'Limit 
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2198,6 +2298,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2206,6 +2307,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l debug -d 'Show the t
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2224,6 +2326,87 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a list -d 'List the contexts of all configuration files'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a show -d 'Show a context'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a use -d 'Have commands use a context from now on; -Z, -b and --context go over it'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a add -d 'Add a context to the user'\''s configuration file'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a remove -d 'Remove a context from its configuration file'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s Z -l zookeeper -d 'ZooKeeper of the cluster' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s b -l broker -d 'Its brokers, if it has no ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l default-timeout -d 'Limit of a request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l prompt-color -d 'Of its name in questions' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l protected -d 'Changes ask for the context'\''s name'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l read-only -d 'Changes are refused'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -2234,6 +2417,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l help-fields -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'

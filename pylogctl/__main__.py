@@ -71,7 +71,7 @@ def _status_of(error: BaseException | None) -> int:
 def _run_command(args: list[str]) -> int:
     from pylogctl.cli import tree
     from pylogctl.cli.app import root
-    from pylogctl.cli.context import Streams
+    from pylogctl.cli.environment import Streams
 
     return tree.run(root(), args, Streams.of_process())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
     ALL_TOPICS,

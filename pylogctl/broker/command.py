@@ -19,7 +19,7 @@ from pylogctl.cli.connections import (
     validate_chroot,
     zookeeper_session,
 )
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.render import render

@@ -17,7 +17,7 @@ from broker.server.network.acceptor import AddressInUseError
 from broker.zk.paths import DEFAULT_PORT
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop
 from pylogctl.cli.progress import announced_wait

@@ -25,7 +25,7 @@ from pylogctl.broker import control
 from pylogctl.broker.document import STOP, ShutdownStep
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import connector, open_cluster, zookeeper_session
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render

@@ -6,7 +6,7 @@ from typing import Any
 
 from broker.client.connection import Connection
 from broker.protocol.responses import BrokerAddress, HelloResponse
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.progress import announced_wait
 
 

@@ -48,6 +48,9 @@ class Pylogctl(RootGroup):
         "zk": RootCommand(
             "pylogctl.zk.command", "Look into ZooKeeper, change nodes, or start a server."
         ),
+        "context": RootCommand(
+            "pylogctl.context.command", "Name clusters, and choose the one that commands use."
+        ),
         "doctor": RootCommand(
             "pylogctl.doctor.command", "Check that everything needed is in place."
         ),

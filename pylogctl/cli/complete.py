@@ -11,7 +11,11 @@ import struct
 import time
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pylogctl.cli.context import Contexts
 
 FRESH_S = 30.0
 STALE_S = 3600.0
@@ -35,23 +39,56 @@ def complete(args: list[str]) -> None:
     if len(args) < 2:
         return
     kind, prefix = args[0], args[1]
+    if kind == "context":
+        found = _contexts()
+        _print([Value(name) for name in found.by_name] if found else [], prefix)
+        return
     address = _zookeeper_of(args[2:])
     parent = prefix.rpartition("/")[0] or "/" if kind == "zk-path" else ""
     try:
         values = _cached(f"{kind} {address} {parent}", lambda: _read_nodes(kind, address, parent))
     except (OSError, ValueError, struct.error):
         return
+    _print(values, prefix)
+
+
+def _print(values: list[Value], prefix: str) -> None:
     lines = [f"{v.text}\t{v.description}" for v in values if v.text.startswith(prefix)]
     if lines:
         os.write(1, ("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 
 def _zookeeper_of(words: list[str]) -> str:
-    address = os.environ.get("PYLOGCTL_ZOOKEEPER") or _DEFAULT_ZOOKEEPER
-    for position, word in enumerate(words):
-        if word in ("-Z", "--zookeeper") and position + 1 < len(words):
-            address = words[position + 1]
-    return address
+    address = os.environ.get("PYLOGCTL_ZOOKEEPER")
+    for word, value in pairwise(words):
+        if word in ("-Z", "--zookeeper"):
+            address = value
+    return address or _zookeeper_of_context(words) or _DEFAULT_ZOOKEEPER
+
+
+def _zookeeper_of_context(words: list[str]) -> str | None:
+    contexts = _contexts()
+    if contexts is None:
+        return None
+    from pylogctl.cli.context import current_name
+
+    name = os.environ.get("PYLOGCTL_CONTEXT") or current_name(os.environ, contexts)
+    for word, value in pairwise(words):
+        if word in ("-c", "--context"):
+            name = value
+    found = contexts.by_name.get(name or "")
+    return None if found is None else found.zookeeper
+
+
+def _contexts() -> Contexts | None:
+    """Return the contexts of the configuration files; None if there are no files, or bad ones."""
+    from pylogctl.cli.context import config_files, read_contexts
+    from pylogctl.cli.errors import CliError
+
+    try:
+        return read_contexts(os.environ) if config_files(os.environ) else None
+    except CliError:
+        return None
 
 
 def _cached(key: str, read: Callable[[], list[Value]]) -> list[Value]:

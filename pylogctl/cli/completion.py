@@ -28,6 +28,7 @@ _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
     "PARTITION": ("@partition",),
     "ID": ("@broker",),
     "ID|HOST:PORT": ("@broker",),
+    "CONTEXT": ("@context",),
     "FILE": (FILES,),
     "FILE|DIR": (FILES,),
     "DIR": (DIRECTORIES,),
@@ -123,7 +124,7 @@ _pylogctl() {
         elif [[ $word == -* ]]; then
             [[ " $valued " == *" $word "* ]] && skip=1
             case $word in
-            -Z | --zookeeper | -b | --broker)
+            -Z | --zookeeper | -b | --broker | -c | --context)
                 [[ ${typed[i+1]} == '=' ]] && connection+=("$word" "${typed[i+2]}") ||
                     connection+=("$word" "${typed[i+1]}")
                 ;;
@@ -224,7 +225,7 @@ _pylogctl() {
         elif [[ $word == -* ]]; then
             (( ${valued_[(Ie)$word]} )) && skip=1
             case $word in
-            -Z|--zookeeper|-b|--broker) connection+=("$word" "${words[i+1]}") ;;
+            -Z|--zookeeper|-b|--broker|-c|--context) connection+=("$word" "${words[i+1]}") ;;
             esac
         else
             names=("${(@)subcommands_%%:*}")
@@ -319,7 +320,7 @@ function __pylogctl_lookup
     set -l words (commandline -opc)
     set -l connection
     for i in (seq 2 (count $words))
-        if contains -- $words[$i] -Z --zookeeper -b --broker
+        if contains -- $words[$i] -Z --zookeeper -b --broker -c --context
             set -a connection $words[$i] $words[(math $i + 1)]
         end
     end

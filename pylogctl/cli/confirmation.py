@@ -6,7 +6,7 @@ message names `command`, such as `broker stop`.
 
 from __future__ import annotations
 
-from pylogctl.cli.context import Environment, write_diagnostic
+from pylogctl.cli.environment import Environment, write_diagnostic
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.escapes import printable
 
@@ -39,10 +39,43 @@ def confirm_name(env: Environment, command: str, name: str, given: str | None) -
         raise CliError(ExitStatus.DECLINED, "not confirmed; nothing changed")
 
 
+def confirm_context(env: Environment, command: str, *, can_say_yes: bool) -> None:
+    """Before a change: refuse it in a read-only context, have the name of a protected one typed.
+
+    In scripts `--context` types it, with `--yes` where the command has that.
+    """
+    context = env.context
+    if context is None or env.settings.dry_run:
+        return
+    refuse_change(env, command)
+    if not context.protected or (context.is_named and (env.settings.assume_yes or not can_say_yes)):
+        return
+    if not env.can_ask:
+        words = f"--context {context.name}{' --yes' if can_say_yes else ''}"
+        raise CliError(ExitStatus.DECLINED, f"context '{context.name}' is protected; add {words}")
+    env.note(f"'{command}' changes the cluster of a protected context")
+    if _answer(env, f"type '{context.name}' to go on: ") != context.name:
+        raise CliError(ExitStatus.DECLINED, "not confirmed; nothing changed")
+
+
+def refuse_change(env: Environment, command: str) -> None:
+    """Raise CliError with CONFLICT in a read-only context."""
+    context = env.context
+    if context is not None and context.read_only:
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"context '{context.name}' is read-only: '{command}' would change its cluster",
+            hints=[f"it is in {context.file}"],
+            code="READ_ONLY",
+        )
+
+
 def _answer(env: Environment, prompt: str) -> str:
     stderr, stdin = env.streams.stderr, env.streams.stdin
     if stderr is None or stdin is None:
         return ""
+    if env.context is not None:
+        stderr.write(env.context.prompt(is_colored=env.use_color(stderr=True)))
     stderr.write(printable(prompt))
     stderr.flush()
     line = stdin.readline()

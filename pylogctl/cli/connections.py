@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from pylogctl.cli.context import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
+from pylogctl.cli.environment import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
 

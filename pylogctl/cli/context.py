@@ -1,278 +1,287 @@
-"""The environment of a command: standard streams, environment variables, clock, shared options.
+"""Contexts: named clusters in configuration files, one of which is current.
 
-Every command function gets an `Environment`, and writes to standard output and standard error
-through it. Connections are made by `pylogctl.cli.connections`.
+Of the files, the first that has a name counts: `.pylogctl.toml` of the project, which is the
+nearest upwards until the root of a working tree; `config.toml` of the user; that of the system.
+Which context is current is kept in the state directory, so that no file is rewritten for it. Files
+that do not exist cost a look each; the TOML parser is imported only for one that does.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import select
-import sys
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from io import UnsupportedOperation
+from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO
+from typing import Any, NamedTuple
 
-from broker.clock import Clock, SystemClock
-from pylogctl.cli.errors import UsageError
-from pylogctl.cli.escapes import printable
+from broker.errors import ArgumentError, did_you_mean
+from broker.units import parse_duration_s
+from pylogctl.cli.environment import COLORS, Context, Environment, SharedOptions, xdg_dir
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
-OutputFormat = Literal["table", "json", "jsonl", "csv", "tsv", "plain", "markdown", "name"]
-When = Literal["auto", "always", "never"]
-LogFormat = Literal["text", "json"]
-
-DEFAULT_ZOOKEEPER = "localhost:2181"
-DEFAULT_BROKER = "localhost:9092"
-
-TRACE_VERBOSITY = 2
-"""The number of `-v` that reports each request."""
-ASKS_FOR_PROPERTIES = frozenset({"list", "dump"})
-"""Words of `-X` that ask for the properties instead of setting one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Streams:
-    """The standard streams, None for a closed one, and which of them are terminals."""
-
-    stdin: BinaryIO | None
-    stdout: BinaryIO | None
-    stderr: TextIO | None
-    stdin_is_tty: bool = False
-    stdout_is_tty: bool = False
-    stderr_is_tty: bool = False
-    encoding: str = "utf-8"
-
-    @classmethod
-    def of_process(cls) -> Streams:
-        """Return the streams of this process."""
-        stdin, stdout, stderr = sys.stdin, sys.stdout, sys.stderr
-        return cls(
-            stdin=None if stdin is None else stdin.buffer,
-            stdout=None if stdout is None else stdout.buffer,
-            stderr=stderr,
-            stdin_is_tty=stdin is not None and stdin.isatty(),
-            stdout_is_tty=stdout is not None and stdout.isatty(),
-            stderr_is_tty=stderr is not None and stderr.isatty(),
-            encoding=getattr(stdout, "encoding", None) or "utf-8",
-        )
+PROJECT_FILE = ".pylogctl.toml"
+SYSTEM_FILE = Path("/etc/pylogctl/config.toml")
+_KINDS = {
+    "zookeeper": str,
+    "brokers": str,
+    "timeout": str,
+    "color": str,
+    "protected": bool,
+    "read_only": bool,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class SharedOptions:
-    """The shared options, parsed; a command has its own default for a `timeout_s` of None."""
+class Contexts(NamedTuple):
+    """The contexts of all files by name, and what is odd in the files."""
 
-    zookeeper: str | None = None
-    brokers: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    output: OutputFormat | None = None
-    columns: tuple[str, ...] = ()
-    sort: str = ""
-    no_header: bool = False
-    raw_numbers: bool = False
-    wide: bool = False
-    help_fields: bool = False
-    timeout_s: float | None = None
-    color: When = "auto"
-    progress: When = "auto"
-    quiet: bool = False
-    verbosity: int = 0
-    log_format: LogFormat = "text"
-    assume_yes: bool = False
-    no_input: bool = False
-    dry_run: bool = False
-    debug: bool = False
-    no_pager: bool = False
+    by_name: dict[str, Context]
+    default: str | None
+    warnings: list[str]
 
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Streams, environment variables, clock and shared options of one run of one command."""
-
-    streams: Streams
-    environ: Mapping[str, str]
-    settings: SharedOptions = field(default_factory=SharedOptions)
-    clock: Clock = field(default_factory=SystemClock)
-    left_out: list[str] = field(default_factory=list)
-    """Messages of `leave_out`."""
-
-    @property
-    def output(self) -> OutputFormat:
-        """The document format: `--output`, else `table` on a terminal and `plain` elsewhere."""
-        return self.settings.output or ("table" if self.streams.stdout_is_tty else "plain")
-
-    @property
-    def zookeeper(self) -> str:
-        """The connect string of ZooKeeper."""
-        return self.settings.zookeeper or DEFAULT_ZOOKEEPER
-
-    def timeout_s(self, default: float) -> float:
-        """Return `--timeout` in seconds, `default` if it was not given."""
-        return default if self.settings.timeout_s is None else self.settings.timeout_s
-
-    def write(self, data: bytes) -> None:
-        """Write bytes to standard output; OSError if that is closed."""
-        if self.streams.stdout is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        self.streams.stdout.write(data)
-
-    def write_line(self, text: str) -> None:
-        """Write a line to standard output; on a terminal without control characters."""
-        self.write_styled(printable(text) if self.streams.stdout_is_tty else text)
-
-    def write_styled(self, text: str) -> None:
-        """Write text with our own control sequences; characters without an encoding are escaped."""
-        errors = "surrogateescape" if self.unicode_output else "backslashreplace"
-        self.write((text + "\n").encode(self.streams.encoding, errors))
-
-    def flush(self) -> None:
-        """Flush standard output."""
-        if self.streams.stdout is not None:
-            self.streams.stdout.flush()
-
-    def check_reader(self) -> None:
-        """Raise BrokenPipeError if standard output is a pipe without a reader; write nothing."""
-        # A stream without new messages writes nothing, so no write would fail.
-        try:
-            descriptor = -1 if self.streams.stdout is None else self.streams.stdout.fileno()
-        except UnsupportedOperation:
-            return
-        if descriptor < 0:
-            return
-        poll = select.poll()
-        poll.register(descriptor, 0)
-        if any(event & select.POLLERR for _, event in poll.poll(0)):
-            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-    @property
-    def unicode_output(self) -> bool:
-        """Whether standard output can encode every character."""
-        return self.streams.encoding.lower().replace("-", "") in {"utf8", "utf8sig"}
-
-    def note(self, message: str) -> None:
-        """Write information about the run to standard error, unless `--quiet`."""
-        if not self.settings.quiet:
-            self._diagnose("note", message, prefix="")
-
-    def warn(self, message: str) -> None:
-        """Write a warning to standard error, unless `--quiet`."""
-        if not self.settings.quiet:
-            self._diagnose("warning", message, prefix="warning: ")
-
-    def report(self, message: str) -> None:
-        """Write information that the user asked for to standard error, even with `--quiet`."""
-        self._diagnose("note", message, prefix="")
-
-    def error(self, message: str) -> None:
-        """Write an error of one of several targets to standard error, even with `--quiet`."""
-        self._diagnose("error", message, prefix="error: ")
-
-    def leave_out(self, message: str) -> None:
-        """Write an error that makes the result incomplete: the command ends with PARTIAL."""
-        self.left_out.append(message)
-        self.error(message)
-
-    def trace(self, level: int, message: str) -> None:
-        """Write a detail to standard error if `-v` was given at least `level` times."""
-        if self.settings.verbosity >= level and not self.settings.quiet:
-            self._diagnose("debug" if level > 1 else "info", message, prefix="")
-
-    def _diagnose(self, level: str, message: str, *, prefix: str) -> None:
-        if self.settings.log_format == "json":
-            import json
-
-            write_diagnostic(self.streams.stderr, json.dumps({"level": level, "message": message}))
-        else:
-            text = prefix + printable(message)
-            if self.streams.stderr_is_tty:
-                text = "\n".join(folded(text, terminal_width(self.environ), indent="  "))
-            write_diagnostic(self.streams.stderr, text)
-
-    def use_color(self, *, stderr: bool = False) -> bool:
-        """Whether a stream is coloured, by `--color`, else NO_COLOR, else FORCE_COLOR."""
-        if self.settings.color != "auto":
-            return self.settings.color == "always"
-        if self.environ.get("NO_COLOR"):
-            return False
-        if self.environ.get("FORCE_COLOR"):
-            return True
-        is_tty = self.streams.stderr_is_tty if stderr else self.streams.stdout_is_tty
-        return is_tty and self.environ.get("TERM") != "dumb"
-
-    @property
-    def can_ask(self) -> bool:
-        """Whether a question can be asked: on terminals, without `--no-input`."""
-        streams = self.streams
-        return streams.stdin_is_tty and streams.stderr_is_tty and not self.settings.no_input
-
-    @property
-    def state_dir(self) -> Path:
-        """The directory of crash files and pid files; it may not exist."""
-        return xdg_dir(self.environ, "XDG_STATE_HOME", ".local/state")
-
-    @property
-    def cache_dir(self) -> Path:
-        """The directory of completion caches; it may not exist."""
-        return xdg_dir(self.environ, "XDG_CACHE_HOME", ".cache")
-
-
-def xdg_dir(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
-    """Return this program's directory in an XDG base directory, `fallback` below home if unset."""
-    base = environ.get(variable, "")
-    if not base.startswith("/"):  # XDG: a relative value is ignored
-        base = str(Path(environ.get("HOME") or "/") / fallback)
-    return Path(base) / "pylogctl"
-
-
-def terminal_width(environ: Mapping[str, str]) -> int:
-    """Return the width of the terminal in columns; COLUMNS overrides it, at least 20."""
-    import shutil  # late, as the next: only for text on a terminal
-
-    columns = environ.get("COLUMNS", "")
-    wanted = int(columns) if columns.isdecimal() else shutil.get_terminal_size().columns
-    return max(wanted, 20)
-
-
-def folded(text: str, width: int, *, first: str = "", indent: str = "") -> list[str]:
-    """Return the lines of text folded at blanks: words, and so options and paths, remain whole.
-
-    `first` stands before the first line, `indent` before the others.
-    """
-    import textwrap
-
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [first.rstrip()]
-
-
-def write_diagnostic(stderr: TextIO | None, text: str) -> None:
-    """Write a line to standard error; one that is closed or fails is ignored."""
-    if stderr is None:
-        return
-    try:
-        stderr.write(text + "\n")
-        stderr.flush()
-    except (OSError, ValueError):
-        return
-
-
-def parse_properties(given: list[str] | None) -> dict[str, str]:
-    """Return the properties of PYLOGCTL_X and `-X`; a later one of the same name wins."""
-    items = [line for line in os.environ.get("PYLOGCTL_X", "").splitlines() if line.strip()]
-    properties = {}
-    for item in [*items, *(given or [])]:
-        key, equals, value = item.partition("=")
-        # `list` and `dump` are returned as names with an empty value.
-        if not equals and item not in ASKS_FOR_PROPERTIES:
-            raise UsageError(
-                f"not a property: '{item}'", hints=["valid: -X KEY=VALUE, -X list, -X dump"]
+    def find(self, name: str) -> Context:
+        """Return a context; NOT_FOUND if no file has it."""
+        if (found := self.by_name.get(name)) is None:
+            known = ", ".join(sorted(self.by_name)) or "none"
+            raise CliError(
+                ExitStatus.NOT_FOUND,
+                f"context '{name}' not found",
+                hints=[f"known contexts: {known}", "try: pylogctl context add NAME -Z HOST:PORT"],
+                code="CONTEXT_NOT_FOUND",
             )
-        properties[key.strip()] = value
-    return properties
+        return found
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's file."""
+    return xdg_dir(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
+
+
+def _state_file(environ: Mapping[str, str]) -> Path:
+    return xdg_dir(environ, "XDG_STATE_HOME", ".local/state") / "context"
+
+
+def config_files(environ: Mapping[str, str]) -> list[Path]:
+    """Return the files that exist, the one that counts first."""
+    files = [user_file(environ), SYSTEM_FILE]
+    for directory in (Path.cwd(), *Path.cwd().parents):
+        if (directory / PROJECT_FILE).is_file():
+            files.insert(0, directory / PROJECT_FILE)
+            break
+        if (directory / ".git").exists():
+            break
+    return [file for file in files if file.is_file()]
+
+
+def read_contexts(environ: Mapping[str, str]) -> Contexts:
+    """Read all files; CONFIG, with file and line, if one is malformed."""
+    found = Contexts({}, None, [])
+    for file in reversed(config_files(environ)):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CliError(ExitStatus.CONFIG, f"{file}: {error}") from error
+        contexts, default, warnings = parse_contexts(file, text)
+        found = Contexts(
+            found.by_name | contexts, default or found.default, [*found.warnings, *warnings]
+        )
+    return found
+
+
+def parse_contexts(file: Path, text: str) -> Contexts:
+    """Return the contexts of one file."""
+    import tomllib
+
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise _fault(file, int(line[1]) if line else 1, str(error)) from error
+    warnings = [
+        f"{file}:{_line(text, name)}: unknown key '{name}'{did_you_mean(name, _TOP)}"
+        for name in document
+        if name not in _TOP
+    ]
+    default = document.get("default_context")
+    contexts = {}
+    for name, fields in document.get("contexts", {}).items():
+        if not isinstance(fields, dict):
+            raise _fault(file, _line(text, name), f"'{name}' must be a table [contexts.{name}]")
+        contexts[name] = _context(file, text, name, fields, warnings)
+    return Contexts(contexts, default, warnings)
+
+
+_TOP = ("schema", "default_context", "contexts")
+
+
+def _context(
+    file: Path, text: str, name: str, fields: Mapping[str, Any], warnings: list[str]
+) -> Context:
+    def line(key: str) -> int:
+        return _line(text, key, below=f"[contexts.{name}]")
+
+    known: dict[str, Any] = {}
+    for key, value in fields.items():
+        kind = _KINDS.get(key)
+        if kind is None:
+            warnings.append(
+                f"{file}:{line(key)}: unknown key '{key}'{did_you_mean(key, list(_KINDS))}"
+            )
+        elif not isinstance(value, kind):
+            what = "true or false" if kind is bool else "a string"
+            raise _fault(file, line(key), f"{key} must be {what}")
+        else:
+            known[key] = value
+    if ("zookeeper" in known) == ("brokers" in known):
+        raise _fault(file, line(""), f"context '{name}' needs either zookeeper or brokers")
+    if (color := known.get("color")) is not None and color not in COLORS:
+        raise _fault(file, line("color"), f"color is one of {', '.join(COLORS)}, not '{color}'")
+    if (timeout := known.get("timeout")) is not None:
+        try:
+            parse_duration_s(timeout)
+        except ArgumentError as error:
+            raise _fault(file, line("timeout"), str(error)) from error
+    brokers = tuple(filter(None, known.pop("brokers", "").split(",")))
+    return Context(name, file, brokers=brokers, **known)
+
+
+def _fault(file: Path, line: int, text: str) -> CliError:
+    return CliError(ExitStatus.CONFIG, f"{file}:{line}: {text}", code="CONFIG")
+
+
+def _line(text: str, key: str, *, below: str = "") -> int:
+    """Return the line of a key, the first one behind a table's header; that of the header if none.
+
+    Keys are found as they are written in nearly all files; in others the line may be another.
+    """
+    lines = text.splitlines()
+    start = next((at for at, one in enumerate(lines) if one.strip() == below), 0)
+    for at in range(start, len(lines)):
+        if key and re.match(rf"\s*\[?{re.escape(key)}\s*[=\]]", lines[at]):
+            return at + 1
+    return start + 1
+
+
+def current_name(environ: Mapping[str, str], contexts: Contexts) -> str | None:
+    """Return the name that `context use` or else a file has made current."""
+    return next(iter(_used(environ)), contexts.default)
+
+
+def _used(environ: Mapping[str, str]) -> list[str]:
+    """Return the context used last, and the one before."""
+    try:
+        return _state_file(environ).read_text(encoding="utf-8").split("\n")[:2]
+    except FileNotFoundError:
+        return []
+
+
+def use(environ: Mapping[str, str], contexts: Contexts, name: str) -> Context:
+    """Make a context current; `-` stands for the one that was before."""
+    from broker.files import write_atomically
+
+    used = _used(environ)
+    if name == "-":
+        if len(used) < 2 or not used[1]:
+            raise CliError(ExitStatus.NOT_FOUND, "there is no context that was current before")
+        name = used[1]
+    found = contexts.find(name)
+    before = current_name(environ, contexts) or ""
+    file = _state_file(environ)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if name != before:
+        write_atomically(file, f"{name}\n{before}".encode())
+    return found
+
+
+def in_context(env: Environment, name: str | None, *, takes_brokers: bool) -> Environment:
+    """Return the environment of a command in the context of `--context`, or the current one.
+
+    A cluster that options name wins over a context, and one that the environment names over all
+    but `--context`.
+    """
+    settings = env.settings
+    by_option = not env.given.isdisjoint(("zookeeper", "brokers")) or not {
+        "zk.connect",
+        "zookeeper",
+        "broker.list",
+    }.isdisjoint(settings.properties)
+    if "context" in env.given:
+        if by_option:
+            raise UsageError("--context and an address name two clusters; give one of them")
+    elif by_option or settings.zookeeper is not None or settings.brokers:
+        return env
+    if name is None and not _state_file(env.environ).is_file() and not config_files(env.environ):
+        return env
+    contexts = read_contexts(env.environ)
+    for warning in contexts.warnings:
+        env.warn(warning)
+    if name is None:
+        name = current_name(env.environ, contexts)
+    if name is None:
+        return env
+    context = contexts.find(name)._replace(is_named="context" in env.given)
+    if not (context.zookeeper or takes_brokers):
+        raise CliError(
+            ExitStatus.CONFIG,
+            f"context '{name}' has brokers only, and this command needs a ZooKeeper",
+            hints=[f"it is in {context.file}", "-Z HOST:PORT names one for this run"],
+        )
+    return replace(env, settings=_filled(settings, context), context=context)
+
+
+def _filled(settings: SharedOptions, context: Context) -> SharedOptions:
+    timeout_s = settings.timeout_s
+    if timeout_s is None and context.timeout is not None:
+        timeout_s = parse_duration_s(context.timeout)
+    return replace(
+        settings,
+        zookeeper=context.zookeeper,
+        brokers=context.brokers,
+        timeout_s=timeout_s,
+    )
+
+
+def add(environ: Mapping[str, str], name: str, fields: Mapping[str, str | bool]) -> Context:
+    """Add a context to the user's file, which is created if it does not exist."""
+    from broker.files import write_atomically
+
+    if not re.fullmatch("[A-Za-z0-9_-]+", name):
+        raise UsageError(f"'{name}' is no name of a context: letters, digits, - and _ only")
+    file = user_file(environ)
+    text = file.read_text(encoding="utf-8") if file.is_file() else "schema = 1\n"
+    if name in parse_contexts(file, text).by_name:
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"context '{name}' exists already in {file}",
+            hints=[f"try: pylogctl context show {name}, or context remove {name}"],
+        )
+    lines = [f"{key} = {_toml(value)}" for key, value in fields.items()]
+    text = "\n".join([text.rstrip("\n"), "", f"[contexts.{name}]", *lines, ""])
+    added = parse_contexts(file, text).by_name[name]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, text.encode())
+    return added
+
+
+def remove(context: Context) -> None:
+    """Remove a context from its file: its table, with what belongs to it."""
+    from broker.files import write_atomically
+
+    kept, is_inside = [], False
+    for line in context.file.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            is_inside = line.strip() == f"[contexts.{context.name}]"
+        if not is_inside:
+            kept.append(line)
+    text = "".join(kept)
+    if context.name in parse_contexts(context.file, text).by_name:
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"{context.file} has no table [contexts.{context.name}] of its own lines; edit it",
+        )
+    write_atomically(context.file, text.encode())
+
+
+def _toml(value: str | bool) -> str:
+    import json
+
+    return json.dumps(value)  # which is TOML for these

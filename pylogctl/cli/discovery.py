@@ -9,7 +9,7 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pylogctl.cli.context import DEFAULT_BROKER, DEFAULT_ZOOKEEPER, SharedOptions
+from pylogctl.cli.environment import DEFAULT_BROKER, DEFAULT_ZOOKEEPER, SharedOptions
 
 if TYPE_CHECKING:
     from broker.client.cluster import Connect

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from broker.errors import BrokerError
 from broker.topic import TopicPartition
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 
 Target = TypeVar("Target")

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Annotated, Any
 
 from pylogctl.cli.columns import Document, Fit, Row
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
 
@@ -19,6 +19,7 @@ _OTHERS = {
     "config.list": ("config.overrides", "config.topic", "config.broker"),
     "config.set": ("config.change",),
     "config.unset": ("config.change",),
+    "context.show": ("context.list",),
     "group.clone": ("group.reset",),
     "group.import": ("group.reset",),
     "log.grep": ("log.dump",),

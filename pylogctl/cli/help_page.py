@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pylogctl.cli.context import Environment, Streams, folded, terminal_width
+from pylogctl.cli.environment import Environment, Streams, folded, terminal_width
 from pylogctl.cli.nodes import CommandNode, OptionNode, by_panel
 from pylogctl.cli.options import SHARED_NAMES
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from broker.positions import Mark, resolve
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.offsets import Span
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.positions import Absolute, Mark, OffsetRange, OffsetSpec, parse_offset_spec
 from broker.topic import TopicPartition
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 
 

@@ -31,7 +31,9 @@ import typer
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionList, parse_partition_list
 from broker.units import parse_duration_ms, parse_duration_s, parse_size
-from pylogctl.cli.context import (
+from pylogctl.cli.confirmation import confirm_context
+from pylogctl.cli.context import in_context
+from pylogctl.cli.environment import (
     ASKS_FOR_PROPERTIES,
     Environment,
     LogFormat,
@@ -271,6 +273,12 @@ class _Others:
         envvar="PYLOGCTL_BROKER",
         parser=_words,
     )
+    context: str | None = option(
+        "-c, --context CONTEXT",
+        "Connection",
+        "Cluster by its name; see `pylogctl context`. Default: the current context.",
+        envvar="PYLOGCTL_CONTEXT",
+    )
     properties: list[str] | None = option(
         "-X KEY=VALUE",
         "Connection",
@@ -300,7 +308,7 @@ GENERAL = options_in(_General)
 OUTPUT = options_in(_Output)
 SUMMARY = options_in(_Summary)
 CONFIRM = options_in(_Confirm)
-REGISTRY, BROKERS, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
+REGISTRY, BROKERS, CONTEXT, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
     (one,) for one in options_in(_Others)
 )
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
@@ -451,7 +459,7 @@ _EXITS = {  # statuses by the shared options of commands that may end with them
     "assume_yes": (ExitStatus.DECLINED,),
 }
 EVERY_GROUP = (
-    *GENERAL, *OUTPUT, *CONNECTION, *PROPERTIES, *PROGRESS, *CONFIRM, *DRY_RUN, *PAGER,
+    *GENERAL, *OUTPUT, *CONNECTION, *CONTEXT, *PROPERTIES, *PROGRESS, *CONFIRM, *DRY_RUN, *PAGER,
 )  # fmt: skip
 
 
@@ -477,6 +485,7 @@ def accepts(
     optional: Mapping[str, OptionalValue] | None = None,
     dumps_properties: bool = False,
     reports_failures: bool = False,
+    changes: bool | None = None,
 ) -> Callable[[_CommandFunction], _CommandFunction]:
     """Add shared options to a command; its first parameter is an `Environment` with their values.
 
@@ -484,11 +493,16 @@ def accepts(
     groups. `first` has the flags that help shows first, if the command has many. `exits` are
     statuses beside OK, USAGE, BUG, signals, and `_EXITS` of its options; with `reports_failures`
     these are part of its result. With `dumps_properties` the command handles `-X dump` itself, as
-    it has more sources of settings.
+    it has more sources of settings. `changes` says whether it changes a cluster, if that is not
+    what its options say: those that do have `--yes` or `--dry-run`.
     """
     asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
-    shared = (*options, *GENERAL)
-    takes_addresses = {"zookeeper", "brokers"} <= {option.name for option in options}
+    names = {option.name for option in options}
+    takes_addresses = {"zookeeper", "brokers"} <= names
+    has_context = not names.isdisjoint(("zookeeper", "brokers"))
+    shared = (*options, *(CONTEXT if has_context else ()), *GENERAL)
+    if changes is None:
+        changes = not names.isdisjoint(("assume_yes", "dry_run"))
 
     def decorate(function: _CommandFunction) -> _CommandFunction:
         named = _parameters_of(function)[1:]
@@ -500,12 +514,18 @@ def accepts(
         def run(ctx: typer.Context, **values: Any) -> None:
             chosen = {option.name: values.pop(option.name) for option in shared}
             streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
-            settings = settings_of(chosen)
+            context = chosen.pop("context", None)
+            given = _given(ctx, (option.name for option in shared))
+            env = Environment(streams, os.environ, settings_of(chosen), given=given)
+            if has_context:
+                env = in_context(env, context, takes_brokers="brokers" in names)
+                if changes and values.get("execute") is not False and not _is_elsewhere(values):
+                    confirm_context(env, ctx.command_path, can_say_yes="assume_yes" in names)
+            settings = env.settings
             if takes_addresses and not settings.brokers and settings.zookeeper is None:
                 from pylogctl.cli.discovery import with_found_broker  # late: loads sockets
 
-                settings = with_found_broker(settings)
-            env = Environment(streams, os.environ, settings)
+                env = dataclasses.replace(env, settings=with_found_broker(settings))
             values = _with_groups(values, groups)
             if env.settings.properties:
                 from pylogctl.cli.properties import validate_given  # late: few runs set any
@@ -535,6 +555,16 @@ def accepts(
         return cast(_CommandFunction, run)
 
     return decorate
+
+
+def _given(ctx: Any, names: Iterable[str]) -> frozenset[str]:
+    """Return the options that the command line has, not the environment or their defaults."""
+    return frozenset(name for name in names if ctx.get_parameter_source(name).name == "COMMANDLINE")
+
+
+def _is_elsewhere(values: Mapping[str, Any]) -> bool:
+    """Return whether what a command changes is in a cluster that its options name."""
+    return bool(values.get("to_zookeeper") or values.get("to_broker"))
 
 
 def _signature(options: Iterable[inspect.Parameter]) -> inspect.Signature:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from broker.units import format_count, format_duration, format_size
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.escapes import printable
 
 Unit = Literal["bytes", "messages", "tasks"]

@@ -15,7 +15,7 @@ from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
 from broker.errors import ConfigError
 from broker.properties import BaseConfig, Property
 from pylogctl.cli.columns import Document, Fit, Rank, Row, Text
-from pylogctl.cli.context import (
+from pylogctl.cli.environment import (
     ASKS_FOR_PROPERTIES,
     DEFAULT_ZOOKEEPER,
     Environment,

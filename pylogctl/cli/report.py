@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from broker import errors as library
 from broker.topic import TopicPartition
-from pylogctl.cli.context import folded, terminal_width, write_diagnostic, xdg_dir
+from pylogctl.cli.environment import folded, terminal_width, write_diagnostic, xdg_dir
 from pylogctl.cli.errors import CliError, ExitStatus, MissingCommandError
 from pylogctl.cli.escapes import printable
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from broker.units import format_time
 from pylogctl.cli.columns import Document, Row
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.escapes import printable
 from pylogctl.cli.render import render
 

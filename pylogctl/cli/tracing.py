@@ -12,7 +12,7 @@ from broker.protocol.client_connection import MAX_RESPONSE_BYTES
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestType
 from pylogctl.cli.announcing import AnnouncedConnection
-from pylogctl.cli.context import TRACE_VERBOSITY
+from pylogctl.cli.environment import TRACE_VERBOSITY
 
 _BYTES_LEVEL = 3
 _SHOWN_BYTES = 1024

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from broker.errors import did_you_mean
-from pylogctl.cli.context import ASKS_FOR_PROPERTIES, Streams
+from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, Streams
 from pylogctl.cli.errors import CliError, MissingCommandError, UsageError
 from pylogctl.cli.nodes import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
 from pylogctl.cli.options import Facts, fill_optional, takes_value

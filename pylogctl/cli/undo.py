@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 
 
 def new_undo_file(env: Environment, name: str) -> Path:

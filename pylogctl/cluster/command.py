@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.render import render

@@ -15,7 +15,7 @@ from broker.admin.changes import (
 )
 from broker.state_changes import LoggedChange
 from pylogctl.cli.connections import Absence, connector, open_cluster
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render

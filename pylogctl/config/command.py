@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import (
     CONFIRM,
+    CONNECTION,
     DRY_RUN,
     OUTPUT,
     REGISTRY,
@@ -20,6 +21,7 @@ from pylogctl.cli.options import (
     flag,
     option,
 )
+from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
@@ -135,6 +137,24 @@ def list_(env: Environment, topic: _Topic = None, broker: _Broker = None) -> Non
             reads.show_topic(env, _existing(registry, topic), brokers, only_differences=False)
     elif broker is not None:
         reads.show_broker(env, _settings_of(env, broker)[0])
+
+
+@app.command("show", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
+    examples=("pylogctl config show --origin", "pylogctl config show --context prod --origin"),
+)
+def show(
+    env: Environment,
+    origin: bool = flag("--origin", "Options", "Say where each value comes from."),
+) -> None:
+    """Show which cluster commands use here, and other options that files and variables set."""
+    from pylogctl.config.document import OPTIONS
+    from pylogctl.config.effective import option_rows
+
+    render(env, OPTIONS.showing("origin") if origin else OPTIONS, option_rows(env))
 
 
 @app.command("diff", cls=Command)

@@ -79,6 +79,15 @@ class BrokersDiffRow(Row):
     brokers: Annotated[Text, "ids of the brokers on which it is in effect", Fit.WRAP]
 
 
+class OptionRow(Row):
+    """A shared option of commands, with the value in effect here."""
+
+    option: Annotated[str, "name", Fit.WHOLE]
+    value: Annotated[Text, "value; empty if it has none", Fit.WRAP]
+    origin: Annotated[str, "option, environment, context or default, and which", Fit.WRAP, HIDDEN]
+
+
+OPTIONS = Document("config.show/1", OptionRow, empty="no options")
 CHANGE = Document("config.change/1", SettingChangeRow, empty="nothing changed")
 OVERRIDES = Document(
     "config.overrides/1", OverrideRow, empty="no topic and no broker has settings in ZooKeeper"

@@ -11,7 +11,7 @@ from broker.errors import CoordinationError, RegistryUnreachableError
 from broker.properties import Property
 from broker.topic_settings import TOPIC_SETTINGS, TopicSetting, value_text
 from broker.zk.settings import SettingsRegistry
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.render import render
 from pylogctl.config import document
 from pylogctl.config.targets import target_of_topic, warn_of_problems

@@ -14,7 +14,7 @@ from broker.client.registry_cluster import RegistryCluster
 from broker.errors import InvalidTopicError, ProtocolError, UnsupportedVersionError
 from broker.protocol.responses import BrokerAddress
 from pylogctl.cli.connections import connector
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:

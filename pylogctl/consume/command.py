@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import BROKERS, PROGRESS, PROPERTIES, REGISTRY, TIMEOUT, accepts, argument
 from pylogctl.cli.tree import Command, new_app

@@ -26,7 +26,7 @@ from broker.tools.retry import (
     RetryStore,
 )
 from broker.units import parse_duration_ms
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.exec_options import ExecChoice

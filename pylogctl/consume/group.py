@@ -27,7 +27,7 @@ from broker.positions import Mark, resolve
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.service import library_warnings
 from pylogctl.consume.output import Consumption

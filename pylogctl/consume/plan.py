@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from broker.config import ConsumerConfig
 from broker.partition_patterns import PartitionList
 from broker.units import parse_duration_s
+from pylogctl.cli.confirmation import refuse_change
 from pylogctl.cli.connections import with_addresses
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
@@ -93,6 +94,8 @@ def make_request(env: Environment, topics: Sequence[str], options: Options) -> R
         exit_at_end=reading.exit_at_end,
     )
     group = _group_options(options)
+    if group is not None and group.commit != "none":
+        refuse_change(env, "consume --group")
     _validate_selection(env, topics, reading, group, span)
     validate_order(reading.order, span)
     executing = None

@@ -10,7 +10,7 @@ import typer
 
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, accepts, argument, flag
 from pylogctl.cli.tree import Command, new_app

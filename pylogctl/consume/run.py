@@ -12,7 +12,7 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.positions import Mark
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.offset_resolution import resolve_ranges
 from pylogctl.cli.process import StopRequest, graceful_stop, keep_freed_memory

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pylogctl.cli.connections import at_cluster
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import (
     BROKERS,

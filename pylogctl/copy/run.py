@@ -26,7 +26,7 @@ from broker.topic import TopicPartition, validate_topic_name
 from broker.units import Pacer, Rate, count_text, format_count, format_duration, format_size
 from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Rank, Row, Text
 from pylogctl.cli.connections import Absence, Side, open_side
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.errors import BrokerError
 from broker.units import format_size
 from pylogctl.cli.connections import connector, validate_chroot, zookeeper_session
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def run_checks(env: Environment) -> Iterator[Finding]:
     yield _check_message_codec()
     yield _check_java()
     yield check_spark()
+    yield check_contexts(env)
     yield _check_disk(Path.cwd())
     yield check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     yield from check_cluster(env)
@@ -65,6 +66,18 @@ def check_python(version: tuple[int, ...]) -> Finding:
     """Check the interpreter's version."""
     verdict = Verdict.OK if version >= _MIN_PYTHON else Verdict.FAIL
     return Finding(verdict, "python", platform.python_version(), "Python 3.11 or later is needed")
+
+
+def check_contexts(env: Environment) -> Finding:
+    """Check the configuration files, and say which context is current."""
+    from pylogctl.cli.context import current_name, read_contexts
+
+    found = read_contexts(env.environ)  # malformed ones ended the command before
+    if found.warnings:
+        return Finding(Verdict.WARN, "contexts", found.warnings[0], "mend the file")
+    names = ", ".join(sorted(found.by_name)) or "none"
+    current = current_name(env.environ, found)
+    return Finding(Verdict.OK, "contexts", f"{names}; current: {current}" if current else names)
 
 
 def _check_libraries() -> Finding:

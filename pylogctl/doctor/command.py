@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pylogctl.cli.columns import HIDDEN, Document, Fit, Row, Text
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import CONNECTION, OUTPUT, accepts
 from pylogctl.cli.render import render

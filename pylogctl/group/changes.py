@@ -33,7 +33,7 @@ from broker.partition_patterns import PartitionList
 from broker.units import counted
 from broker.zk.session import Session
 from pylogctl.cli.confirmation import confirm, confirm_name
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render

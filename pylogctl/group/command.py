@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from broker.units import parse_duration_s
 from pylogctl.cli import options as shared
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, confirm_option, flag, option
 from pylogctl.cli.tree import Command, new_app

@@ -14,7 +14,7 @@ import typer
 
 from pylogctl import __version__
 from pylogctl.cli.columns import Document, Row, Text
-from pylogctl.cli.context import Environment, terminal_width
+from pylogctl.cli.environment import Environment, terminal_width
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts, argument, flag
 from pylogctl.cli.render import paged, render

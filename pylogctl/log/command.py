@@ -16,7 +16,7 @@ import typer
 from broker.units import counted, format_size
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, confirm_option, flag, offset_option, option
 from pylogctl.cli.progress import progress
@@ -441,6 +441,7 @@ def merge(
     *shared.PROGRESS,
     *shared.CONNECTION,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
+    changes=True,
     examples=(
         "pylogctl log move 'orders[0-1]' --to /disk2/pylog",
         "pylogctl log move 'orders[0-1]' --to /disk2/pylog --on-broker 3 --output json",

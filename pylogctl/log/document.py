@@ -20,7 +20,7 @@ from pylogctl.cli.columns import (
     Seconds,
     Text,
 )
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.render import render
 

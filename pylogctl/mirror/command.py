@@ -8,7 +8,7 @@ import typer
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.connections import at_cluster, cluster_name
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts, flag, offset_option, option
 from pylogctl.cli.selection import TopicPatterns

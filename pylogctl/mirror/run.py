@@ -26,7 +26,7 @@ from pylogctl.cli.connections import (
     open_side,
     stream_connector,
 )
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, option
 from pylogctl.cli.tree import Command, new_app
@@ -176,6 +176,7 @@ def consume(
     *shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
+    changes=True,
     examples=(
         "pylogctl perf e2e bench --rate 10000/s --size 200",
         "pylogctl perf e2e bench --rate 500/s --duration 1m --save latency.json "

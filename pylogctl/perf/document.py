@@ -28,7 +28,7 @@ from pylogctl.cli.columns import (
     Seconds,
     Text,
 )
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
 from pylogctl.perf.consume import ConsumePlan

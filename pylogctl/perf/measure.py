@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from broker.units import format_count, format_duration
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.progress import wants_progress
 
 _BUCKETS_PER_E = 1 / math.log(1.01)

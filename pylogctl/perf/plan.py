@@ -13,7 +13,7 @@ from broker.config import ConsumerConfig, ProducerConfig
 from broker.properties import BaseConfig
 from broker.units import parse_rate, parse_size
 from pylogctl.cli.connections import connector
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import Use, client_settings
 from pylogctl.perf.e2e import E2ePlan

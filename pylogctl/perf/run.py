@@ -23,7 +23,7 @@ from broker.producer.producer import codec_of
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Absence, Side, open_cluster, with_addresses
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.offset_resolution import resolve_ranges
 from pylogctl.cli.offsets import Span

@@ -14,7 +14,7 @@ import typer
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.tree import Command, new_app
@@ -48,6 +48,7 @@ app = new_app("Load, query, compare and verify topics on Spark.")
     *shared.PROGRESS,
     *shared.DRY_RUN,
     exits=READS,
+    changes=False,
     first="--to --format --include --path --from --date-field --avro-schemas "
     "--into-table --engine --master",
     examples=(

@@ -9,7 +9,7 @@ from broker.spark.compaction import plan_compaction, prepare_compaction
 from broker.spark.loading.output import LoadOutput
 from broker.units import format_size
 from pylogctl.cli.columns import Bytes, Document, Integer, Row, Text
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.pipeline.document import LOAD, load_rows

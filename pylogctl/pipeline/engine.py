@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from broker.spark.local import LocalProcesses, core_count
 from broker.spark.runtime.requirements import check_package
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.pipeline.options import DEFAULT_SPARK, MASTER_VARIABLE, SparkChoice
 from pylogctl.pipeline.spark import check_spark, open_spark

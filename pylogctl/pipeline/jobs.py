@@ -25,7 +25,7 @@ from broker.spark.query_plans import is_observed, observed_misfits, used_columns
 from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.log.document import report_verification

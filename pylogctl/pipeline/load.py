@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.spark.load import LoadRequest, PreparedLoad, look_at_load, prepare_load
 from broker.spark.loading.output import Manifest
 from broker.spark.loading.plan import LoadPlan
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_rows, load_rows

@@ -30,7 +30,7 @@ from broker.spark.options import (
 from broker.spark.reading.planner import ReadPlan, plan_read
 from broker.spark.reading.report import Omission, bounded, read_omissions
 from broker.spark.runtime.temporary import temporary_directory
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.pipeline.options import NO_LOSS, NO_READ, LossChoice, ReadChoice, SparkChoice

@@ -21,7 +21,7 @@ from broker.spark.jobs import cause_of
 from broker.spark.options import WriteOptions
 from broker.spark.source import FORMAT
 from broker.spark.tables import start_stream
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render

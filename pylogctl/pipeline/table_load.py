@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.spark.load_table import TableLoadRequest, prepare_table_load
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.render import render
 from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_rows, load_rows
 from pylogctl.pipeline.load import report_plan

@@ -26,7 +26,7 @@ from broker.topic import TopicPartition
 from broker.units import Pacer, count_text, format_count, format_duration, format_size
 from pylogctl.cli.columns import Column, ColumnKind, Document, Fit
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress

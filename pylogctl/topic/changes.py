@@ -10,7 +10,7 @@ from broker.client.cluster import Cluster
 from broker.errors import TopicExistsError, TopicNotFoundError
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import render
 from pylogctl.topic.document import CREATE, DELETE, CreateRow, DeleteRow

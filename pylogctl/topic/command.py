@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from broker.topic import MAX_PARTITIONS, validate_topic_name
 from pylogctl.cli import options as shared
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, confirm_option, flag, offset_option, option
 from pylogctl.cli.selection import TopicPatterns

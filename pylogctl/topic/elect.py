@@ -10,7 +10,7 @@ from broker.errors import NO_ERROR
 from broker.protocol.cluster_requests import ElectionKind, PartitionOutcome
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.render import render
 from pylogctl.topic.document import ELECT, ElectRow, name_of
 

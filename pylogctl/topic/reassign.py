@@ -20,7 +20,7 @@ from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition
 from broker.units import format_size, parse_rate
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
 from pylogctl.topic.document import REASSIGN_PLAN, ReassignPlanRow, name_of

@@ -9,7 +9,7 @@ from broker.client.cluster import Cluster
 from broker.units import format_size
 from pylogctl.cli.columns import if_known
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.render import render
 from pylogctl.topic.document import REASSIGN_STATUS, ReassignStatusRow, name_of
 from pylogctl.topic.reassign import format_throttle

@@ -18,7 +18,7 @@ from broker.protocol.cluster_requests import ReplicateTopicRequest
 from broker.topic_settings import normalize
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
 from pylogctl.topic.document import CREATE_REPLICATED, CreateReplicatedRow, name_of

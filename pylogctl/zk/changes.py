@@ -21,7 +21,7 @@ from broker.zk.session import Session
 from pylogctl.cli.columns import Document
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_session
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.undo import new_undo_file, tell_undo

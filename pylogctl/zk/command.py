@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from broker.zk.known_nodes import decode_node
 from pylogctl.cli.connections import zookeeper_session
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import (

@@ -13,7 +13,7 @@ from broker.zk.known_nodes import decode_node
 from broker.zk.paths import join_address, parse_connect_string
 from broker.zk.tree_watch import TreeWatch
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_session
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render

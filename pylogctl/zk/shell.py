@@ -10,7 +10,7 @@ import typer
 from pylogctl.cli import tree
 from pylogctl.cli.app import root
 from pylogctl.cli.connections import zookeeper_session
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.report import report
 from pylogctl.zk.paths import checked_path, current_node

@@ -16,7 +16,7 @@ import pytest
 
 from pylogctl.cli import tree
 from pylogctl.cli.app import root
-from pylogctl.cli.context import Streams
+from pylogctl.cli.environment import Streams
 from pylogctl.cli.report import Failure, as_text, failure_of
 from tests.support.json_schemas import check_output
 

@@ -16,7 +16,7 @@ from pylogctl.audit import document as audit
 from pylogctl.broker import document as broker
 from pylogctl.cli import properties
 from pylogctl.cli.columns import UNKNOWN, Document, Row
-from pylogctl.cli.context import Environment, SharedOptions, Streams
+from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.render import Record, render
 from pylogctl.cluster import document as cluster
 from pylogctl.cluster import recover

@@ -102,6 +102,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "broker": {"cli", "topic"},
     "log": {"cli", "format"},
     "config": {"cli", "broker"},
+    "context": {"cli"},
     "consume": {"cli", "format"},
     "produce": {"cli", "format"},
     "topic": {"cli", "format"},

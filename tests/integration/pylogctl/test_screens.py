@@ -21,7 +21,7 @@ from broker import Broker
 from broker.protocol.codec import encode
 from broker.zk.session import Session
 from pylogctl.cli.columns import Column, ColumnKind, Document, Fit, Row
-from pylogctl.cli.context import Environment, Streams
+from pylogctl.cli.environment import Environment, Streams
 from pylogctl.cli.render import Record, _text
 from tests.integration.pylogctl.group.group_fixtures import await_topic
 from tests.integration.pylogctl.topic.test_topic import fill

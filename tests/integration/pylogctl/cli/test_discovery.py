@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from pylogctl import testing
-from pylogctl.cli import context, discovery
+from pylogctl.cli import discovery, environment
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 
@@ -23,7 +23,7 @@ def free_address() -> str:
 def here(monkeypatch: pytest.MonkeyPatch, pylog_broker: testing.Broker, free_address: str) -> None:
     """The broker of the session at the default port, and no ZooKeeper."""
     monkeypatch.setattr(discovery, "DEFAULT_BROKER", pylog_broker.address)
-    for module in (discovery, context):
+    for module in (discovery, environment):
         monkeypatch.setattr(module, "DEFAULT_ZOOKEEPER", free_address)
 
 

@@ -18,7 +18,7 @@ from pylogctl.cli.columns import (
     Row,
     Text,
 )
-from pylogctl.cli.context import Environment, SharedOptions, Streams
+from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.render import render
 
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from pylogctl.cli.confirmation import confirm, confirm_name
-from pylogctl.cli.context import Environment, SharedOptions, Streams
+from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import CliError, ExitStatus
 
 

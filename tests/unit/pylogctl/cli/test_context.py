@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pylogctl.cli.context import Environment, SharedOptions, Streams, When, xdg_dir
+from pylogctl.cli.environment import Environment, SharedOptions, Streams, When, xdg_dir
 
 
 def _env(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.context import Environment, Streams
+from pylogctl.cli.environment import Environment, Streams
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.escapes import one_line, printable, printable_bytes
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pylogctl.cli.context import Environment, SharedOptions, Streams
+from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.progress import Progress, announced_wait, progress
 from tests.doubles import FakeClock
 from tests.support.waiting import wait_until

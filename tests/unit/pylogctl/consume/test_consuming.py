@@ -8,7 +8,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.topic import MessagePosition, TopicPartition
-from pylogctl.cli.context import Environment, Streams
+from pylogctl.cli.environment import Environment, Streams
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.output import Consumption

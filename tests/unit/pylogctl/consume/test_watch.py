@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import pytest
 
-from pylogctl.cli.context import Environment, SharedOptions, Streams
+from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.consume.watch import watched
 from tests.doubles import FakeClock
 

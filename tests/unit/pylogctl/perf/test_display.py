@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pylogctl.cli.context import Environment, SharedOptions, Streams
+from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.perf.measure import Tally, show_intervals
 from tests.doubles import FakeClock
 

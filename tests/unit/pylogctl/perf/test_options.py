@@ -10,7 +10,7 @@ import pytest
 from broker.errors import ArgumentError
 from broker.producer.producer import codec_of
 from broker.protocol.compression import Codec
-from pylogctl.cli.context import Environment, SharedOptions, Streams
+from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PERF_PRODUCE
 from pylogctl.perf.options import RunChoice

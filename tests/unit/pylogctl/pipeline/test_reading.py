@@ -10,7 +10,7 @@ from broker.spark.options import Crc, ReadOptions, Where
 from broker.spark.reading.planner import ReadPlan
 from broker.spark.reading.report import Cause, Omission, report_omissions
 from broker.topic import TopicPartition
-from pylogctl.cli.context import Environment
+from pylogctl.cli.environment import Environment
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import Reading, reporting, warn_of_omissions
 from tests.unit.pylogctl.cli.test_failures import env as env

@@ -1,0 +1,303 @@
+"""The environment of a command: standard streams, environment variables, clock, shared options.
+
+Every command function gets an `Environment`, and writes to standard output and standard error
+through it. Connections are made by `pylogctl.cli.connections`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import UnsupportedOperation
+from pathlib import Path
+from typing import BinaryIO, Literal, NamedTuple, TextIO
+
+from broker.clock import Clock, SystemClock
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.escapes import printable
+
+OutputFormat = Literal["table", "json", "jsonl", "csv", "tsv", "plain", "markdown", "name"]
+When = Literal["auto", "always", "never"]
+LogFormat = Literal["text", "json"]
+
+DEFAULT_ZOOKEEPER = "localhost:2181"
+DEFAULT_BROKER = "localhost:9092"
+
+COLORS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
+"""Of the names of contexts."""
+TRACE_VERBOSITY = 2
+"""The number of `-v` that reports each request."""
+ASKS_FOR_PROPERTIES = frozenset({"list", "dump"})
+"""Words of `-X` that ask for the properties instead of setting one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The standard streams, None for a closed one, and which of them are terminals."""
+
+    stdin: BinaryIO | None
+    stdout: BinaryIO | None
+    stderr: TextIO | None
+    stdin_is_tty: bool = False
+    stdout_is_tty: bool = False
+    stderr_is_tty: bool = False
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of_process(cls) -> Streams:
+        """Return the streams of this process."""
+        stdin, stdout, stderr = sys.stdin, sys.stdout, sys.stderr
+        return cls(
+            stdin=None if stdin is None else stdin.buffer,
+            stdout=None if stdout is None else stdout.buffer,
+            stderr=stderr,
+            stdin_is_tty=stdin is not None and stdin.isatty(),
+            stdout_is_tty=stdout is not None and stdout.isatty(),
+            stderr_is_tty=stderr is not None and stderr.isatty(),
+            encoding=getattr(stdout, "encoding", None) or "utf-8",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOptions:
+    """The shared options, parsed; a command has its own default for a `timeout_s` of None."""
+
+    zookeeper: str | None = None
+    brokers: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    output: OutputFormat | None = None
+    columns: tuple[str, ...] = ()
+    sort: str = ""
+    no_header: bool = False
+    raw_numbers: bool = False
+    wide: bool = False
+    help_fields: bool = False
+    timeout_s: float | None = None
+    color: When = "auto"
+    progress: When = "auto"
+    quiet: bool = False
+    verbosity: int = 0
+    log_format: LogFormat = "text"
+    assume_yes: bool = False
+    no_input: bool = False
+    dry_run: bool = False
+    debug: bool = False
+    no_pager: bool = False
+
+
+class Context(NamedTuple):
+    """A named cluster; it has `zookeeper` or `brokers`, as their options have them."""
+
+    name: str
+    file: Path
+    zookeeper: str | None = None
+    brokers: tuple[str, ...] = ()
+    timeout: str | None = None
+    color: str | None = None
+    protected: bool = False
+    read_only: bool = False
+    is_named: bool = False  # by `--context`, in this run
+
+    def prompt(self, *, is_colored: bool) -> str:
+        """Return its name as it stands before questions."""
+        code = COLORS.get(self.color or "") if is_colored else None
+        return f"[{self.name}] " if code is None else f"\x1b[1;{code}m[{self.name}]\x1b[0m "
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Streams, environment variables, clock and shared options of one run of one command."""
+
+    streams: Streams
+    environ: Mapping[str, str]
+    settings: SharedOptions = field(default_factory=SharedOptions)
+    clock: Clock = field(default_factory=SystemClock)
+    left_out: list[str] = field(default_factory=list)
+    """Messages of `leave_out`."""
+    given: frozenset[str] = frozenset()
+    """The names of shared options that the command line has."""
+    context: Context | None = None
+    """The named cluster of the run; None if it has none or options name another one."""
+
+    @property
+    def output(self) -> OutputFormat:
+        """The document format: `--output`, else `table` on a terminal and `plain` elsewhere."""
+        return self.settings.output or ("table" if self.streams.stdout_is_tty else "plain")
+
+    @property
+    def zookeeper(self) -> str:
+        """The connect string of ZooKeeper."""
+        return self.settings.zookeeper or DEFAULT_ZOOKEEPER
+
+    def timeout_s(self, default: float) -> float:
+        """Return `--timeout` in seconds, `default` if it was not given."""
+        return default if self.settings.timeout_s is None else self.settings.timeout_s
+
+    def write(self, data: bytes) -> None:
+        """Write bytes to standard output; OSError if that is closed."""
+        if self.streams.stdout is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        self.streams.stdout.write(data)
+
+    def write_line(self, text: str) -> None:
+        """Write a line to standard output; on a terminal without control characters."""
+        self.write_styled(printable(text) if self.streams.stdout_is_tty else text)
+
+    def write_styled(self, text: str) -> None:
+        """Write text with our own control sequences; characters without an encoding are escaped."""
+        errors = "surrogateescape" if self.unicode_output else "backslashreplace"
+        self.write((text + "\n").encode(self.streams.encoding, errors))
+
+    def flush(self) -> None:
+        """Flush standard output."""
+        if self.streams.stdout is not None:
+            self.streams.stdout.flush()
+
+    def check_reader(self) -> None:
+        """Raise BrokenPipeError if standard output is a pipe without a reader; write nothing."""
+        # A stream without new messages writes nothing, so no write would fail.
+        try:
+            descriptor = -1 if self.streams.stdout is None else self.streams.stdout.fileno()
+        except UnsupportedOperation:
+            return
+        if descriptor < 0:
+            return
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if any(event & select.POLLERR for _, event in poll.poll(0)):
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    @property
+    def unicode_output(self) -> bool:
+        """Whether standard output can encode every character."""
+        return self.streams.encoding.lower().replace("-", "") in {"utf8", "utf8sig"}
+
+    def note(self, message: str) -> None:
+        """Write information about the run to standard error, unless `--quiet`."""
+        if not self.settings.quiet:
+            self._diagnose("note", message, prefix="")
+
+    def warn(self, message: str) -> None:
+        """Write a warning to standard error, unless `--quiet`."""
+        if not self.settings.quiet:
+            self._diagnose("warning", message, prefix="warning: ")
+
+    def report(self, message: str) -> None:
+        """Write information that the user asked for to standard error, even with `--quiet`."""
+        self._diagnose("note", message, prefix="")
+
+    def error(self, message: str) -> None:
+        """Write an error of one of several targets to standard error, even with `--quiet`."""
+        self._diagnose("error", message, prefix="error: ")
+
+    def leave_out(self, message: str) -> None:
+        """Write an error that makes the result incomplete: the command ends with PARTIAL."""
+        self.left_out.append(message)
+        self.error(message)
+
+    def trace(self, level: int, message: str) -> None:
+        """Write a detail to standard error if `-v` was given at least `level` times."""
+        if self.settings.verbosity >= level and not self.settings.quiet:
+            self._diagnose("debug" if level > 1 else "info", message, prefix="")
+
+    def _diagnose(self, level: str, message: str, *, prefix: str) -> None:
+        if self.settings.log_format == "json":
+            import json
+
+            write_diagnostic(self.streams.stderr, json.dumps({"level": level, "message": message}))
+        else:
+            text = prefix + printable(message)
+            if self.streams.stderr_is_tty:
+                text = "\n".join(folded(text, terminal_width(self.environ), indent="  "))
+            write_diagnostic(self.streams.stderr, text)
+
+    def use_color(self, *, stderr: bool = False) -> bool:
+        """Whether a stream is coloured, by `--color`, else NO_COLOR, else FORCE_COLOR."""
+        if self.settings.color != "auto":
+            return self.settings.color == "always"
+        if self.environ.get("NO_COLOR"):
+            return False
+        if self.environ.get("FORCE_COLOR"):
+            return True
+        is_tty = self.streams.stderr_is_tty if stderr else self.streams.stdout_is_tty
+        return is_tty and self.environ.get("TERM") != "dumb"
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a question can be asked: on terminals, without `--no-input`."""
+        streams = self.streams
+        return streams.stdin_is_tty and streams.stderr_is_tty and not self.settings.no_input
+
+    @property
+    def state_dir(self) -> Path:
+        """The directory of crash files and pid files; it may not exist."""
+        return xdg_dir(self.environ, "XDG_STATE_HOME", ".local/state")
+
+    @property
+    def cache_dir(self) -> Path:
+        """The directory of completion caches; it may not exist."""
+        return xdg_dir(self.environ, "XDG_CACHE_HOME", ".cache")
+
+
+def xdg_dir(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
+    """Return this program's directory in an XDG base directory, `fallback` below home if unset."""
+    base = environ.get(variable, "")
+    if not base.startswith("/"):  # XDG: a relative value is ignored
+        base = str(Path(environ.get("HOME") or "/") / fallback)
+    return Path(base) / "pylogctl"
+
+
+def terminal_width(environ: Mapping[str, str]) -> int:
+    """Return the width of the terminal in columns; COLUMNS overrides it, at least 20."""
+    import shutil  # late, as the next: only for text on a terminal
+
+    columns = environ.get("COLUMNS", "")
+    wanted = int(columns) if columns.isdecimal() else shutil.get_terminal_size().columns
+    return max(wanted, 20)
+
+
+def folded(text: str, width: int, *, first: str = "", indent: str = "") -> list[str]:
+    """Return the lines of text folded at blanks: words, and so options and paths, remain whole.
+
+    `first` stands before the first line, `indent` before the others.
+    """
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [first.rstrip()]
+
+
+def write_diagnostic(stderr: TextIO | None, text: str) -> None:
+    """Write a line to standard error; one that is closed or fails is ignored."""
+    if stderr is None:
+        return
+    try:
+        stderr.write(text + "\n")
+        stderr.flush()
+    except (OSError, ValueError):
+        return
+
+
+def parse_properties(given: list[str] | None) -> dict[str, str]:
+    """Return the properties of PYLOGCTL_X and `-X`; a later one of the same name wins."""
+    items = [line for line in os.environ.get("PYLOGCTL_X", "").splitlines() if line.strip()]
+    properties = {}
+    for item in [*items, *(given or [])]:
+        key, equals, value = item.partition("=")
+        # `list` and `dump` are returned as names with an empty value.
+        if not equals and item not in ASKS_FOR_PROPERTIES:
+            raise UsageError(
+                f"not a property: '{item}'", hints=["valid: -X KEY=VALUE, -X list, -X dump"]
+            )
+        properties[key.strip()] = value
+    return properties

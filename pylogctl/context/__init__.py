@@ -1,0 +1,1 @@
+"""`pylogctl context`: clusters by name."""

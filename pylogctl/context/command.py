@@ -1,0 +1,130 @@
+"""`pylogctl context`: the options of its commands."""
+
+from __future__ import annotations
+
+from pylogctl.cli import context as contexts
+from pylogctl.cli.context import Contexts
+from pylogctl.cli.environment import Context, Environment
+from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.options import OUTPUT, accepts, argument, flag, option
+from pylogctl.cli.render import render
+from pylogctl.cli.tree import Command, new_app
+from pylogctl.context.document import CONTEXTS, ContextRow
+
+app = new_app("Name clusters, and choose the one that commands use.")
+
+
+@app.command("list", cls=Command)
+@accepts(*OUTPUT, exits=(ExitStatus.CONFIG,), examples=("pylogctl context list",))
+def list_(env: Environment) -> None:
+    """List the contexts of all configuration files."""
+    found = _read(env)
+    current = contexts.current_name(env.environ, found)
+    rows = (_row(found.by_name[name], current) for name in sorted(found.by_name))
+    render(env, CONTEXTS, rows)
+
+
+@app.command("show", cls=Command)
+@accepts(
+    *OUTPUT,
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
+    examples=("pylogctl context show", "pylogctl context show prod --output json"),
+)
+def show(
+    env: Environment,
+    name: str | None = argument("[CONTEXT]", "Name. Default: the current one.", default=None),
+) -> None:
+    """Show a context."""
+    found = _read(env)
+    current = contexts.current_name(env.environ, found)
+    if name is None and current is None:
+        env.note("no context is current; commands use localhost. Choose: pylogctl context use NAME")
+        return
+    render(env, CONTEXTS, [_row(found.find(name or current or ""), current)])
+
+
+@app.command("use", cls=Command)
+@accepts(
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
+    examples=("pylogctl context use prod", "pylogctl context use -"),
+)
+def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one before.")) -> None:
+    """Have commands use a context from now on; -Z, -b and --context go over it."""
+    found = contexts.use(env.environ, _read(env), name)
+    env.note(f"context '{found.name}' is current: {_cluster(found)}")
+
+
+@app.command("add", cls=Command)
+@accepts(
+    exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
+    examples=(
+        "pylogctl context add dev -Z localhost:2181/dev",
+        "pylogctl context add prod -Z zk1:2181,zk2:2181,zk3:2181 --protected --prompt-color red",
+    ),
+)
+def add(
+    env: Environment,
+    name: str = argument("NAME", "Letters, digits, - and _."),
+    zookeeper: str | None = option(
+        "-Z, --zookeeper HOST:PORT[,..][/CHROOT]", "Options", "ZooKeeper of the cluster."
+    ),
+    brokers: str | None = option(
+        "-b, --broker HOST:PORT[,..]", "Options", "Its brokers, if it has no ZooKeeper."
+    ),
+    timeout: str | None = option("--default-timeout DUR", "Options", "Limit of a request."),
+    prompt_color: str | None = option(
+        "--prompt-color NAME", "Options", "Of its name in questions."
+    ),
+    protected: bool = flag("--protected", "Options", "Changes ask for the context's name."),
+    read_only: bool = flag("--read-only", "Options", "Changes are refused."),
+) -> None:
+    """Add a context to the user's configuration file."""
+    if (zookeeper is None) == (brokers is None):
+        raise UsageError("give the cluster's ZooKeeper (-Z) or its brokers (-b)")
+    given: dict[str, str | bool | None] = {
+        "zookeeper": zookeeper,
+        "brokers": brokers,
+        "timeout": timeout,
+        "color": prompt_color,
+        "protected": protected,
+        "read_only": read_only,
+    }
+    added = contexts.add(env.environ, name, {key: one for key, one in given.items() if one})
+    env.note(f"context '{name}' added to {added.file}; try: pylogctl context use {name}")
+
+
+@app.command("remove", cls=Command)
+@accepts(
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
+    examples=("pylogctl context remove dev",),
+)
+def remove(env: Environment, name: str = argument("CONTEXT", "Name.")) -> None:
+    """Remove a context from its configuration file."""
+    found = _read(env).find(name)
+    contexts.remove(found)
+    env.note(f"context '{name}' removed from {found.file}")
+
+
+def _read(env: Environment) -> Contexts:
+    found = contexts.read_contexts(env.environ)
+    for warning in found.warnings:
+        env.warn(warning)
+    return found
+
+
+def _cluster(context: Context) -> str:
+    return context.zookeeper or ",".join(context.brokers)
+
+
+def _row(context: Context, current: str | None) -> ContextRow:
+    return ContextRow(
+        name=context.name,
+        current=context.name == current,
+        zookeeper=context.zookeeper,
+        brokers=",".join(context.brokers) or None,
+        timeout=context.timeout,
+        protected=context.protected,
+        read_only=context.read_only,
+        color=context.color,
+        file=str(context.file),
+    )

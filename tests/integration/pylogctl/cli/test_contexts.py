@@ -1,0 +1,174 @@
+"""Clusters by name: files, the current context, what wins over it, and careful contexts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pylogctl import testing
+from pylogctl.cli.errors import ExitStatus
+from tests.support.command_line import Invoke
+
+UNUSED = "127.0.0.1:1"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The user's file."""
+    return tmp_path / "home/.config/pylogctl/config.toml"
+
+
+@pytest.fixture
+def prod(invoke: Invoke, pylog_broker: testing.Broker) -> str:
+    """A context that is protected; its name."""
+    added = invoke("context", "add", "prod", "-b", pylog_broker.address, "--protected")
+    assert added.status == 0, added.stderr
+    return "prod"
+
+
+def test_context_when_added_and_used_then_commands_go_to_its_cluster(
+    invoke: Invoke, pylog_broker: testing.Broker, pylog_topic: str
+) -> None:
+    assert invoke("context", "add", "here", "-b", pylog_broker.address).status == 0
+    assert invoke("context", "add", "gone", "-b", UNUSED).status == 0
+    assert (
+        invoke("context", "use", "here").stderr
+        == f"context 'here' is current: {pylog_broker.address}\n"
+    )
+    assert invoke("produce", pylog_topic, stdin=b"one\n").status == 0
+    assert invoke("topic", "list", "--context", "gone").status == ExitStatus.UNREACHABLE
+    assert invoke("context", "use", "gone").status == 0
+    assert invoke("topic", "list").status == ExitStatus.UNREACHABLE
+    assert invoke("context", "use", "-").status == 0
+    assert invoke("consume", pylog_topic, "--from-beginning", "-e").text == "one\n"
+
+
+def test_context_when_an_address_is_given_then_that_wins_and_the_option_over_variables(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, pylog_broker: testing.Broker, prod: str
+) -> None:
+    address = pylog_broker.address
+    assert invoke("context", "add", "gone", "-b", UNUSED).status == 0
+    assert invoke("context", "use", "gone").status == 0
+    assert invoke("topic", "list", "-b", address).status == 0
+    monkeypatch.setenv("PYLOGCTL_CONTEXT", prod)
+    assert invoke("topic", "list").status == 0
+    monkeypatch.setenv("PYLOGCTL_BROKER", UNUSED)
+    assert invoke("topic", "list").status == ExitStatus.UNREACHABLE
+    assert invoke("topic", "list", "-c", prod).status == 0
+    both = invoke("topic", "list", "-c", prod, "-b", address)
+    assert both.status == ExitStatus.USAGE
+    assert "name two clusters" in both.stderr
+    shown = invoke("config", "show", "--origin", "--output", "csv").text
+    assert f"brokers,{UNUSED},environment (PYLOGCTL_BROKER)" in shown
+
+
+def test_context_when_it_is_protected_then_changes_need_its_name(
+    invoke: Invoke, prod: str, pylog_topic: str
+) -> None:
+    assert invoke("context", "use", prod).status == 0
+    refused = invoke("produce", pylog_topic, stdin=b"one\n")
+    assert refused.status == ExitStatus.DECLINED
+    assert refused.stderr == "error: context 'prod' is protected; add --context prod\n"
+    assert invoke("produce", pylog_topic, "--context", prod, stdin=b"one\n").status == 0
+    assert invoke("topic", "describe", pylog_topic).status == 0
+    stop = ("broker", "stop", "0", "--yes")
+    assert "add --context prod --yes" in invoke(*stop).stderr
+
+
+@pytest.mark.zookeeper
+def test_context_when_it_is_read_only_then_changes_are_refused_and_reads_are_not(
+    invoke: Invoke, zookeeper: str
+) -> None:
+    assert invoke("zk", "create", "/kept", "-Z", zookeeper, "--yes").status == 0
+    assert invoke("context", "add", "ro", "-Z", zookeeper, "--read-only").status == 0
+    assert invoke("context", "use", "ro").status == 0
+    for command in ("zk create /a", "config set --topic t retention.ms=1", "consume t --group g"):
+        refused = invoke(*command.split(), *(("--yes",) if "consume" not in command else ()))
+        assert refused.status == ExitStatus.CONFLICT, refused.stderr
+        assert "context 'ro' is read-only" in refused.stderr
+    assert invoke("zk", "create", "/a", "--dry-run").status == 0
+    assert invoke("zk", "ls", "/").text.splitlines()[1:] == ["kept"]
+
+
+def test_context_when_it_has_no_zookeeper_then_a_command_that_needs_one_says_so(
+    invoke: Invoke, prod: str
+) -> None:
+    result = invoke("group", "list", "-c", prod)
+    assert result.status == ExitStatus.CONFIG
+    assert "context 'prod' has brokers only" in result.stderr
+
+
+def test_context_file_when_changed_by_commands_then_the_rest_of_it_stays(
+    invoke: Invoke, config: Path
+) -> None:
+    config.parent.mkdir(parents=True)
+    config.write_text('# mine\ndefault_context = "a"\n\n[contexts.a]  # first\nbrokers = "h:1"\n')
+    before = config.read_text()
+    assert invoke("context", "add", "b", "-Z", "h:2/c", "--default-timeout", "5s").status == 0
+    assert config.read_text() == f'{before}\n[contexts.b]\nzookeeper = "h:2/c"\ntimeout = "5s"\n'
+    assert "name,current" in invoke("context", "list", "--output", "csv").text
+    assert invoke("context", "add", "b", "-Z", "h:2").status == ExitStatus.CONFLICT
+    assert invoke("context", "remove", "b").status == 0
+    assert config.read_text().rstrip("\n") == before.rstrip("\n")
+    assert invoke("context", "show", "--columns", "name", "--output", "name").text == "a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[contexts.a\n", 1, "Expected"),
+        ('[contexts.a]\nbrokers = "h:1"\nread_only = 1\n', 3, "read_only must be true or false"),
+        ('[contexts.a]\nbrokers = "h:1"\ncolor = "pink"\n', 3, "color is one of red"),
+        ('[contexts.a]\nbrokers = "h:1"\ntimeout = "x"\n', 3, "x"),
+        ('[contexts.a]\nprotected = true\n', 1, "needs either zookeeper or brokers"),
+        ("contexts.a = 1\n", 1, "must be a table"),
+    ],
+)  # fmt: skip
+def test_context_file_when_malformed_then_its_line_is_named(
+    invoke: Invoke, config: Path, text: str, line: int, words: str
+) -> None:
+    config.parent.mkdir(parents=True)
+    config.write_text(text)
+    result = invoke("topic", "list")
+    assert result.status == ExitStatus.CONFIG
+    assert f"{config}:{line}: " in result.stderr
+    assert words in result.stderr
+
+
+def test_context_file_when_a_key_is_unknown_then_warns_with_the_likely_one(
+    invoke: Invoke, config: Path
+) -> None:
+    config.parent.mkdir(parents=True)
+    config.write_text('[contexts.a]\nbrokers = "h:1"\nprotectd = true\n')
+    assert (
+        f"{config}:3: unknown key 'protectd'; did you mean 'protected'?"
+        in invoke("context", "list").stderr
+    )
+
+
+def test_context_when_unknown_then_the_known_ones_are_named(invoke: Invoke, prod: str) -> None:
+    result = invoke("topic", "list", "--context", "prd")
+    assert result.status == ExitStatus.NOT_FOUND
+    assert f"known contexts: {prod}" in result.stderr
+
+
+def test_project_file_when_in_a_directory_above_then_counts_before_the_users(
+    tmp_path: Path, pylog_broker: testing.Broker
+) -> None:
+    below = tmp_path / "project/src"
+    below.mkdir(parents=True)
+    (tmp_path / "project/.pylogctl.toml").write_text(
+        f'default_context = "dev"\n[contexts.dev]\nbrokers = "{pylog_broker.address}"\n'
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "pylogctl", "topic", "list"],
+        cwd=below,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(Path.cwd())},
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
