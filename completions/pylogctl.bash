@@ -289,7 +289,7 @@ __pylogctl_tables() {
         valued='--file-size --keep --engine --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic --path --from --until --schema --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'

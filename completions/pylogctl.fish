@@ -1690,7 +1690,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s t -l topic -d '
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l from -d 'Offset to start at; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l until -d 'Offset to end at' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json -d 'Payloads are JSON objects: make columns of their fields'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json-payloads -d 'Payloads are JSON objects: make columns of their fields'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l schema -d 'Payloads are JSON objects with these fields, such as '\''id BIGINT, user STRING'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'

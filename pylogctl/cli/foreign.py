@@ -14,7 +14,10 @@ _OPTIONS = {
     **dict.fromkeys(("--bootstrap-server", "--bootstrap-servers", "--brokers"), _BROKERS),
     **dict.fromkeys(("--broker-list", "-B"), _BROKERS),
     **dict.fromkeys(("--topic", "--topics", "-t"), _TOPIC),
-    **dict.fromkeys(("--json", "--format-json"), f"{_OUTPUT}; messages as JSON: --jsonl"),
+    **dict.fromkeys(
+        ("--json", "--format-json"),
+        f"{_OUTPUT}; messages as JSON: --jsonl, in `pipeline sql` --json-payloads",
+    ),
     "-o": f"{_OUTPUT}; -o of `consume` is an offset",
     "-C": "to read messages: pylogctl consume TOPIC",
     "-P": "to write messages: pylogctl produce TOPIC",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from broker.positions import Mark, resolve
+from broker.positions import Absolute, Mark, resolve
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side
 from pylogctl.cli.environment import Environment
@@ -24,6 +24,14 @@ def resolve_ranges(
     """Resolve `span` on each partition; a lost leader is awaited for `leader_wait_s`."""
     from broker.consumer.boundaries import BoundaryFinder  # late: log commands know no broker
 
+    partitions = list(partitions)
+    start = span.spec.default.start
+    offset = start.position if isinstance(start, Absolute) and not span.from_file else 0
+    if offset and len(partitions) > 1:
+        env.note(
+            f"offset {offset} is a position in bytes, in each of {len(partitions)} "
+            "partitions; -p names one, -o -10 reads the last ten messages"
+        )
     ranges = {}
     with BoundaryFinder(side.cluster, side.connect, leader_wait_s=leader_wait_s) as positions:
         for partition in partitions:

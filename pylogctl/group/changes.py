@@ -30,7 +30,7 @@ from broker.admin.rebalance import (
 )
 from broker.errors import GroupActiveError
 from broker.partition_patterns import PartitionList
-from broker.units import counted
+from broker.units import counted, format_duration
 from broker.zk.session import Session
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.environment import Environment
@@ -148,6 +148,7 @@ def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bo
 def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> None:
     """Make the members of a group rebalance, and render owners before and after."""
     problems: Sequence[GroupProblem] = ()
+    settled = ""
     with open_observer(env, group) as observer:
         before, live = read_assignment(observer, group)
         if not before.members:
@@ -163,17 +164,22 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
         else:
             members = counted(len(before.members), "member")
             confirm(env, "group rebalance", f"have {members} of '{group}' rebalance?")
+            began_s = env.clock.monotonic_s()
             trigger_rebalance(observer.session, group)
             with announced_wait(env, f"group '{group}' to rebalance"):
                 snapshot, problems = await_rebalance(
                     lambda: read_assignment(observer, group), timeout_s=timeout_s
                 )
             after = snapshot.owner_threads
-    rows = [
-        RebalanceRow(group, one.topic, one.name, was, now, was != now)
-        for one, was, now in owner_changes(before.owner_threads, after, problems)
+            settled = format_duration(env.clock.monotonic_s() - began_s)
+    owners = list(owner_changes(before.owner_threads, after, problems))
+    moved = [
+        RebalanceRow(group, one.topic, one.name, was, now) for one, was, now in owners if was != now
     ]
-    render(env, REBALANCE, rows)
+    render(env, REBALANCE, moved)
+    if not problems:
+        number = counted(len(owners), "partition")
+        env.note(f"{number}, {len(moved)} moved" + (f", settled in {settled}" if settled else ""))
     if problems:
         first = problems[0]
         raise CliError(

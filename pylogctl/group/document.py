@@ -16,7 +16,6 @@ from pylogctl.cli.columns import (
     Bytes,
     Document,
     Fit,
-    Flag,
     Integer,
     Millis,
     Rank,
@@ -119,7 +118,7 @@ class MemberRow(Row):
 
     group: _HiddenGroup
     member: Annotated[str, "consumer id"]
-    subscription: Annotated[str, "subscription as it registered it", Fit.WRAP, Rank(3)]
+    subscription: Annotated[str, "subscription as it registered it", Fit.WRAP, HIDDEN]
     topics: Annotated[list[str], "topics it consumes", Fit.WRAP, Rank(1)]
     streams: Annotated[Integer, "number of its consumer threads"]
     partitions: Annotated[Integer, "partitions assigned to it"]
@@ -159,14 +158,13 @@ class NodeRow(Row):
 
 
 class RebalanceRow(Row):
-    """A partition before and after a rebalance."""
+    """A partition that a rebalance moved."""
 
     group: _HiddenGroup
     topic: _Topic
     partition: _Partition
     old_owner: Annotated[Text, "consumer thread it was assigned to before"]
     new_owner: Annotated[Text, "consumer thread it is assigned to now"]
-    changed: Annotated[Flag, "whether they differ"]
 
 
 class ProblemRow(Row):
@@ -191,7 +189,7 @@ RESET = Document("group.reset/1", OffsetChangeRow, empty="")
 RESET_OF_GROUPS = RESET.showing("group")
 EXPORT = Document("group.export/1", OffsetRow, empty="no offsets")
 NODES = Document("group.delete/1", NodeRow, empty="no nodes")
-REBALANCE = Document("group.rebalance/1", RebalanceRow, empty="no partitions")
+REBALANCE = Document("group.rebalance/1", RebalanceRow, empty="no partition moved")
 VERIFY = Document("group.verify/1", ProblemRow, empty="")
 
 

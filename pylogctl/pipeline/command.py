@@ -222,11 +222,12 @@ Topic = Annotated[
     *shared.CONNECTION,
     *shared.PROGRESS,
     exits=READS,
-    first="-t --path --from --until --json --schema --into --to-topic --into-table --master",
+    first="-t --path --from --until --json-payloads --schema --into --to-topic --into-table "
+    "--master",
     examples=(
         "pylogctl pipeline sql \"SELECT count(*) FROM web WHERE text LIKE '%error%'\" -t web",
         'pylogctl pipeline sql "SELECT user, sum(price) AS total FROM orders GROUP BY user" '
-        "-t orders --json --sort -total",
+        "-t orders --json-payloads --sort -total",
         'pylogctl pipeline sql "SELECT * FROM web" --path /var/lib/pylog --into web.parquet',
     ),
 )
@@ -237,7 +238,7 @@ def sql(
     topic: Topic = None,
     read: ReadChoice,
     json: bool = flag(
-        "--json",
+        "--json-payloads",
         "Input",
         "Payloads are JSON objects: make columns of their fields. Reads the messages twice.",
     ),
@@ -254,18 +255,18 @@ def sql(
 
     Each topic is a view of its name, in backquotes if the name has a dot or a hyphen, with the
     columns topic, partition, offset, next_offset, inner_index, value, crc, and text: the payload as
-    UTF-8. With --json or --schema fields of JSON are columns, too; a field with the name of
-    another column, or with the empty name, is prefixed with `json_`. Times are in UTC, and binary
-    values in base64.
+    UTF-8. With --json-payloads or --schema fields of JSON are columns, too; a field with the name
+    of another column, or with the empty name, is prefixed with `json_`. Times are in UTC, and
+    binary values in base64.
 
-    A field that has integers and fractions is a DOUBLE with --json, which holds integers up to 2^53
-    exactly; a warning names the fields with larger ones. Give --schema to keep these, with
-    DECIMAL(38, 9) for instance.
+    A field that has integers and fractions is a DOUBLE with --json-payloads, which holds integers
+    up to 2^53 exactly; a warning names the fields with larger ones. Give --schema to keep these,
+    with DECIMAL(38, 9) for instance.
     """
     from pylogctl.pipeline.spark import check_spark
 
     if json and schema is not None:
-        raise UsageError("--json and --schema cannot be used together")
+        raise UsageError("--json-payloads and --schema cannot be used together")
     target.check()
     target.check_new()
     _check_cluster(env, read, target)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from broker.admin import topic_changes, topic_deletion
 from broker.client.cluster import Cluster
 from broker.errors import TopicExistsError, TopicNotFoundError
-from pylogctl.cli.confirmation import confirm_name
+from broker.units import counted
+from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.failures import for_each, raise_failures
@@ -27,6 +28,7 @@ def create_topic(
     topic: str,
     *,
     partition_count: int,
+    is_count_given: bool,
     broker_ids: Sequence[int],
     if_not_exists: bool,
 ) -> None:
@@ -43,7 +45,7 @@ def create_topic(
         env.note(f"topic '{topic}' exists with replicas; it stays as it is")
         return
     for one in plan:
-        if one.before not in (0, partition_count):
+        if is_count_given and one.before not in (0, partition_count):
             env.warn(f"{topic_changes.existing_text(topic, one)}, not {partition_count}")
     if env.settings.dry_run:
         actions = ((one, "create" if one.is_needed else "exists") for one in plan)
@@ -83,6 +85,13 @@ def set_partition_count(
         show("add")
         env.note(_UNCHANGED)
         return
+    brokers = ", ".join(str(one.broker.id) for one in plan)
+    confirm(
+        env,
+        "topic alter",
+        f"have {counted(partition_count, 'partition')} of topic '{topic}' on each of broker "
+        f"{brokers}? They cannot be removed",
+    )
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     topic_changes.set_partition_count(cluster, session, topic, plan, timeout_s=timeout_s)
     show("added")

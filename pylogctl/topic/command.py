@@ -101,13 +101,12 @@ def describe(env: Environment, topics: _Topics) -> None:
 def create(
     env: Environment,
     topic: str = argument("TOPIC", "Name of the topic."),
-    partitions: int = option(
+    partitions: int | None = option(
         "--partitions N",
         "Options",
-        "Partitions on each broker; with --replication-factor, of all together.",
+        "Partitions on each broker; with --replication-factor, of all together. Default: 1.",
         min=1,
         max=MAX_PARTITIONS,
-        default=1,
     ),
     targets: list[str] | None = option(
         "-b, --broker ID|HOST:PORT",
@@ -153,7 +152,7 @@ def create(
                 env,
                 cluster,
                 topic,
-                partition_count=partitions,
+                partition_count=partitions or 1,
                 replication_factor=replication_factor,
                 settings=parse_settings(settings or []),
                 if_not_exists=if_not_exists,
@@ -166,7 +165,8 @@ def create(
             env,
             cluster,
             topic,
-            partition_count=partitions,
+            partition_count=partitions or 1,
+            is_count_given=partitions is not None,
             broker_ids=broker_ids,
             if_not_exists=if_not_exists,
         )

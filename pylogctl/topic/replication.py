@@ -16,6 +16,7 @@ from broker.cluster_state import NO_LEADER, ReplicatedPartition
 from broker.errors import ConfigError, NotReplicatedError, TopicExistsError
 from broker.protocol.cluster_requests import ReplicateTopicRequest
 from broker.topic_settings import normalize
+from broker.units import counted
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
@@ -102,6 +103,8 @@ def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_cou
     if env.settings.dry_run:
         env.note(f"{request.partition_count} partitions would be added; nothing changed")
         return
+    count = counted(request.partition_count, "partition")
+    confirm(env, "topic alter", f"add {count} to topic '{topic}'? They cannot be removed")
     _ask(env, cluster, request)
 
 

@@ -517,7 +517,7 @@ LISTINGS: Mapping[str, Listing] = {
         group.REBALANCE,
         [
             group.RebalanceRow(
-                GROUP, TOPICS[n], f"{n}-0", f"{_member(n)}-0", f"{_member(n + n % 2)}-0", n == 1
+                GROUP, TOPICS[n], f"{n}-0", f"{_member(n)}-0", f"{_member((n + 1) % 3)}-0"
             )
             for n in range(3)
         ],

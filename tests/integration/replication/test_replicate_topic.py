@@ -134,7 +134,9 @@ def test_alter_partitions_when_the_topic_has_no_replicas_then_each_home_adds_the
 
     planned = invoke(*alter, "3", *place, "--dry-run", "--output", "json")
     assert [one["before"] for one in json.loads(planned.text)["data"]] == [2, 2]
-    added = invoke(*alter, "3", *place, "--output", "json")
+    unasked = invoke(*alter, "3", *place)
+    assert unasked.status == ExitStatus.DECLINED
+    added = invoke(*alter, "3", *place, "--yes", "--output", "json")
     assert added.status == 0, added.stderr
     assert [one["partitions"] for one in json.loads(added.text)["data"]] == [3, 3]
     produced = invoke("produce", TOPIC, "-p", "1-2", *place, stdin=b"1\n")

@@ -181,6 +181,10 @@ def test_consume_when_partitions_are_chosen_reads_only_those(
         fill(broker, "t", [b"%d" % index], index=index)
     base = ("consume", "t", "-b", at(broker), "--from-beginning", "-e")
     assert invoke(*base, "-p", "1..2", "--order", "partition").stdout == b"1\n2\n"
+    offset = ("consume", "t", "-b", at(broker), "-e", "-o", "11")
+    given = "offset 11 is a position in bytes, in each of 2 partitions; -p names one"
+    assert given in invoke(*offset, "-p", "1..2").stderr
+    assert "is a position in bytes" not in invoke(*offset, "-p", "1").stderr
     assert sorted(invoke(*base).stdout.split()) == [b"0", b"1", b"2"]
     assert invoke(*base, "-p", "7").status == 3
 

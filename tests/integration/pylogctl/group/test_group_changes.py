@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -119,7 +120,7 @@ def test_delete_when_the_zookeeper_goes_away_midway_is_finished_when_repeated(
 # rebalance
 
 
-def test_rebalance_shows_the_owners_before_and_after(
+def test_rebalance_when_nothing_has_to_move_says_so_and_how_long_it_took(
     session: Session, join: Join, command: Invoke
 ) -> None:
     join("g")
@@ -127,9 +128,8 @@ def test_rebalance_shows_the_owners_before_and_after(
     await_owners(session, "g", 2)
     result = command("rebalance", "g", "--yes", "--output", "json")
     assert result.status == ExitStatus.OK
-    found = rows(result)
-    assert [(row["partition"], row["changed"]) for row in found] == [("0-0", False), ("0-1", False)]
-    assert len({row["new_owner"] for row in found}) == 2
+    assert rows(result) == []
+    assert re.search(r"^2 partitions, 0 moved, settled in [0-9.]+m?s$", result.stderr, re.MULTILINE)
 
 
 def test_rebalance_mends_a_partition_whose_owner_is_dead(
@@ -146,13 +146,15 @@ def test_rebalance_mends_a_partition_whose_owner_is_dead(
         result = command("rebalance", "g", "--yes", "--output", "json")
         assert result.status == ExitStatus.OK
         found[:] = rows(result)
-        return found[1]["old_owner"] is None  # else the member's own rebalance was faster
+        return bool(found)  # else the member's own rebalance was faster
 
     wait_until(is_mended, "a rebalance by the command")
-    assert found[1] == {
-        "group": "g", "topic": TOPIC, "partition": "0-1",
-        "old_owner": None, "new_owner": owner, "changed": True,
-    }  # fmt: skip
+    assert found == [
+        {
+            "group": "g", "topic": TOPIC, "partition": "0-1",
+            "old_owner": None, "new_owner": owner,
+        }
+    ]  # fmt: skip
 
 
 def test_rebalance_when_it_is_a_dry_run_shows_what_the_members_would_agree_on(
@@ -163,7 +165,8 @@ def test_rebalance_when_it_is_a_dry_run_shows_what_the_members_would_agree_on(
     before = children(session, paths.consumer_ids("g"))
     result = command("rebalance", "g", "--dry-run", "--output", "json")
     assert "nothing changed; this was a dry run" in result.stderr
-    assert [row["changed"] for row in rows(result)] == [False, False]
+    assert rows(result) == []
+    assert "2 partitions, 0 moved\n" in result.stderr
     assert children(session, paths.consumer_ids("g")) == before
 
 
@@ -198,7 +201,7 @@ def test_rebalance_that_does_not_settle_gives_up_and_says_which_partition(
     assert result.status == ExitStatus.TIMEOUT
     assert "group 'g' has not rebalanced within 5s: 1 problem" in result.stderr
     assert f"{TOPIC}[0-1]: it has no owner" in result.stderr
-    assert rows(result)[1]["new_owner"] is None
+    assert rows(result) == []
 
 
 def test_rebalance_when_the_zookeeper_goes_away_midway_is_unreachable(

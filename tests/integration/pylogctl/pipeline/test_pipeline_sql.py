@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ORDERS = [b'{"id": 1, "user": "ada"}', b'{"id": 2, "user": "bob"}', b'{"id": 3, "user": "ada"}']
+JSON = "--json-payloads"
 BY_USER = "SELECT user, count(*) AS orders FROM orders GROUP BY user ORDER BY user"
 
 
@@ -44,10 +45,10 @@ def test_sql_when_on_a_topic_then_its_json_can_be_counted(
     publish(running_broker, "orders", ORDERS)
     at = ("--broker", f"127.0.0.1:{running_broker.port}", "-t", "orders")
 
-    plain = invoke("pipeline", "sql", BY_USER, *at, "--json")
+    plain = invoke("pipeline", "sql", BY_USER, *at, JSON)
     chosen = "SELECT value, text, id FROM orders WHERE id = 2"
     given = invoke("pipeline", "sql", chosen, *at, "--schema", "id INT", "--output", "json")
-    later = invoke("pipeline", "sql", BY_USER, *at, "--json", "--from", "-1", "--output", "csv")
+    later = invoke("pipeline", "sql", BY_USER, *at, JSON, "--from", "-1", "--output", "csv")
 
     assert plain.text == "USER  ORDERS\nada        2\nbob        1\n"
     assert document(given.text) == [
@@ -131,7 +132,7 @@ def test_sql_when_types_change_after_many_messages_then_no_value_is_lost(
     data = write_segments([b'{"v":1}'] * 10_000, [b'{"v":1.5}'] * 10_000)
     command = ("pipeline", "sql", "SELECT sum(v) AS v FROM events", "--path", str(data))
 
-    inferred = invoke(*command, "--json", "--output", "csv")
+    inferred = invoke(*command, JSON, "--output", "csv")
 
     assert (inferred.status, inferred.text, inferred.stderr) == (0, "v\n25000.0\n", "")
 
@@ -149,7 +150,7 @@ def test_sql_when_large_integers_are_beside_fractions_then_says_which_are_rounde
     query = "SELECT integer, exact FROM events WHERE integer > 0"
     where = ("--path", str(data), "--output", "jsonl")
 
-    inferred = invoke("pipeline", "sql", query, *where, "--json")
+    inferred = invoke("pipeline", "sql", query, *where, JSON)
     given = invoke(
         "pipeline", "sql", "SELECT rounded FROM events", *where,
         "--schema", "rounded DECIMAL(38, 9)",
@@ -172,7 +173,7 @@ def test_sql_when_names_of_fields_are_empty_then_their_values_are_kept(
     data = write_segments(rows, directory="events_0")
     query = "SELECT json_, json_text, a FROM events"
 
-    result = invoke("pipeline", "sql", query, "--path", str(data), "--json", "--output", "jsonl")
+    result = invoke("pipeline", "sql", query, "--path", str(data), JSON, "--output", "jsonl")
 
     assert (result.status, result.stderr) == (0, "")
     assert [json.loads(line) for line in result.text.splitlines()] == [
@@ -202,12 +203,12 @@ def test_sql_when_bounds_are_out_of_range_then_says_where_it_starts_and_ends(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("options", [("--json",), ("--schema", "v BIGINT, w STRING")])
+@pytest.mark.parametrize("options", [(JSON,), ("--schema", "v BIGINT, w STRING")])
 def test_sql_when_values_do_not_fit_then_says_how_many_messages_have_nulls(
     spark: SparkSession, write_segments: WriteSegments, invoke: Invoke, options: tuple[str, ...]
 ) -> None:
     good = [b'{"v":1,"w":"a"}', b'{"v":null}', b"{}"]
-    odd = [b"no json", b"[1]"] if options == ("--json",) else [b'{"v":1.5,"w":"b"}', b"no json"]
+    odd = [b"no json", b"[1]"] if options == (JSON,) else [b'{"v":1.5,"w":"b"}', b"no json"]
     data = write_segments(good + odd)
     query = "SELECT count(*) AS n, sum(v) AS v FROM events"
 
@@ -226,7 +227,7 @@ def test_sql_when_messages_are_arrays_or_several_objects_then_says_that_they_do_
     query = "SELECT count(*) AS n, sum(v) AS v FROM events"
     command = ("pipeline", "sql", query, "--path", str(data), "--output", "csv")
 
-    for options in (("--json",), ("--schema", "v BIGINT")):
+    for options in ((JSON,), ("--schema", "v BIGINT")):
         result = invoke(*command, *options)
 
         assert (result.status, result.text) == (0, "n,v\n8,65\n")
@@ -240,7 +241,7 @@ def test_sql_when_fields_of_json_have_hard_names_then_none_is_lost_in_silence(
     data = write_segments([b'{"a":1,"a":"x","value":3,"json_value":4,"_corrupt_record":5}'])
     write_segments([b'{"u":{"id":1}}', b'{"u":{"ID":2}}'], directory="cases_0")
     names = "a, json_value, json_json_value, _corrupt_record"
-    command = ("pipeline", "sql", "--json", "--path", str(data), "--output", "csv", "-t")
+    command = ("pipeline", "sql", JSON, "--path", str(data), "--output", "csv", "-t")
 
     doubled = invoke(*command, "events", f"SELECT {names} FROM events")
     cases = invoke(*command, "cases", "SELECT sum(u.id) FROM cases")
@@ -356,7 +357,7 @@ def test_sql_when_names_of_fields_have_dots_then_they_are_columns_of_every_targe
     publish(running_broker, "events", [b'{"user.id":1,"user":{"id":2}}'])
     address = f"127.0.0.1:{running_broker.port}"
     query = "SELECT `user.id`, user.id AS other FROM events"
-    command = ("pipeline", "sql", query, "--broker", address, "-t", "events", "--json")
+    command = ("pipeline", "sql", query, "--broker", address, "-t", "events", JSON)
     target = tmp_path / "result.csv"
 
     to_file = invoke(*command, "--into", str(target))
@@ -424,7 +425,7 @@ def test_sql_when_to_a_topic_then_rows_are_its_messages(
 ) -> None:
     publish(running_broker, "orders", ORDERS)
     where = f"127.0.0.1:{running_broker.port}"
-    at = ("--broker", where, "-t", "orders", "--json", "--to-topic", "result")
+    at = ("--broker", where, "-t", "orders", JSON, "--to-topic", "result")
 
     assert invoke("pipeline", "sql", BY_USER, *at).status == 0
     assert invoke("pipeline", "sql", "SELECT * FROM orders WHERE id = 3", *at).status == 0
@@ -473,7 +474,12 @@ def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_he
         ("SELEC 1", (), 2, "error: line 1, column 1: Syntax error at or near 'SELEC'\n"),
         ("SELECT a FROM events", (), 2, "error: line 1, column 8: A column, variable, or"),
         ("SELECT 1 AS a, 2 AS a", (), 2, "error: two columns are called 'a'\n"),
-        ("SELECT 1", ("--json",), 2, "error: topic 'events': none of its messages is a JSON obj"),
+        (
+            "SELECT 1",
+            (JSON,),
+            2,
+            "error: topic 'events': none of its messages is a JSON obj",
+        ),
         (
             "SELECT 1",
             ("--schema", "id nope"),
@@ -499,9 +505,9 @@ def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_he
         ("SELECT 1", ("--to-topic", "a/b"), 2, "error: "),
         (
             "SELECT 1",
-            ("--json", "--schema", "a INT"),
+            (JSON, "--schema", "a INT"),
             2,
-            "error: --json and --schema cannot be used",
+            "error: --json-payloads and --schema cannot be used",
         ),
     ],
 )
