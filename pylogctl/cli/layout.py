@@ -2,8 +2,8 @@
 
 Nothing that is read as one word is folded. Where a table is too wide, long names are shortened in
 the middle, then columns are left out, those of the highest rank first, and a line below says which.
-Columns of text with the same value in all rows stand in a line above the table, empty ones nowhere,
-and a single row is shown as names and values.
+Columns of text with the same value in all rows stand in a line above the table, where two columns
+remain; empty ones nowhere. A single row is shown as names and values.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _FEW = 4  # characters at one end of a name
 _LEAST_WRAPPED = 20
 _NO_MEASURES = frozenset((ColumnKind.TEXT, ColumnKind.TIME, ColumnKind.BOOLEAN))
 _FEW_COLUMNS = 3  # a row of so many is read as it is
+_FEWEST_COLUMNS = 2  # a column alone does not tell what its rows are about
 
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
@@ -96,24 +97,25 @@ def choose(
     if is_wide or (are_all and len(rows) == 1 and len(columns) > _FEW_COLUMNS):
         return Layout(columns, kept, common, ())
     if are_all and len(rows) > 1:
-        same = [place for place in kept if len({row[place] for row in rows}) == 1]
-        if len(same) == len(kept):
-            same = same[1:]  # rows that are all the same still have a name
+        same = {place for place in kept if len({row[place] for row in rows}) == 1}
+        kept = [one for one in kept if one not in same or rows[0][one] not in _EMPTY] or [0]
+        above = [one for one in kept if one in same and columns[one].kind in _NO_MEASURES]
+        if same.issuperset(kept):
+            same, above = set(), []  # rows that are all the same are still rows
+        elif len(kept) - len(above) < _FEWEST_COLUMNS:
+            above = above[1:]
+        kept = [one for one in kept if one not in above]
         # A measure above the table would look like a total: it goes there only to make room.
         measures = [
-            place
-            for place in same
-            if columns[place].kind not in _NO_MEASURES and rows[0][place] not in _EMPTY
+            one for one in kept[1:] if one in same and columns[one].kind not in _NO_MEASURES
         ]
-        kept = [place for place in kept if place not in same or place in measures]
         measures.sort(key=lambda place: (columns[place].rank, place))
-        while measures and _least_width(columns, rows, kept, _READABLE) > terminal.width:
-            kept.remove(measures.pop())
-        common = [
-            (columns[place], rows[0][place])
-            for place in same
-            if place not in kept and rows[0][place] not in _EMPTY
-        ]
+        while measures and len(kept) > _FEWEST_COLUMNS:
+            if _least_width(columns, rows, kept, _READABLE) <= terminal.width:
+                break
+            above.append(measures.pop())
+            kept.remove(above[-1])
+        common = [(columns[place], rows[0][place]) for place in sorted(above)]
     left_out: list[int] = []
     while len(kept) > 1:
         last = max(kept[1:], key=lambda place: (columns[place].rank, place))

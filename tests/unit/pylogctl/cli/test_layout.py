@@ -144,6 +144,28 @@ def test_measure_when_it_is_the_same_in_all_rows_then_stays_in_its_column() -> N
     assert screen([["a", "1 B"], ["b", "1 B"]], 80, columns=columns)[0] == "TOPIC  BYTES"
 
 
+def test_text_when_one_column_would_remain_then_the_first_stays_beside_it() -> None:
+    columns = (Column("topic", ""), Column("partition", ""), Column("changed", ""))
+
+    assert screen([["t", "0-0", "no"], ["t", "1-0", "no"]], 80, columns=columns) == [
+        "CHANGED no",
+        "TOPIC  PARTITION",
+        "─────  ─────────",
+        "t      0-0",
+        "t      1-0",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 80])
+def test_rows_when_all_are_the_same_then_none_of_their_columns_stand_above(width: int) -> None:
+    columns = (Column("owner", ""), Column("streams", "", ColumnKind.INTEGER), Column("state", ""))
+
+    lines = screen([["host-1", "4", "idle"]] * 2, width, columns=columns)
+
+    assert lines[0].split()[:2] == ["OWNER", "STREAMS"]
+    assert [line.split()[:2] for line in lines[2:4]] == [["host-1", "4"]] * 2
+
+
 def test_state_when_colour_is_wanted_then_has_that_of_its_meaning() -> None:
     text = "\n".join(screen(ROWS, 130, color=True))
 
