@@ -168,7 +168,7 @@ class BrokerStatus:
             "data": str(self.logs.directories.first_path().absolute()),
             "directories": self._directories(),
             "topics": len(self.logs.topics.names()),
-            "partitions": len(logs),
+            "partitions": self._partition_count(),
             "bytes": sum(log.size_bytes for log in logs),
             "connections": self.server.connection_count.total,
             "queued_bytes": self.server.queued_bytes.taken,
@@ -187,6 +187,12 @@ class BrokerStatus:
             "runs_zookeeper": self.runs_zookeeper,
             "session": self._session(),
         }
+
+    def _partition_count(self) -> int:
+        """Return how many partitions are here, with those without messages, which have no log."""
+        topics, replicated = self.logs.topics, list(self.logs.table.replica_creation_ids)
+        plain = set(topics.names()) - {one.topic for one in replicated}
+        return len(replicated) + sum(map(topics.partition_count, plain))
 
     def _settings(self, config: BrokerConfig) -> dict[str, Any]:
         settings = self.membership.settings

@@ -572,6 +572,16 @@ def test_status_shows_what_the_broker_says(invoke: Invoke, running_broker: Broke
     assert "SocketServerStats" in record["metrics"]
 
 
+def test_status_of_a_topic_without_messages_counts_its_partitions(
+    invoke: Invoke, running_broker: Broker
+) -> None:
+    address = f"127.0.0.1:{running_broker.port}"
+    invoke("topic", "create", "t", "-b", address, "--partitions", "3")
+    result = invoke("broker", "status", "-b", address, "--output", "json")
+    (record,) = json.loads(result.text)["data"]
+    assert (record["topics"], record["partitions"]) == (1, 3)
+
+
 @pytest.mark.zookeeper
 def test_status_of_several_brokers_shows_those_that_are_there(
     invoke: Invoke, two_brokers: tuple[Served, Served]
@@ -707,5 +717,5 @@ def test_status_when_a_disk_fails_then_warns_of_its_directory_once_and_lists_all
     (record,) = json.loads(result.stdout)["data"]
     assert [one["partitions"] for one in record["directories"]] == [2, 2]
     assert [bool(one["error"]) for one in record["directories"]] == [False, True]
-    assert (record["failing"], record["partitions"]) == (2, 2)
+    assert (record["failing"], record["partitions"]) == (2, 4)
     assert result.stderr.count(str(dirs[1])) == 1
