@@ -138,7 +138,7 @@ class TopicPartitions:
         self._last_known: dict[str, list[TopicPartition]] = {}
         self._asked_s: dict[str, float] = {}  # when the partitions of each topic were read
         self._new_topics: set[str] = set()
-        self._gone: dict[int, _Gone] = {}
+        self._gone: dict[int, _Gone] = {}  # replaced, never changed: others iterate over it
         self._found_present: dict[str, _Present] = {}
 
     def choose(self, topic: str, key: bytes | None, known: Known | None = None) -> TopicPartition:
@@ -190,7 +190,8 @@ class TopicPartitions:
     def note_presence(self, broker_id: int, is_there: bool) -> None:
         """Note whether a broker could be connected to."""
         if is_there:
-            self._gone.pop(broker_id, None)
+            if broker_id in self._gone:
+                self._gone = {one: gone for one, gone in self._gone.items() if one != broker_id}
             return
         now_s = time.monotonic()
         former = self._gone.get(broker_id)

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from broker.producer.partitioner import (
     PARTITIONERS,
+    TopicPartitions,
     hash_partitioner,
     java_string_hash,
     random_partitioner,
     round_robin_partitioner,
     sticky_partitioner,
 )
+
+_NO_CLUSTER: Any = None
 
 
 @pytest.mark.parametrize(
@@ -81,3 +85,14 @@ def test_partitioners_when_named_then_each_is_made_anew() -> None:
     assert set(PARTITIONERS) == {"sticky", "random", "round-robin", "hash"}
     first, second = PARTITIONERS["round-robin"](), PARTITIONERS["round-robin"]()
     assert (first(None, 5), first(None, 5), second(None, 5)) == (0, 1, 0)
+
+
+def test_topic_partitions_when_a_broker_is_back_then_what_another_thread_iterates_over_stays() -> (
+    None
+):
+    found = TopicPartitions(_NO_CLUSTER, random_partitioner)
+    found.note_presence(1, is_there=False)
+    seen_by_another = found._gone
+    found.note_presence(1, is_there=True)
+    assert list(seen_by_another) == [1]
+    assert not found._gone
