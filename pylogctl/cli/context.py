@@ -103,7 +103,10 @@ def parse_contexts(file: Path, text: str) -> Contexts:
     ]
     default = document.get("default_context")
     contexts = {}
-    for name, fields in document.get("contexts", {}).items():
+    tables = document.get("contexts", {})
+    if not isinstance(tables, dict):
+        raise _fault(file, _line(text, "contexts"), "contexts must be tables [contexts.NAME]")
+    for name, fields in tables.items():
         if not isinstance(fields, dict):
             raise _fault(file, _line(text, name), f"'{name}' must be a table [contexts.{name}]")
         contexts[name] = _context(file, text, name, fields, warnings)
@@ -262,8 +265,8 @@ def add(environ: Mapping[str, str], name: str, fields: Mapping[str, str | bool])
     return added
 
 
-def remove(context: Context) -> None:
-    """Remove a context from its file: its table, with what belongs to it."""
+def remove(environ: Mapping[str, str], context: Context) -> None:
+    """Remove a context's table from its file; if it was current, none is."""
     from broker.files import write_atomically
 
     kept, is_inside = [], False
@@ -279,6 +282,8 @@ def remove(context: Context) -> None:
             f"{context.file} has no table [contexts.{context.name}] of its own lines; edit it",
         )
     write_atomically(context.file, text.encode())
+    if _used(environ)[:1] == [context.name]:
+        _state_file(environ).unlink()
 
 
 def _toml(value: str | bool) -> str:

@@ -101,7 +101,7 @@ def add(
 def remove(env: Environment, name: str = argument("CONTEXT", "Name.")) -> None:
     """Remove a context from its configuration file."""
     found = _read(env).find(name)
-    contexts.remove(found)
+    contexts.remove(env.environ, found)
     env.note(f"context '{name}' removed from {found.file}")
 
 

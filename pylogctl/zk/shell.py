@@ -9,6 +9,7 @@ import typer
 
 from pylogctl.cli import tree
 from pylogctl.cli.app import root
+from pylogctl.cli.confirmation import confirm_context
 from pylogctl.cli.connections import zookeeper_session
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
@@ -20,6 +21,8 @@ _NOT_HERE = ("shell", "start")
 
 def run(env: Environment) -> None:
     """Run a command for each line; the first error of standard input ends it with its status."""
+    if env.context is not None and env.context.protected and not env.context.read_only:
+        confirm_context(env, "zk shell", can_say_yes=False)  # once, for all its lines
     with zookeeper_session(env):
         pass  # an address without a ZooKeeper is told before the first line
     is_interactive = env.streams.stdin_is_tty
@@ -85,6 +88,8 @@ def _shared(env: Environment) -> list[str]:
     """Return the options of the shell that its commands take over."""
     settings = env.settings
     words = ["--zookeeper", settings.zookeeper] if settings.zookeeper else []
+    if env.context is not None:  # which may refuse their changes
+        words = ["--context", env.context.name]
     if settings.timeout_s is not None:
         words += ["--timeout", f"{settings.timeout_s}s"]
     return words

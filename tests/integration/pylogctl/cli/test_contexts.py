@@ -91,6 +91,8 @@ def test_context_when_it_is_read_only_then_changes_are_refused_and_reads_are_not
         assert refused.status == ExitStatus.CONFLICT, refused.stderr
         assert "context 'ro' is read-only" in refused.stderr
     assert invoke("zk", "create", "/a", "--dry-run").status == 0
+    in_shell = invoke("zk", "shell", stdin=b"ls /\ncreate /a --yes\n")
+    assert (in_shell.status, in_shell.text.splitlines()[1:]) == (ExitStatus.CONFLICT, ["kept"])
     assert invoke("zk", "ls", "/").text.splitlines()[1:] == ["kept"]
 
 
@@ -114,6 +116,9 @@ def test_context_file_when_changed_by_commands_then_the_rest_of_it_stays(
     assert invoke("context", "add", "b", "-Z", "h:2").status == ExitStatus.CONFLICT
     assert invoke("context", "remove", "b").status == 0
     assert config.read_text().rstrip("\n") == before.rstrip("\n")
+    assert invoke("context", "add", "b", "-Z", "h:2").status == 0
+    assert invoke("context", "use", "b").status == 0
+    assert invoke("context", "remove", "b").status == 0
     assert invoke("context", "show", "--columns", "name", "--output", "name").text == "a\n"
 
 
@@ -126,6 +131,7 @@ def test_context_file_when_changed_by_commands_then_the_rest_of_it_stays(
         ('[contexts.a]\nbrokers = "h:1"\ntimeout = "x"\n', 3, "x"),
         ('[contexts.a]\nprotected = true\n', 1, "needs either zookeeper or brokers"),
         ("contexts.a = 1\n", 1, "must be a table"),
+        ("contexts = 1\n", 1, "must be tables"),
     ],
 )  # fmt: skip
 def test_context_file_when_malformed_then_its_line_is_named(
