@@ -1,15 +1,18 @@
 """The work of the commands of `pylogctl zk` that write nodes, and of exports and comparisons.
 
-A change is planned, shown, confirmed and made; what it replaces is saved before.
+A change is planned, shown, confirmed and made; what it replaces is saved before. What was shown is
+what is made: a plan is kept in a temporary file, as a tree may have more nodes than memory holds.
 """
 
 from __future__ import annotations
 
-import shutil
+import io
+import json
+import pickle
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -56,16 +59,14 @@ def set_value(env: Environment, path: str, value: bytes, *, version: int | None)
             raise RegistryConflictError(f"node {path} has version {stat.version}, not {version}")
         is_ephemeral = stat.ephemeral_owner != 0
         change = NodeChange(path, "set", before, value, stat.version, is_ephemeral)
-        _carry_out(env, session, CHANGES_OF_VALUES, lambda: iter([change]), _asks(env, "set", path))
+        _carry_out(env, session, CHANGES_OF_VALUES, [change], _asks(env, "set", path))
 
 
 def create(env: Environment, path: str, value: bytes) -> None:
     """Create a persistent node and its missing parents."""
     with zookeeper_session(env) as session:
         changes = registry_nodes.plan_creation(session, path, value)
-        _carry_out(
-            env, session, CHANGES_OF_VALUES, lambda: iter(changes), _asks(env, "create", path)
-        )
+        _carry_out(env, session, CHANGES_OF_VALUES, changes, _asks(env, "create", path))
 
 
 def remove(env: Environment, path: str, *, recursive: bool, confirmed: str | None) -> None:
@@ -81,12 +82,9 @@ def remove(env: Environment, path: str, *, recursive: bool, confirmed: str | Non
                 code="NODE_NOT_EMPTY",
             )
         session.get(path)  # must exist
-
-        def plan() -> Iterator[NodeChange]:
-            return registry_nodes.plan_removal(registry_nodes.read_tree(session, path))
-
+        changes = registry_nodes.plan_removal(registry_nodes.read_tree(session, path))
         _carry_out(
-            env, session, CHANGES, plan, lambda _: confirm_name(env, "zk rm", path, confirmed)
+            env, session, CHANGES, changes, lambda _: confirm_name(env, "zk rm", path, confirmed)
         )
 
 
@@ -103,13 +101,9 @@ def export(env: Environment, path: str) -> None:
 def import_nodes(env: Environment, file: str, *, execute: bool) -> None:
     """Make nodes as an export has them; only show the plan without `execute`."""
     with _opened(env, file) as lines, zookeeper_session(env) as session:
-
-        def plan() -> Iterator[NodeChange]:
-            lines.seek(0)
-            return registry_nodes.plan_import(session, registry_nodes.decode_lines(lines))
-
+        changes = registry_nodes.plan_import(session, registry_nodes.decode_lines(lines))
         ask = _asks(env, "import", file)
-        _carry_out(env, session, CHANGES_OF_VALUES, plan, ask, is_shown_only=not execute)
+        _carry_out(env, session, CHANGES_OF_VALUES, changes, ask, is_shown_only=not execute)
 
 
 def diff(env: Environment, path: str, other: str) -> None:
@@ -151,16 +145,12 @@ def _other_tree(
 
 @contextmanager
 def _opened(env: Environment, file: str) -> Iterator[BinaryIO]:
-    """Open a file for reading, which may be done twice; `-` is standard input."""
-    if file != "-":
-        with Path(file).open("rb") as named:
-            yield named
+    """Open a file for reading; `-` is standard input."""
+    if file == "-":
+        yield env.streams.stdin or io.BytesIO()
         return
-    with tempfile.TemporaryFile() as copy:
-        if env.streams.stdin is not None:
-            shutil.copyfileobj(env.streams.stdin, copy)
-        copy.seek(0)
-        yield copy
+    with Path(file).open("rb") as named:
+        yield named
 
 
 def _asks(env: Environment, verb: str, what: str) -> Callable[[Counter[Action]], None]:
@@ -177,21 +167,32 @@ def _carry_out(
     env: Environment,
     session: Session,
     document: Document,
-    plan: Callable[[], Iterator[NodeChange]],
+    plan: Iterable[NodeChange],
     ask: Callable[[Counter[Action]], None],
     *,
     is_shown_only: bool = False,
 ) -> None:
-    """Show the plan, ask, and make its changes; `plan` is called again for that."""
+    """Show the plan, ask, and make its changes."""
     found: Counter[Action] = Counter()
+    with tempfile.TemporaryFile() as kept_plan:
 
-    def shown() -> Iterator[ChangeRow]:
-        for change in plan():
-            found[change.action] += 1
-            if change.action != "keep":
-                yield change_row(change)
+        def shown() -> Iterator[ChangeRow]:
+            for change in plan:
+                found[change.action] += 1
+                if change.action != "keep":
+                    pickle.dump(change, kept_plan)
+                    yield change_row(change)
 
-    render(env, document, shown())
+        render(env, document, shown())
+        if _may_go_on(env, found, is_shown_only=is_shown_only):
+            env.flush()
+            ask(found)
+            kept_plan.seek(0)
+            _make(env, session, _loaded(kept_plan))
+
+
+def _may_go_on(env: Environment, found: Counter[Action], *, is_shown_only: bool) -> bool:
+    """Say what of a plan is no change, or why none is made; leave the changes in `found`."""
     kept, skipped = found.pop("keep", 0), found.pop("skip", 0)
     if kept:
         env.note(f"unchanged, and left out: {counted(kept, 'node')}")
@@ -199,15 +200,26 @@ def _carry_out(
         env.warn(f"skipped, as their sessions make them: {counted(skipped, 'ephemeral node')}")
     if not found:
         env.note("nothing to change")
-        return
+        return False
     if is_shown_only or env.settings.dry_run:
         advice = "this was a dry run" if env.settings.dry_run else "add --execute"
         env.note(f"nothing changed; {advice}")
-        return
-    env.flush()
-    ask(found)
-    with _undo(env) as save:
-        made, failed = registry_nodes.apply_changes(session, plan(), save)
+        return False
+    return True
+
+
+def _loaded(kept_plan: BinaryIO) -> Iterator[NodeChange]:
+    with suppress(EOFError):
+        while True:
+            yield pickle.load(kept_plan)
+
+
+def _make(env: Environment, session: Session, changes: Iterable[NodeChange]) -> None:
+    """Make changes, save what they replace, and tell what was made and how it is undone."""
+    with closing(_Undo(env)) as undo:
+        made, failed = registry_nodes.apply_changes(session, changes, undo.save)
+        if failed:
+            undo.forget(set(failed))
     env.note(
         ", ".join(f"{counted(made[one], 'node')} {_DONE[one]}" for one in _DONE if made[one])
         or "nothing changed"
@@ -215,29 +227,43 @@ def _carry_out(
     if failed:
         raise CliError(
             ExitStatus.PARTIAL if made.total() else ExitStatus.CONFLICT,
-            f"{counted(len(failed), 'node')} changed meanwhile, and not by this command",
-            hints=[f"the first is {failed[0]}", "run it again"],
+            f"{counted(len(failed), 'node')} stayed as found: changed since the plan was shown, or "
+            "with nodes below that it does not have",
+            hints=[f"the first is {failed[0]}", "run it again, to see what is there now"],
             code="REGISTRY_CONFLICT",
         )
 
 
-@contextmanager
-def _undo(env: Environment) -> Iterator[Callable[[Sequence[NodeChange]], None]]:
-    """Give a function that saves what changes replace; in the end, tell how to restore it."""
-    path = new_undo_file(env, "zk")
-    saved: Counter[bool] = Counter()
-    with path.open("wb") as file:
+class _Undo:
+    """The file of what changes replace, which an import restores."""
 
-        def save(changes: Sequence[NodeChange]) -> None:
-            file.writelines(map(registry_nodes.encode_before, changes))
-            file.flush()
-            saved.update(change.is_ephemeral for change in changes)
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._path = new_undo_file(env, "zk")
+        self._file = self._path.open("xb+")
 
-        try:
-            yield save
-        finally:
-            if saved[True]:
-                number = counted(saved[True], "ephemeral node")
-                env.warn(f"no undo of {number}: only a session can make it")
-            if saved[False]:
-                tell_undo(env, path, ["zk", "import"])
+    def save(self, changes: Sequence[NodeChange]) -> None:
+        """Save nodes before they are changed."""
+        self._file.writelines(map(registry_nodes.encode_before, changes))
+        self._file.flush()
+
+    def forget(self, paths: Collection[str]) -> None:
+        """Leave nodes out that were not changed: the undo must not replace what others wrote."""
+        self._file.seek(0)
+        kept = [line for line in self._file if json.loads(line)["path"] not in paths]
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.writelines(kept)
+
+    def close(self) -> None:
+        """Tell how to restore what the file has; delete it if that is nothing."""
+        self._file.seek(0)
+        saved = Counter(json.loads(line).get("ephemeral") is True for line in self._file)
+        self._file.close()
+        if saved[True]:
+            number = counted(saved[True], "ephemeral node")
+            self._env.warn(f"no undo of {number}: only a session can make it")
+        if saved[False]:
+            tell_undo(self._env, self._path, ["zk", "import"])
+        else:
+            self._path.unlink()

@@ -10,6 +10,7 @@ import pytest
 
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.zk import changes
 from tests.support.command_line import Invoke
 
 pytestmark = pytest.mark.zookeeper
@@ -203,3 +204,24 @@ def test_shell_ends_well_at_the_end_of_its_input_and_at_exit(
     assert (result.status, result.text) == (0, "/\n")
     result = invoke("zk", "shell", "-Z", zookeeper, stdin=b"start\n")
     assert result.status == ExitStatus.USAGE
+
+
+def test_rm_when_nodes_change_after_the_plan_was_shown_then_deletes_only_what_it_showed(
+    invoke: Invoke,
+    zookeeper: str,
+    session: Session,
+    tree: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer(*_: object) -> None:
+        session.create("/a/new", b"mine")
+        session.set("/a/bytes", b"newer")
+
+    monkeypatch.setattr(changes, "confirm_name", answer)
+    result = invoke("zk", "rm", "-R", "/a", "-Z", zookeeper)
+    assert result.status == ExitStatus.PARTIAL
+    assert values_of(session, "/a") == {"/a": b"", "/a/bytes": b"newer", "/a/new": b"mine"}
+    assert "2 nodes stayed as found" in result.stderr
+    assert invoke(*undo_of(result.stderr)).status == ExitStatus.OK
+    assert session.get("/a/deep/text")[0] == tree["/a/deep/text"]
+    assert session.get("/a/bytes")[0] == b"newer"
