@@ -72,7 +72,7 @@ def _zookeeper_of_context(words: list[str]) -> str | None:
         return None
     from pylogctl.cli.context import current_name
 
-    name = os.environ.get("PYLOGCTL_CONTEXT") or current_name(os.environ, contexts)
+    name = current_name(os.environ, contexts)
     for word, value in pairwise(words):
         if word in ("-c", "--context"):
             name = value

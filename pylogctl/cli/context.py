@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 
 from broker.errors import ArgumentError, did_you_mean
 from broker.units import parse_duration_s
-from pylogctl.cli.environment import COLORS, Context, Environment, SharedOptions, xdg_dir
+from pylogctl.cli.environment import (
+    ADDRESS_PROPERTIES,
+    COLORS,
+    Context,
+    Environment,
+    SharedOptions,
+    xdg_dir,
+)
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 PROJECT_FILE = ".pylogctl.toml"
@@ -102,6 +109,8 @@ def parse_contexts(file: Path, text: str) -> Contexts:
         if name not in _TOP
     ]
     default = document.get("default_context")
+    if not isinstance(default, str | None):
+        raise _fault(file, _line(text, "default_context"), "default_context must be a string")
     contexts = {}
     tables = document.get("contexts", {})
     if not isinstance(tables, dict):
@@ -134,7 +143,7 @@ def _context(
             raise _fault(file, line(key), f"{key} must be {what}")
         else:
             known[key] = value
-    if ("zookeeper" in known) == ("brokers" in known):
+    if bool(known.get("zookeeper")) == bool(known.get("brokers")):
         raise _fault(file, line(""), f"context '{name}' needs either zookeeper or brokers")
     if (color := known.get("color")) is not None and color not in COLORS:
         raise _fault(file, line("color"), f"color is one of {', '.join(COLORS)}, not '{color}'")
@@ -157,7 +166,7 @@ def _line(text: str, key: str, *, below: str = "") -> int:
     Keys are found as they are written in nearly all files; in others the line may be another.
     """
     lines = text.splitlines()
-    start = next((at for at, one in enumerate(lines) if one.strip() == below), 0)
+    start = next((at for at, one in enumerate(lines) if one.strip().startswith(below)), 0)
     for at in range(start, len(lines)):
         if key and re.match(rf"\s*\[?{re.escape(key)}\s*[=\]]", lines[at]):
             return at + 1
@@ -165,7 +174,11 @@ def _line(text: str, key: str, *, below: str = "") -> int:
 
 
 def current_name(environ: Mapping[str, str], contexts: Contexts) -> str | None:
-    """Return the name that `context use` or else a file has made current."""
+    """Return the name of PYLOGCTL_CONTEXT, of `context use`, or else of a file."""
+    return environ.get("PYLOGCTL_CONTEXT") or _chosen_name(environ, contexts)
+
+
+def _chosen_name(environ: Mapping[str, str], contexts: Contexts) -> str | None:
     return next(iter(_used(environ)), contexts.default)
 
 
@@ -187,7 +200,7 @@ def use(environ: Mapping[str, str], contexts: Contexts, name: str) -> Context:
             raise CliError(ExitStatus.NOT_FOUND, "there is no context that was current before")
         name = used[1]
     found = contexts.find(name)
-    before = current_name(environ, contexts) or ""
+    before = _chosen_name(environ, contexts) or ""
     file = _state_file(environ)
     file.parent.mkdir(parents=True, exist_ok=True)
     if name != before:
@@ -202,11 +215,10 @@ def in_context(env: Environment, name: str | None, *, takes_brokers: bool) -> En
     but `--context`.
     """
     settings = env.settings
-    by_option = not env.given.isdisjoint(("zookeeper", "brokers")) or not {
-        "zk.connect",
-        "zookeeper",
-        "broker.list",
-    }.isdisjoint(settings.properties)
+    by_option = not (
+        env.given.isdisjoint(("zookeeper", "brokers"))
+        and ADDRESS_PROPERTIES.isdisjoint(settings.properties)
+    )
     if "context" in env.given:
         if by_option:
             raise UsageError("--context and an address name two clusters; give one of them")
@@ -266,13 +278,13 @@ def add(environ: Mapping[str, str], name: str, fields: Mapping[str, str | bool])
 
 
 def remove(environ: Mapping[str, str], context: Context) -> None:
-    """Remove a context's table from its file; if it was current, none is."""
+    """Remove a context's tables from its file; if it was current, none is."""
     from broker.files import write_atomically
 
     kept, is_inside = [], False
     for line in context.file.read_text(encoding="utf-8").splitlines(keepends=True):
         if line.lstrip().startswith("["):
-            is_inside = line.strip() == f"[contexts.{context.name}]"
+            is_inside = bool(re.match(rf"\s*\[contexts\.{context.name}[].]", line))
         if not is_inside:
             kept.append(line)
     text = "".join(kept)

@@ -9,18 +9,22 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pylogctl.cli.environment import DEFAULT_BROKER, DEFAULT_ZOOKEEPER, SharedOptions
+from pylogctl.cli.environment import (
+    ADDRESS_PROPERTIES,
+    DEFAULT_BROKER,
+    DEFAULT_ZOOKEEPER,
+    SharedOptions,
+)
 
 if TYPE_CHECKING:
     from broker.client.cluster import Connect
 
 _PROBE_S = 0.3
-_ADDRESSES = frozenset(("zk.connect", "zookeeper", "broker.list"))
 
 
 def with_found_broker(settings: SharedOptions) -> SharedOptions:
     """Return the options, with the broker at the default port if only that listens."""
-    if not _ADDRESSES.isdisjoint(settings.properties) or _listens(DEFAULT_ZOOKEEPER):
+    if not ADDRESS_PROPERTIES.isdisjoint(settings.properties) or _listens(DEFAULT_ZOOKEEPER):
         return settings
     return replace(settings, brokers=(DEFAULT_BROKER,)) if _listens(DEFAULT_BROKER) else settings
 

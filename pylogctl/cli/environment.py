@@ -29,6 +29,8 @@ DEFAULT_BROKER = "localhost:9092"
 
 COLORS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 """Of the names of contexts."""
+ADDRESS_PROPERTIES = frozenset(("zk.connect", "zookeeper", "broker.list"))
+"""The properties of `-X` that name a cluster."""
 TRACE_VERBOSITY = 2
 """The number of `-v` that reports each request."""
 ASKS_FOR_PROPERTIES = frozenset({"list", "dump"})

@@ -519,13 +519,12 @@ def accepts(
             env = Environment(streams, os.environ, settings_of(chosen), given=given)
             if has_context:
                 env = in_context(env, context, takes_brokers="brokers" in names)
-                if changes and values.get("execute") is not False and not _is_elsewhere(values):
-                    confirm_context(env, ctx.command_path, can_say_yes="assume_yes" in names)
             settings = env.settings
             if takes_addresses and not settings.brokers and settings.zookeeper is None:
                 from pylogctl.cli.discovery import with_found_broker  # late: loads sockets
 
                 env = dataclasses.replace(env, settings=with_found_broker(settings))
+            changes_cluster = has_context and _changes_cluster(values, changes)
             values = _with_groups(values, groups)
             if env.settings.properties:
                 from pylogctl.cli.properties import validate_given  # late: few runs set any
@@ -536,6 +535,8 @@ def accepts(
 
                 show_fields(env, ctx.command_path)
             elif asks.isdisjoint(env.settings.properties):
+                if changes_cluster:
+                    confirm_context(env, ctx.command_path, can_say_yes="assume_yes" in names)
                 function(env, **values)
                 if env.left_out:
                     raise typer.Exit(ExitStatus.PARTIAL)
@@ -562,9 +563,14 @@ def _given(ctx: Any, names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name in names if ctx.get_parameter_source(name).name == "COMMANDLINE")
 
 
-def _is_elsewhere(values: Mapping[str, Any]) -> bool:
-    """Return whether what a command changes is in a cluster that its options name."""
-    return bool(values.get("to_zookeeper") or values.get("to_broker"))
+def _changes_cluster(values: Mapping[str, Any], changes: bool) -> bool:
+    """Return whether a run changes the cluster of its context, given its own options.
+
+    It does not if it shows a plan only, or changes a cluster that options name.
+    """
+    if values.get("to_zookeeper") or values.get("to_broker"):
+        return False
+    return bool(values.get("to_topic")) or (changes and values.get("execute") is not False)
 
 
 def _signature(options: Iterable[inspect.Parameter]) -> inspect.Signature:

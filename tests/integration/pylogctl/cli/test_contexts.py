@@ -55,6 +55,7 @@ def test_context_when_an_address_is_given_then_that_wins_and_the_option_over_var
     assert invoke("context", "use", "gone").status == 0
     assert invoke("topic", "list", "-b", address).status == 0
     monkeypatch.setenv("PYLOGCTL_CONTEXT", prod)
+    assert invoke("context", "show", "--columns", "name", "--output", "name").text == "prod\n"
     assert invoke("topic", "list").status == 0
     monkeypatch.setenv("PYLOGCTL_BROKER", UNUSED)
     assert invoke("topic", "list").status == ExitStatus.UNREACHABLE
@@ -77,6 +78,7 @@ def test_context_when_it_is_protected_then_changes_need_its_name(
     assert invoke("topic", "describe", pylog_topic).status == 0
     stop = ("broker", "stop", "0", "--yes")
     assert "add --context prod --yes" in invoke(*stop).stderr
+    assert invoke("broker", "stop", "--help-fields").status == 0
 
 
 @pytest.mark.zookeeper
@@ -86,8 +88,13 @@ def test_context_when_it_is_read_only_then_changes_are_refused_and_reads_are_not
     assert invoke("zk", "create", "/kept", "-Z", zookeeper, "--yes").status == 0
     assert invoke("context", "add", "ro", "-Z", zookeeper, "--read-only").status == 0
     assert invoke("context", "use", "ro").status == 0
-    for command in ("zk create /a", "config set --topic t retention.ms=1", "consume t --group g"):
-        refused = invoke(*command.split(), *(("--yes",) if "consume" not in command else ()))
+    for command in (
+        "zk create /a --yes",
+        "config set --topic t retention.ms=1 --yes",
+        "consume t --group g",
+        "pipeline sql SELECT -t t --to-topic u",
+    ):
+        refused = invoke(*command.split())
         assert refused.status == ExitStatus.CONFLICT, refused.stderr
         assert "context 'ro' is read-only" in refused.stderr
     assert invoke("zk", "create", "/a", "--dry-run").status == 0
@@ -117,6 +124,7 @@ def test_context_file_when_changed_by_commands_then_the_rest_of_it_stays(
     assert invoke("context", "remove", "b").status == 0
     assert config.read_text().rstrip("\n") == before.rstrip("\n")
     assert invoke("context", "add", "b", "-Z", "h:2").status == 0
+    config.write_text(config.read_text() + "[contexts.b.producer]\ncodec = 'snappy'\n")
     assert invoke("context", "use", "b").status == 0
     assert invoke("context", "remove", "b").status == 0
     assert invoke("context", "show", "--columns", "name", "--output", "name").text == "a\n"
@@ -132,6 +140,8 @@ def test_context_file_when_changed_by_commands_then_the_rest_of_it_stays(
         ('[contexts.a]\nprotected = true\n', 1, "needs either zookeeper or brokers"),
         ("contexts.a = 1\n", 1, "must be a table"),
         ("contexts = 1\n", 1, "must be tables"),
+        ("default_context = 3\n", 1, "must be a string"),
+        ('[contexts.a] # x\nzookeeper = ""\n', 1, "needs either zookeeper or brokers"),
     ],
 )  # fmt: skip
 def test_context_file_when_malformed_then_its_line_is_named(
