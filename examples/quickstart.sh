@@ -9,6 +9,7 @@
 set -euo pipefail
 
 input=${1:-"$(dirname "$0")/../LICENSE"}
+[ -r "$input" ] || { echo "cannot read $input" >&2; exit 1; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/pylogctl-quickstart.XXXXXX")
 broker_pid=
 
@@ -24,8 +25,8 @@ trap stop_all EXIT
 say() { if [ -t 1 ]; then printf '\n\033[1m%s\033[0m\n' "$*"; else printf '\n%s\n' "$*"; fi; }
 run() { printf '  $ %s\n' "$*"; "$@"; }
 
-pylogctl doctor >"$work/doctor" 2>&1 || true
-if grep -q '^ok  *java ' "$work/doctor"; then
+checks=$(pylogctl doctor --output csv --columns status,check 2>/dev/null || true)  # no broker yet: 1
+if grep -qx 'ok,java' <<<"$checks"; then
     where=(--zookeeper-port 0)
     reader=(--group g)
 else

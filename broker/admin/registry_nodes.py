@@ -63,7 +63,7 @@ class NodeChange(NamedTuple):
     is_ephemeral: bool = False
 
 
-class Difference(NamedTuple):
+class NodeDifference(NamedTuple):
     """A node that two trees have in different forms; None where one of them lacks it."""
 
     path: str
@@ -242,7 +242,7 @@ def apply_changes(
     return counts, failed
 
 
-def compare(left: Iterable[NodeRecord], right: Iterable[NodeRecord]) -> Iterator[Difference]:
+def compare(left: Iterable[NodeRecord], right: Iterable[NodeRecord]) -> Iterator[NodeDifference]:
     """Yield the nodes that differ in value or kind; both sides are in the order of an export.
 
     `ArgumentError` if one is not.
@@ -252,14 +252,14 @@ def compare(left: Iterable[NodeRecord], right: Iterable[NodeRecord]) -> Iterator
     while one or other:
         if other is None or (one is not None and _steps(one) < _steps(other)):
             assert one is not None
-            yield Difference(one.path, one, None)
+            yield NodeDifference(one.path, one, None)
             one = next(lefts, None)
         elif one is None or _steps(other) < _steps(one):
-            yield Difference(other.path, None, other)
+            yield NodeDifference(other.path, None, other)
             other = next(rights, None)
         else:
             if one != other:
-                yield Difference(one.path, one, other)
+                yield NodeDifference(one.path, one, other)
             one, other = next(lefts, None), next(rights, None)
 
 

@@ -25,7 +25,7 @@ from pylogctl.cli.columns import (
 from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
-    from broker.admin.registry_nodes import Difference, NodeChange
+    from broker.admin.registry_nodes import NodeDifference, NodeChange
     from broker.zk.session import NodeStat
 
 _SHOWN_BYTES = 256
@@ -217,7 +217,7 @@ def change_row(change: NodeChange) -> ChangeRow:
     )
 
 
-def difference_row(difference: Difference) -> DifferenceRow:
+def difference_row(difference: NodeDifference) -> DifferenceRow:
     """Return the row of `DIFF`."""
     path, left, right = difference
     if left is None or right is None:

@@ -35,14 +35,14 @@ def run(env: Environment) -> None:
                 if not is_interactive:
                     raise
                 env.note("interrupted")
-            except _EndOfShell:
-                return
             except Exception as error:
                 if not is_interactive:
                     env.note(f"line {number}: {line.strip()}")
                     raise
                 report(error, line.split())
             else:
+                if status is None:
+                    return
                 if status and not is_interactive:
                     raise typer.Exit(status)
             env.flush()
@@ -50,12 +50,8 @@ def run(env: Environment) -> None:
         current_node.reset(token)
 
 
-class _EndOfShell(Exception):  # noqa: N818 - no error
-    """`exit` or `quit`."""
-
-
-def _run_line(env: Environment, line: str) -> int:
-    """Run a command; return its exit status."""
+def _run_line(env: Environment, line: str) -> int | None:
+    """Run a command; return its exit status, None if it ends the shell."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError as error:
@@ -64,7 +60,7 @@ def _run_line(env: Environment, line: str) -> int:
         case []:
             return 0
         case ["exit" | "quit"]:
-            raise _EndOfShell
+            return None
         case ["cd", *where] if len(where) < 2:
             _change(env, checked_path(where[0] if where else "/"))
             return 0
