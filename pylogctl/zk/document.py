@@ -25,7 +25,7 @@ from pylogctl.cli.columns import (
 from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
-    from broker.admin.registry_nodes import NodeDifference, NodeChange
+    from broker.admin.registry_nodes import NodeChange, NodeDifference
     from broker.zk.session import NodeStat
 
 _SHOWN_BYTES = 256
