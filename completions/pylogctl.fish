@@ -77,7 +77,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a start -d 'Run a broke
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a stop -d 'Shut a broker down without losing anything'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a status -d 'Show the state of brokers, and name the partitions that their disks fail'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a decommission -d 'Move all replicas away from a broker, so that it can be stopped for good'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a list -d 'List the registered brokers, or those given with --broker'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a list -d 'List the brokers of the cluster'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'

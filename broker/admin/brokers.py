@@ -26,6 +26,8 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.units import format_duration
 from broker.zk import paths
+from broker.zk.creations import absent_homes
+from broker.zk.replicated_topics import ReplicatedTopics
 from broker.zk.values import decode_broker
 
 if TYPE_CHECKING:
@@ -315,6 +317,19 @@ def registered_brokers(session: Session) -> Iterator[RegisteredBroker]:
             f"0x{stat.ephemeral_owner & (1 << 64) - 1:x}",
             topic_counts.get(name, 0),
         )
+
+
+def away_brokers(session: Session) -> dict[int, list[str]]:
+    """Return the topics of each broker that is not registered and has logs of some, by id."""
+    live = {int(name) for name in session.children_if_any(paths.BROKER_IDS)}
+    replicas = ReplicatedTopics(session)
+    assigned = replicas.replicas_of(replicas.topics())
+    homes = absent_homes(session, session.children_if_any(paths.TOPICS), live)
+    found: dict[int, set[str]] = {}
+    for topic, ids in [*assigned.items(), *homes.items()]:
+        for id in set(ids) - live:
+            found.setdefault(id, set()).add(topic)
+    return {id: sorted(topics) for id, topics in sorted(found.items())}
 
 
 def registered_members(session: Session) -> dict[str, int]:

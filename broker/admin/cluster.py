@@ -42,6 +42,7 @@ class BrokerInfo:
     preferred: int | None  # partitions that it should lead
     replicas: int | None  # partitions of which it has a replica, or the only log
     in_sync: int | None  # those in which it is in sync
+    offline: tuple[str, ...] = ()  # partitions without a leader, if it is not live
 
 
 class HealthCheck(NamedTuple):
@@ -103,6 +104,20 @@ def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
         ]
 
 
+def topics_of_away(cluster: Cluster, connect: Connect) -> dict[int, list[str]]:
+    """Return the topics of each broker that is not live and has replicas of some, by id."""
+    try:
+        metadata = describe_cluster(cluster, connect)
+    except UnsupportedVersionError:
+        return {}
+    live = {one.id for one in metadata.brokers}
+    found: dict[int, set[str]] = {}
+    for one in partitions_of(metadata):
+        for id in set(one.replicas) - live:
+            found.setdefault(id, set()).add(one.partition.topic)
+    return {id: sorted(topics) for id, topics in sorted(found.items())}
+
+
 def check_health(cluster: Cluster, connect: Connect) -> Health:
     """Check that brokers are there, disks work, partitions are led, and replicas are in sync."""
     metadata = describe_cluster(cluster, connect)
@@ -135,6 +150,11 @@ def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
         replicas.update(one.replicas)
         in_sync.update(one.isr)
     addresses = {broker.id: f"{broker.host}:{broker.port}" for broker in metadata.brokers}
+    offline: dict[int, list[str]] = {}
+    for one in partitions_of(metadata):
+        for id in one.replicas if one.leader == NO_LEADER else ():
+            if id not in addresses:
+                offline.setdefault(id, []).append(str(one.partition))
     return [
         BrokerInfo(
             id,
@@ -146,6 +166,7 @@ def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
             preferred[id],
             replicas[id],
             in_sync[id],
+            tuple(offline.get(id, ())),
         )
         for id in sorted(addresses.keys() | replicas.keys())
     ]

@@ -18,7 +18,12 @@ from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.replicated_values import decode_assignment
 from broker.zk.session import Session
-from broker.zk.values import DELETED_CREATION, decode_creation_id, encode_creation_id
+from broker.zk.values import (
+    DELETED_CREATION,
+    broker_ids,
+    decode_creation_id,
+    encode_creation_id,
+)
 
 
 class Creations(NamedTuple):
@@ -126,3 +131,25 @@ def record_deletions(session: Session, broker_id: int, topics: Iterable[str]) ->
     """Mark the creations of topics that a home broker has deleted."""
     nodes = [paths.creation_id(topic, broker_id) for topic in topics]
     session.set_many(dict.fromkeys(nodes, (DELETED_CREATION, -1)))
+
+
+def absent_homes(
+    session: Session, topics: Iterable[str], live: Collection[int]
+) -> dict[str, list[int]]:
+    """Return the brokers that have each topic and are not `live`; see `Registry.absent_homes`."""
+    parents = {paths.creation_ids(topic): topic for topic in topics}
+    recorded = {
+        parents[path]: broker_ids(names) for path, names in session.children_many(parents).items()
+    }
+    nodes = {
+        paths.creation_id(topic, home): (topic, home)
+        for topic, homes in recorded.items()
+        for home in homes
+        if home not in live
+    }
+    absent: dict[str, list[int]] = {topic: [] for topic in recorded}
+    for path, (value, _) in session.get_many(nodes).items():
+        topic, home = nodes[path]
+        if value != DELETED_CREATION:
+            absent[topic].append(home)
+    return absent

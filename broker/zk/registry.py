@@ -16,6 +16,7 @@ from typing import NamedTuple, Self
 
 from broker.errors import CoordinationError, RegistryNodeNotFoundError, RegistryUnreachableError
 from broker.zk import paths, values
+from broker.zk.creations import absent_homes
 from broker.zk.registration import Registration
 from broker.zk.session import (
     DEFAULT_REQUEST_TIMEOUT_S,
@@ -320,24 +321,7 @@ class Registry:
 
         A topic of which no broker has left a record, as those of Kafka 0.7, has no list.
         """
-        live = set(self._live_broker_ids())
-        parents = {paths.creation_ids(topic): topic for topic in topics}
-        recorded = {
-            parents[path]: values.broker_ids(names)
-            for path, names in self.session.children_many(parents).items()
-        }
-        nodes = {
-            paths.creation_id(topic, home): (topic, home)
-            for topic, homes in recorded.items()
-            for home in homes
-            if home not in live
-        }
-        absent: dict[str, list[int]] = {topic: [] for topic in recorded}
-        for path, (value, _) in self.session.get_many(nodes).items():
-            topic, home = nodes[path]
-            if value != values.DELETED_CREATION:
-                absent[topic].append(home)
-        return absent
+        return absent_homes(self.session, topics, self._live_broker_ids())
 
     def _live_broker_ids(self) -> list[int]:
         return values.broker_ids(self.session.children_if_any(paths.BROKER_IDS))

@@ -273,6 +273,13 @@ class ReplicatedTopics:
             return found.replicas.get(partition, ())
         return ()
 
+    def replicas_of(self, topics: Iterable[str]) -> dict[str, set[int]]:
+        """Return the brokers that replicas of each topic are assigned to."""
+        return {
+            one.topic: {id for ids in one.replicas.values() for id in ids}
+            for one in self._assignments(topics)[0]
+        }
+
     def homes_without_leader(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the home brokers of partitions without a leader, by topic with replicas."""
         found, _ = self._assignments(topics)

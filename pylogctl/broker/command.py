@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from pylogctl.broker.document import LIST, STATUS, BrokerRow, StatusRow, status_row
+from pylogctl.broker.document import LIST, STATUS, BrokerRow, StatusRow, down_row, status_row
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli import options as shared
 from pylogctl.cli.columns import UNKNOWN
@@ -224,25 +224,35 @@ def decommission(
     examples=("pylogctl broker list", "pylogctl broker list --output name"),
 )
 def list_(env: Environment) -> None:
-    """List the registered brokers, or those given with --broker."""
+    """List the brokers of the cluster.
+
+    One that is not registered is DOWN, and listed as long as it has logs of topics.
+    """
     records = _given_brokers(env) if env.settings.brokers else _registered(env)
-    render(env, LIST, list(records))
+    rows = sorted(records, key=lambda row: row.id or 0)
+    render(env, LIST, rows)
 
 
 def _registered(env: Environment) -> Iterator[BrokerRow]:
-    from broker.admin.brokers import registered_brokers
+    from broker.admin.brokers import away_brokers, registered_brokers
 
     with zookeeper_session(env) as session:
         validate_chroot(session)
         for one in registered_brokers(session):
             yield BrokerRow(*one)
+        for id, topics in away_brokers(session).items():
+            yield down_row(id, topics)
 
 
 def _given_brokers(env: Environment) -> Iterator[BrokerRow]:
     from broker.admin.brokers import request_status
+    from broker.admin.cluster import topics_of_away
 
     with open_cluster(env) as cluster:
         addresses = cluster.brokers()
+        away = topics_of_away(cluster, connector(env))
+    for id, topics in away.items():
+        yield down_row(id, topics)
     for address in addresses:
         document = request_status(connector(env), address).document
         session = UNKNOWN if document is None else (document.get("session") or {}).get("id")

@@ -30,15 +30,18 @@ _Parts = Sequence[Mapping[str, Any]] | None
 
 
 class BrokerRow(Row):
-    """A broker by its registration, or by its response."""
+    """A broker by its registration, or by its response; one that is DOWN by its topics."""
 
     id: Annotated[Integer, "number in the cluster"]
-    host: Annotated[str, "address for clients", Fit.WHOLE]
+    host: Annotated[Text, "address for clients", Fit.WHOLE]
     port: Annotated[Integer, "port for clients"]
     creator: Annotated[Text, "token of its data directory", Rank(3)]
     since: Annotated[Millis, "registered, or started, at", Rank(2)]
     session: Annotated[Text, "session with ZooKeeper", Rank(4)]
     topics: Annotated[Integer, "number of topics"]
+    state: Annotated[str, "up, or DOWN: not registered", Fit.STATE] = "up"
+    led: Annotated[Text, "the first topics of a broker that is DOWN", Fit.WRAP, Rank(1)] = None
+    all: Annotated[tuple[str, ...], "all of them", Fit.WRAP, HIDDEN] = ()
 
 
 class ShutdownStep(Row):
@@ -109,6 +112,13 @@ LIST = Document("broker.list/1", BrokerRow, empty="no brokers")
 READY = Document("broker.start/1", ReadyRow, empty="not started")
 STATUS = Document("broker.status/1", StatusRow, empty="no brokers")
 STOP = Document("broker.stop/1", ShutdownStep, empty="")
+
+
+def down_row(id: int, topics: Sequence[str]) -> BrokerRow:
+    """Return the row of a broker that is not registered, and has logs of topics."""
+    led = ", ".join(topics[:3]) + ", ..." * (len(topics) > 3)
+    nothing = (None,) * 5
+    return BrokerRow(id, *nothing, len(topics), "DOWN", led, tuple(topics))
 
 
 def status_row(

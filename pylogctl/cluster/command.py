@@ -26,8 +26,8 @@ app = new_app("Look at the brokers, leaders and replicas of a whole cluster.")
 def describe(env: Environment) -> None:
     """Show the brokers, the controller, and how partitions are spread.
 
-    A broker that is not registered is shown as long as a replica is assigned to it. Any one
-    broker tells of the whole cluster.
+    A broker that is not registered is DOWN, and shown as long as it has replicas or logs of
+    topics. Any one broker tells of the whole cluster.
     """
     from broker.admin.cluster import broker_infos, describe_cluster
     from pylogctl.cli.connections import Absence, connector, open_cluster

@@ -25,7 +25,8 @@ class BrokerFacts(Row):
     """A broker, and how many partitions it leads and holds; no address if it is not registered."""
 
     broker: Annotated[Integer, "number in the cluster"]
-    live: Annotated[Flag, "whether it is registered"]
+    state: Annotated[str, "up, or DOWN: not registered", Fit.STATE]
+    live: Annotated[Flag, "whether it is registered", HIDDEN]
     address: Annotated[Text, "address for clients; empty if it is not registered", Fit.WHOLE]
     rack: Annotated[str, "where it stands; empty if not set", Rank(3)]
     controller: Annotated[Flag, "whether it is the controller"]
@@ -33,6 +34,8 @@ class BrokerFacts(Row):
     preferred: Annotated[Integer, "partitions that it should lead", Rank(3)]
     replicas: Annotated[Integer, "partitions of which it has a replica", Rank(1)]
     in_sync: Annotated[Integer, "those in which it is in sync", Rank(2)]
+    offline: Annotated[Integer, "partitions that nobody leads, if it is DOWN"] = 0
+    offline_partitions: Annotated[tuple[str, ...], "all of them", Fit.WRAP, HIDDEN] = ()
 
 
 class CheckRow(Row):
@@ -77,6 +80,7 @@ def broker_row(one: BrokerInfo) -> BrokerFacts:
     """Return a row of `DESCRIBE`."""
     return BrokerFacts(
         one.id,
+        "up" if one.is_live else "DOWN",
         one.is_live,
         one.address,
         one.rack,
@@ -85,6 +89,8 @@ def broker_row(one: BrokerInfo) -> BrokerFacts:
         if_known(one.preferred),
         if_known(one.replicas),
         if_known(one.in_sync),
+        len(one.offline),
+        one.offline,
     )
 
 

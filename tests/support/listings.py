@@ -166,6 +166,8 @@ LISTINGS: Mapping[str, Listing] = {
                 UNKNOWN if id == 7 else f"0x3a1f00c4e2{id:06x}",
                 UNKNOWN if id == 7 else 412 + id,
             )
+            if id != 9
+            else broker.down_row(9, (*TOPICS, "t"))
             for id in BROKERS
         ],
     ),
@@ -196,11 +198,16 @@ LISTINGS: Mapping[str, Listing] = {
         [
             cluster.BrokerFacts(
                 id,
+                "DOWN" if id == 7 else "up",
                 id != 7,
                 None if id == 7 else f"{_host(id)}:9092",
                 f"eu-central-1{'abc'[id % 3]}",
                 id == 4,
-                *((UNKNOWN,) * 4 if id == 8 else (0 if id == 7 else 412 + id, 412, 1_236, 1_236)),
+                UNKNOWN if id == 8 else 0 if id == 7 else 412 + id,
+                UNKNOWN if id == 8 else 412,
+                UNKNOWN if id == 8 else 1_236,
+                UNKNOWN if id == 8 else 1_236,
+                412 * (id == 7),
             )
             for id in BROKERS
         ],

@@ -2,7 +2,8 @@
 
 The registry tells which brokers are live and how many partitions each has of a topic; the broker's
 own topics are known before they are registered. The partitions of a broker that leaves stay known,
-without a leader. For partitions with replicas, the controller's states take precedence.
+without a leader; of one that was away from the start, the first of each topic, as the registry does
+not tell their number. For partitions with replicas, the controller's states take precedence.
 
 Any thread may take a snapshot. All topics share the encoded partitions of a broker: memory grows
 with the number of topics, not of partitions, except for partitions with replicas.
@@ -205,7 +206,7 @@ class ClusterView:
         self._own_creation_ids: dict[str, str] = {}
         self._registered: dict[str, dict[int, int]] = {}  # of other brokers
         self._gone: dict[str, dict[int, int]] = {}  # registered once, and not since
-        self._away: dict[str, set[int]] = {}  # homes of `_gone` that still have the topic
+        self._away: dict[str, set[int]] = {}  # homes that are not live and have the topic
         self._replicated: dict[str, dict[TopicPartition, ReplicatedPartition]] = {}
         self._topics: dict[str, _Topic] = {}
         self._snapshot: ClusterMetadata | None = None
@@ -282,11 +283,15 @@ class ClusterView:
             for topic, homes in counts.items():
                 self._set_counts(topic, dict(homes))
             self._merge(counts)
-            doubtful = [
-                topic
-                for topic in (self._gone if brokers is not None else counts)
-                if not self._brokers.keys() >= self._gone.get(topic, {}).keys()
-            ]
+            if not self.ready.done():  # homes of any topic may have left before
+                doubtful = list(counts)
+            else:
+                doubtful = [
+                    topic
+                    for topic in ({*self._gone, *self._away} if brokers is not None else counts)
+                    if not self._brokers.keys()
+                    >= {*self._gone.get(topic, ()), *self._away.get(topic, ())}
+                ]
         if doubtful:
             # a broker may have deleted the topic before it left
             away = absent_homes(doubtful)
@@ -337,7 +342,7 @@ class ClusterView:
         """Rebuild topics from all sources; caller holds the lock."""
         for topic in topics:
             gone, away = self._gone.get(topic, {}), self._away.get(topic, ())
-            counts = {home: gone[home] for home in away if home in gone}
+            counts = {home: gone.get(home, 1) for home in away}
             counts.update(self._registered.get(topic, {}))
             if topic in self._own_counts:
                 counts[self._own.id] = self._own_counts[topic]

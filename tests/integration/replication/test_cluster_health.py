@@ -36,7 +36,12 @@ def test_broker_when_killed_then_describe_and_health_show_it_until_it_is_back(
     wait_until(lambda: not ask("describe")[1]["live"], "the end of its session", deadline_s=60)
     row = ask("describe")[1]
     assert (row["address"], row["leads"], row["replicas"]) == (None, 0, 1)
+    assert row["state"] == "DOWN"
     assert ask("health")["brokers not there"]["all"] == ["broker 1"]
+    for where in ("-Z", cluster.zookeeper), ("-b", cluster.listed()):
+        listed = invoke("broker", "list", *where, "--output", "json")
+        here, away = json.loads(listed.text)["data"]
+        assert (here["state"], away["state"], away["led"]) == ("up", "DOWN", "t"), where
 
     cluster.start(1)
     wait_until(lambda: ask("describe")[1]["live"], "its registration", deadline_s=60)

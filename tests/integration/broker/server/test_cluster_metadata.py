@@ -87,6 +87,9 @@ def test_metadata_when_a_broker_stops_then_its_partitions_have_no_leader_until_i
     there.stop()
     wait_until(lambda: leaders(peer, "events") == {"1-0": 1, "2-0": -1}, "the end of a broker")
     assert [one.id for one in metadata(peer).brokers] == [1]
+    here.stop()
+    peer = connect(start(1))
+    assert leaders(peer, "events") == {"1-0": 1, "2-0": -1}, "forgotten at a restart"
     start(2)
     wait_until(lambda: leaders(peer, "events") == {"1-0": 1, "2-0": 2}, "its return")
 

@@ -133,9 +133,29 @@ def test_view_when_a_broker_deletes_a_topic_and_goes_then_the_topic_is_gone(
 def test_view_when_nobody_is_away_then_the_registry_is_not_asked_who_is(
     view: ClusterView, registry: Registry
 ) -> None:
+    registry.asked.clear()  # at the first read
     view.set_registered({1: OWN, 2: TWO, 3: THREE}, {"t": {1: 1, 2: 2}}, registry.absent_homes)
 
     assert registry.asked == []
+
+
+def test_view_when_a_home_left_before_the_first_read_then_its_first_partition_is_known(
+    registry: Registry,
+) -> None:
+    registry.absent = {"t": [2], "u": [2]}
+    view = ClusterView("zk:2181", OWN)
+    view.set_own_topic("t", 1)
+    view.set_registered({1: OWN}, {"t": {1: 1}, "u": {}}, registry.absent_homes)
+
+    assert leaders(view, "t") == {"1-0": 1, "2-0": NO_LEADER}
+    assert leaders(view, "u") == {"2-0": NO_LEADER}
+
+    registry.absent = {"t": [2], "u": []}  # deleted meanwhile
+    view.set_registered({1: OWN, 3: THREE}, {}, registry.absent_homes)
+    assert listed(view, "u").topics[0].error == UnknownTopicError.code
+
+    view.set_registered({1: OWN, 2: TWO, 3: THREE}, {"t": {1: 1, 2: 2}}, registry.absent_homes)
+    assert leaders(view, "t") == {"1-0": 1, "2-0": 2, "2-1": 2}
 
 
 def test_view_when_states_of_replicated_partitions_come_then_they_go_before_the_homes(
