@@ -32,7 +32,7 @@ a byte position and a partition is named `HOME-INDEX`:
     | option                   | default  | meaning                                                |
     | brokers                  |          | `HOST:PORT,..`; also as `kafka.bootstrap.servers`      |
     | zk                       |          | instead: ZooKeeper, `HOST:PORT[,..][/CHROOT]`          |
-    | path (argument of load)  |          | instead: segment files, directories, patterns          |
+    | path (argument of load)  |          | instead: segment files, archives, directories, ..      |
     | subscribe                |          | topics, separated by commas                            |
     | subscribePattern         |          | instead: a regular expression for the whole name       |
     | assign                   |          | instead: `{"topic": ["0-0"]}`                          |

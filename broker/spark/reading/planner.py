@@ -18,6 +18,7 @@ from broker.client.list_offsets import Watermarks
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.static_cluster import log_absent
 from broker.consumer.boundaries import BoundaryFinder
+from broker.log.archive import is_archive
 from broker.spark.offsets import EARLIEST, LATEST, Offsets
 from broker.spark.options import Bound, ReadOptions, Selection
 from broker.spark.reading import loss
@@ -340,15 +341,21 @@ def cut_tasks(
     for one in ranges:
         if one.size_bytes > size:
             large = split_evenly(one, size, positions.segment_starts(one.partition))
-            if positions.finds_boundaries(one.partition):
-                parts += [
-                    part for each in large for part in cut(each, size, positions.boundary_after)
-                ]
-            else:
-                parts += large
+            for part in large:
+                if positions.finds_boundaries(one.partition) and not _is_archived(
+                    location_of(part)
+                ):
+                    parts += cut(part, size, positions.boundary_after)
+                else:
+                    parts.append(part)
         elif one.size_bytes:
             parts.append(one)
     return [ReadTask(one, location_of(one)) for one in parts]
+
+
+def _is_archived(location: Location) -> bool:
+    """Return whether a range is in an archive: each task would unpack all of it."""
+    return isinstance(location, tuple) and any(is_archive(one.path) for one in location)
 
 
 def bundled_tasks(tasks: Sequence[ReadTask], options: ReadOptions) -> list[tuple[ReadTask, ...]]:

@@ -2,12 +2,13 @@
 
 `FileLogs` implements `planner.LogPositions`, as `broker.consumer.boundaries` does for logs on
 brokers. The newest file of a log may still be written: a partial message at its end is left out,
-and reported.
+and reported. An archive is of a finished segment; the driver unpacks it only to find boundaries.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
@@ -17,15 +18,22 @@ from pathlib import Path
 
 from broker.client.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
+from broker.log.archive import (
+    archived_base_offset_of,
+    is_archive,
+    open_segment,
+    stated_bytes,
+)
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile
-from broker.log.segment_paths import base_offset_of, expand_paths
+from broker.log.segment_paths import expand_paths
 from broker.protocol.codec import boundaries
 from broker.spark.reading.ranges import LogFile
 from broker.topic import TopicPartition
 
 _REPLICAS_NAME = "replicas"
+_ARCHIVE_DIRECTORY = re.compile(r"(.+)_([0-9]+)-([0-9]+)", re.ASCII)
 _TAIL_BYTES = 1 << 18
 
 
@@ -52,6 +60,8 @@ class FileLog:
     def end(self) -> int:
         """Return the offset after the last whole message of the newest file."""
         newest = self.files[-1]
+        if is_archive(newest.path):
+            return newest.end_offset
         return newest.base_offset + _whole_bytes(
             newest.path, newest.end_offset - newest.base_offset
         )
@@ -87,22 +97,25 @@ class FileLog:
             return one.end_offset, self.files[number + 1].base_offset
         size = min(one.end_offset, self.end) - one.base_offset
         if one.path not in self._opened:
-            self._opened[one.path] = SegmentFile(one.path)
+            self._opened[one.path] = open_segment(one.path)
         file = self._opened[one.path]
         before, after = boundaries_despite_damage(file, position - one.base_offset, size)
         return one.base_offset + before, one.base_offset + after
 
 
 class FileLogs:
-    """The logs in segment files, directories, and patterns such as `data/*/*.pylog`."""
+    """The logs in segment files, directories, and patterns such as `data/*/*.pylog`.
+
+    Archived segments count as others, unless they are there unpacked, too.
+    """
 
     def __init__(self, paths: Iterable[Path]) -> None:
         files: dict[TopicPartition, list[LogFile]] = {}
-        for path in expand_paths(_existing(paths)):
+        for path in expand_paths(_existing(paths), archives=True):
             partition = partition_of_directory(path.absolute().parent)
             files.setdefault(partition, []).append(_log_file(path))
         self.logs = {
-            partition: FileLog(partition, sorted(found, key=lambda one: one.base_offset))
+            partition: FileLog(partition, _in_order(found))
             for partition, found in sorted(files.items())
         }
 
@@ -159,18 +172,30 @@ def _existing(paths: Iterable[Path]) -> list[Path]:
 
 
 def _log_file(path: Path) -> LogFile:
-    base_offset = base_offset_of(path)
+    base_offset = archived_base_offset_of(path)
     if base_offset is None:
-        raise ConfigError(f"{path} is not named as a segment: 20 digits and .pylog or .kafka")
-    return LogFile(path.absolute(), base_offset, base_offset + path.stat().st_size)
+        raise ConfigError(
+            f"{path} is not named as a segment: 20 digits and .pylog or .kafka, .gz if archived"
+        )
+    return LogFile(path.absolute(), base_offset, base_offset + stated_bytes(path))
+
+
+def _in_order(files: Iterable[LogFile]) -> list[LogFile]:
+    """Return files by offset, without archives of segments that retention has yet to delete."""
+    found = sorted(files, key=lambda one: one.base_offset)
+    plain = {one.base_offset for one in found if not is_archive(one.path)}
+    return [one for one in found if not is_archive(one.path) or one.base_offset not in plain]
 
 
 def partition_of_directory(directory: Path) -> TopicPartition:
     """Return whose segment files are in a directory, as a broker names its directories.
 
-    `<data>/<topic>_<index>`, or `<data>/replicas/<home>/<topic>_<index>`. Home is 0 if no file
-    names a broker; a directory of another form is partition 0 of a topic with its name.
+    `<data>/<topic>_<index>`, `<data>/replicas/<home>/<topic>_<index>`, or
+    `<archive>/<topic>_<home>-<index>`. Home is 0 if no file names a broker; a directory of another
+    form is partition 0 of a topic with its name.
     """
+    if archived := _ARCHIVE_DIRECTORY.fullmatch(directory.name):
+        return TopicPartition(archived[1], int(archived[2]), int(archived[3]))
     topic, index = parse_log_directory_name(directory.name) or (directory.name, 0)
     parent = directory.parent
     if parent.parent.name == _REPLICAS_NAME and parent.name.isdecimal():
@@ -183,7 +208,7 @@ def _whole_bytes(path: Path, size: int) -> int:
 
     Damage before whole messages is not the end; reading the file reports it.
     """
-    file = SegmentFile(path)
+    file = open_segment(path)
     if _ends_on_message(file.fd, size):
         return size
     start = 0

@@ -25,6 +25,7 @@ import pyarrow as pa
 from broker import errors
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
+from broker.log.archive import is_archive, open_segment
 from broker.log.scan import find_entry, looks_like_entry, read_header
 from broker.log.segment import SegmentFile
 from broker.protocol import codec
@@ -217,7 +218,7 @@ class _Files:
     def __init__(self, files: tuple[LogFile, ...], whole: ByteRange) -> None:
         self._files = files
         self._whole = whole
-        self._open: SegmentFile | None = None  # the file that was read last
+        self._open: tuple[LogFile, SegmentFile] | None = None  # the file that was read last
 
     def read(self, offset: int, size: int) -> bytes:
         """Return `size` bytes from an offset, or fewer up to the end of the range."""
@@ -232,10 +233,10 @@ class _Files:
     def _read_one(self, offset: int, size: int) -> bytes:
         one = next(file for file in self._files if offset < file.end_offset)
         try:
-            if self._open is None or self._open.path != one.path:
-                self._open = SegmentFile(one.path)
+            if self._open is None or self._open[0] is not one:
+                self._open = one, _opened(one)
             size = min(size, one.end_offset - offset)
-            data = os.pread(self._open.fd, size, offset - one.base_offset)
+            data = os.pread(self._open[1].fd, size, offset - one.base_offset)
         except FileNotFoundError as error:
             raise errors.DataLossError(
                 f"{self._whole.partition}: {one.path} is gone since the read was planned"
@@ -248,6 +249,17 @@ class _Files:
                 f"it had {one.end_offset} when the read was planned"
             )
         return data
+
+
+def _opened(one: LogFile) -> SegmentFile:
+    file = open_segment(one.path)
+    planned, found = one.end_offset - one.base_offset, os.fstat(file.fd).st_size
+    if is_archive(one.path) and found != planned:
+        raise errors.LogCorruptError(
+            f"{one.path} unpacks to {found} bytes, but its last four bytes state {planned}; "
+            "unpack it to read it"
+        )
+    return file
 
 
 class _Damage(NamedTuple):

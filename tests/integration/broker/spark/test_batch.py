@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
 
 from broker.errors import ConfigError, InvalidMessageError, TopicNotFoundError
+from broker.log.archive import archive_segment
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.jobs import cause_of
 from broker.spark.reading.planner import plan_read
 from broker.spark.source import read_messages
+from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse
 from tests.support.spark_session import publish
@@ -46,6 +50,24 @@ def test_table_when_read_from_files_then_has_all_columns_and_rows(
         "crc",
     ]
     assert [bytes(row.value) for row in table.orderBy("offset").collect()] == numbered(0, 1000)
+
+
+def test_table_when_segments_are_archived_then_has_their_rows_and_a_task_for_each(
+    spark: SparkSession, write_segments: WriteSegments, tmp_path: Path
+) -> None:
+    data = write_segments(numbered(0, 500), numbered(500, 1000), numbered(1000, 1100))
+    first, second, _ = sorted((data / "events_0").iterdir())
+    for path in (first, second):
+        archive_segment(tmp_path / "archive", TopicPartition("events", 0, 0), path)
+        path.unlink()
+    paths = json.dumps([str(data), str(tmp_path / "archive")])
+
+    table = read_messages(spark, {"paths": paths, "maxBytesPerPartition": "2000"})
+
+    assert table.rdd.getNumPartitions() == 3
+    rows = table.orderBy("offset").collect()
+    assert [bytes(row.value) for row in rows] == numbered(0, 1100)
+    assert {(row.topic, row.partition) for row in rows} == {("events", "0-0")}
 
 
 def test_table_when_read_from_a_broker_in_many_tasks_then_has_every_message_once(

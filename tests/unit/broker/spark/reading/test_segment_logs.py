@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from broker.errors import (
     StorageError,
     TopicNotFoundError,
 )
+from broker.log.archive import archive_segment
 from broker.log.segment import SegmentFile
 from broker.protocol.message_set import build_set
 from broker.spark.reading.report import Cause
@@ -92,6 +94,7 @@ def test_directory_when_a_broker_id_is_there_then_it_is_the_home(
         ("data/web_3", TopicPartition("web", 0, 3)),
         ("data/replicas/5/web_3", TopicPartition("web", 5, 3)),
         ("data/saved", TopicPartition("saved", 0, 0)),
+        ("archive/web_1_5-3", TopicPartition("web_1", 5, 3)),
     ],
 )
 def test_directory_when_named_as_brokers_do_then_says_whose_it_is(
@@ -132,7 +135,7 @@ def test_file_when_it_may_not_be_read_then_is_named(
     def refuse(path: Path) -> SegmentFile:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr("broker.spark.reading.segment_logs.SegmentFile", refuse)
+    monkeypatch.setattr("broker.spark.reading.segment_logs.open_segment", refuse)
 
     with pytest.raises(StorageError, match=f"cannot read {file}: Permission denied"):
         read(path=str(data))
@@ -232,10 +235,17 @@ def test_pieces_when_more_are_wanted_then_are_made(write_segments: WriteSegments
     assert len(plan({"path": str(data), "minPartitions": "4"}).tasks) == 4
 
 
-def test_times_when_asked_for_then_whole_files_are_read(write_segments: WriteSegments) -> None:
+@pytest.mark.parametrize("is_archived", [False, True])
+def test_times_when_asked_for_then_whole_files_are_read(
+    write_segments: WriteSegments, is_archived: bool
+) -> None:
     data = write_segments(numbered(0, 10), numbered(10, 20), numbered(20, 30))
     for age, file in enumerate(sorted((data / "events_0").iterdir(), reverse=True)):
         os.utime(file, (1000 - 100 * age, 1000 - 100 * age))
+    if is_archived:
+        for file in list((data / "events_0").iterdir()):
+            archive_segment(data, P0, file)
+            file.unlink()
 
     def between(start_s: int, end_s: int) -> list[bytes]:
         return values(
@@ -250,6 +260,50 @@ def test_times_when_asked_for_then_whole_files_are_read(write_segments: WriteSeg
     assert between(950, 2000) == numbered(10, 30)
     assert between(950, 950) == numbered(10, 20)
     assert between(0, 700) == []
+
+
+def test_archives_when_read_beside_segments_then_gives_all_messages_in_order(
+    write_segments: WriteSegments, tmp_path: Path
+) -> None:
+    data = write_segments(numbered(0, 10), numbered(10, 20), numbered(20, 30))
+    first, second, _ = sorted((data / "events_0").iterdir())
+    for path in (first, second):
+        archive_segment(tmp_path / "archive", P0, path)
+    first.unlink()  # retention has not deleted the second one yet
+    paths = json.dumps([str(data), str(tmp_path / "archive")])
+    options = {"paths": paths, "maxBytesPerPartition": "20"}
+
+    made = plan(options)
+
+    assert values(run(made, options)) == numbered(0, 30)
+    sizes = {task.range.start: task.range.size_bytes for task in made.tasks}
+    assert sizes.pop(0) == 10 * SIZE  # the archive is not cut, the others are
+    assert max(sizes.values()) < 2 * SIZE + 20
+
+
+def test_archive_when_read_from_an_offset_inside_then_starts_there(
+    write_segments: WriteSegments, tmp_path: Path
+) -> None:
+    (path,) = (write_segments(numbered(0, 10)) / "events_0").iterdir()
+    archived = archive_segment(tmp_path, P0, path)
+    starting = f'{{"events": {{"0-0": {4 * SIZE}}}}}'
+
+    assert values(read(path=str(archived), startingOffsets=starting)) == numbered(4, 10)
+
+
+def test_archive_when_cut_off_or_of_two_files_then_is_an_error(
+    write_segments: WriteSegments, tmp_path: Path
+) -> None:
+    (path,) = (write_segments(numbered(0, 10)) / "events_0").iterdir()
+    archived = archive_segment(tmp_path, P0, path)
+    packed = archived.read_bytes()
+
+    archived.write_bytes(packed[:-9])
+    with pytest.raises(LogCorruptError, match="archive is damaged"):
+        read(path=str(archived))
+    archived.write_bytes(packed + packed)
+    with pytest.raises(LogCorruptError, match="unpacks to"):
+        read(path=str(archived))
 
 
 def test_topics_when_selected_then_others_are_left_out(write_segments: WriteSegments) -> None:
