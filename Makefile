@@ -105,9 +105,27 @@ bench-setup:
 	mvn --quiet --batch-mode --file bench/kafka.xml dependency:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory=$(abspath $(BENCH_PEERS))/kafka
 
-docs: $(STAMP)
+# What is written from the code, and in the repository: man/, completions/, schemas, docs/operations/metrics.md.
+.PHONY: generated site
+generated: $(STAMP)
 	$(BIN)/python -m pylogctl.cli.docgen
 	$(BIN)/python -m broker.server.metrics_page
+
+# The pages in build/site; what builds them reads the product, and does not install it.
+DOCS_VENV := build/docs
+DOCS_EXTRA := import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")
+
+$(DOCS_VENV)/.installed: pyproject.toml
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(PYTHON) -c '$(DOCS_EXTRA)' > $(@D)/requirements.txt
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $(@D)/requirements.txt
+	touch $@
+
+site: $(DOCS_VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
+docs: generated
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -385,8 +385,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 responds at all, not for the wait for messages; by default the client's.
 
         Raises:
-            UnknownTopic, ArgumentError, NotABoundary, OffsetOutOfRange, Unreachable, TimedOut,
-                Closed: see there; raised here, not by the iteration.
+            UnknownTopic, ArgumentError, NotABoundary, OffsetOutOfRange: not by the iteration.
+            Unreachable, TimedOut, Closed: see there.
         """
         if limit is not None:
             whole_of("limit", limit, 0)
@@ -469,10 +469,11 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             commit: when positions are written; see `Group`.
             commit_every: seconds between commits with `"after"`.
             offsets: where positions are kept; in ZooKeeper by default.
-            filter, idle: as for `read`.
-            on_assigned, on_revoked: called with the group and the partitions that it has got, or
-                has not any more, by the thread that iterates, between two messages. All methods of
-                the group may be called in them.
+            filter: as for `read`.
+            idle: as for `read`.
+            on_assigned: called with the group and the partitions that it has got, by the thread
+                that iterates, between two messages. All methods of the group may be called in it.
+            on_revoked: the same, with the partitions that the group has not any more.
             timeout: seconds for this call, not for the iteration; by default the client's.
 
         Raises:

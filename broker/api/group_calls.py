@@ -200,7 +200,10 @@ class GroupCalls(Access):
         Args:
             group: its name.
             offsets: by partition; None to remove one. Those of other partitions stay.
-            plan, force, wait_inactive, timeout: as for `reset`.
+            plan: as for `reset`.
+            force: as for `reset`.
+            wait_inactive: as for `reset`.
+            timeout: as for `reset`.
 
         Raises:
             ArgumentError: the name cannot be one of a group.

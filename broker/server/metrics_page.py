@@ -1,4 +1,4 @@
-"""Writes the tables of `docs/operations/metrics.md` from the declared metrics, as `make docs` does.
+"""Writes the tables of `docs/operations/metrics.md` from the declared metrics: `make generated`.
 
 The headings, which name the managed objects, and the prose stay as they are.
 """

@@ -23,6 +23,8 @@ def _commands() -> list[list[str]]:
     lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
     found = []
     for line in dict.fromkeys(lines):
+        if line.startswith("|"):
+            found += [shlex.split(one) for one in re.findall(r"`pylogctl (\S[^`]*)`", line)]
         if not line.startswith("    ") or "pylogctl " not in line or "pip " in line:
             continue
         words: list[str] = []

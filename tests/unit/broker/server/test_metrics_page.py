@@ -6,7 +6,7 @@ from broker.server.status import MANAGED_OBJECTS
 
 def test_page_of_metrics_when_written_again_then_is_the_same() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert with_tables(page) == page, "run make docs"
+    assert with_tables(page) == page, "run make generated"
 
 
 def test_page_of_metrics_when_compared_with_the_objects_then_has_a_section_of_each() -> None:
