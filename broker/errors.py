@@ -74,6 +74,10 @@ class LogCorruptError(BrokerError):
     """A log on disk contradicts itself where no automatic repair is safe."""
 
 
+class AddressInUseError(BrokerError):
+    """The address cannot be listened on."""
+
+
 class LogLockedError(BrokerError):
     """A data directory is in use by another process, or belongs to another broker or cluster."""
 

@@ -1,8 +1,8 @@
 """Metrics, each declared once: its name, kind, unit and meaning, and how to read it.
 
 Counters and gauges are plain attributes of the objects that count, which know nothing of this: a
-metric is read when a status is asked for. STATUS and the tables of `docs/operations/metrics.md`
-come from the declarations.
+metric is read when a status or a scrape is asked for. STATUS, what Prometheus scrapes
+(`exposition`) and the tables of `docs/operations/metrics.md` come from the declarations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from broker.stats import WindowedStats
+from broker.stats import Histogram, WindowedStats
 
 Source = TypeVar("Source")
 _LABEL = re.compile(r"{(\w+)}")
@@ -26,10 +26,15 @@ class Kind(StrEnum):
     GAUGE = "gauge"
     COUNTER = "counter"  # only grows, from 0 at the start of the process
     TIMES = "times"  # of an event: five attributes
+    WAITS = "waits"  # of an event: two attributes
 
 
 class Metric(NamedTuple, Generic[Source]):
-    """One metric of a source; see `gauge`, `counter` and `times`."""
+    """One metric of a source; see `gauge`, `counter` and `times`.
+
+    `series` is its name for Prometheus, labels included that no object's name has, empty if that
+    would say nothing new; `number` makes a number of a value that is none.
+    """
 
     name: str
     kind: Kind
@@ -37,20 +42,44 @@ class Metric(NamedTuple, Generic[Source]):
     healthy: str
     meaning: str
     read: Callable[[Source], Any]
+    series: str
+    number: Callable[[Any], float] | None = None
+
+    def sample(self, source: Source) -> float | None:
+        """Return the value in base units, None for none."""
+        value = self.read(source)
+        if value is None:
+            return None
+        if self.number is not None:
+            return self.number(value)
+        return float(value) / 1000 if self.unit == "ms" else value
 
 
 def gauge(
-    name: str, read: Callable[[Source], Any], meaning: str, *, healthy: str = "", unit: str = ""
+    name: str,
+    read: Callable[[Source], Any],
+    meaning: str,
+    *,
+    healthy: str = "",
+    unit: str = "",
+    series: str = "",
+    number: Callable[[Any], float] | None = None,
 ) -> Metric[Source]:
     """Declare a value that comes and goes."""
-    return Metric(name, Kind.GAUGE, unit, healthy, meaning, read)
+    return Metric(name, Kind.GAUGE, unit, healthy, meaning, read, series, number)
 
 
 def counter(
-    name: str, read: Callable[[Source], float], meaning: str, *, healthy: str = "", unit: str = ""
+    name: str,
+    read: Callable[[Source], float],
+    meaning: str,
+    *,
+    healthy: str = "",
+    unit: str = "",
+    series: str = "",
 ) -> Metric[Source]:
     """Declare a count since the start."""
-    return Metric(name, Kind.COUNTER, unit, healthy, meaning, read)
+    return Metric(name, Kind.COUNTER, unit, healthy, meaning, read, series)
 
 
 def times(
@@ -59,9 +88,22 @@ def times(
     meaning: str,
     *,
     healthy: str = "short",
+    series: str = "",
 ) -> Metric[Source]:
     """Declare the rate and the times of an event; `read` returns the stats of each thread."""
-    return Metric(event, Kind.TIMES, "ms", healthy, meaning, read)
+    return Metric(event, Kind.TIMES, "ms", healthy, meaning, read, series)
+
+
+def waits(
+    event: str,
+    read: Callable[[Source], Sequence[Histogram]],
+    meaning: str,
+    *,
+    healthy: str = "",
+    series: str = "",
+) -> Metric[Source]:
+    """Declare the number and the times of an event since the start; `read` as for `times`."""
+    return Metric(event, Kind.WAITS, "ms", healthy, meaning, read, series)
 
 
 class ManagedObject(Generic[Source]):
@@ -73,15 +115,16 @@ class ManagedObject(Generic[Source]):
     def __init__(self, name: str, *metrics: Metric[Source]) -> None:
         self.name = name
         self.metrics = metrics
+        self.labels = _LABEL.findall(name)
         self._form = _LABEL.sub("%s", name)
-        self._times = [(one.name, one.read) for one in metrics if one.kind is Kind.TIMES]
-        self._values = [(one.name, one.read) for one in metrics if one.kind is not Kind.TIMES]
+        self._events = [one for one in metrics if one.kind in _ATTRIBUTES]
+        self._values = [(one.name, one.read) for one in metrics if one.kind not in _ATTRIBUTES]
 
     def read(self, source: Source, *labels: object) -> tuple[str, Attributes]:
         """Return the name and the attributes of the object with these labels."""
         found = {name: read(source) for name, read in self._values}
-        for event, read in self._times:
-            found |= times_attributes(event, read(source))
+        for one in self._events:
+            found |= _ATTRIBUTES[one.kind](one.name, one.read(source))
         return self._form % labels, found
 
     @property
@@ -90,24 +133,54 @@ class ManagedObject(Generic[Source]):
         return _LABEL.sub(lambda label: label[1].upper(), self.name)
 
     def rows(self) -> Iterator[str]:
-        """Return rows of a table in Markdown: attribute, kind, healthy, meaning."""
+        """Return rows of a table in Markdown: attribute, series, kind, healthy, meaning."""
         for one in self.metrics:
-            names = times_attributes(one.name, ()) if one.kind is Kind.TIMES else (one.name,)
+            attributes = _ATTRIBUTES.get(one.kind)
+            names = (one.name,) if attributes is None else attributes(one.name, ())
             kind = f"{one.kind}, {one.unit}" if one.unit else one.kind
-            cells = (", ".join(f"`{name}`" for name in names), kind, one.healthy, one.meaning)
+            series = f"`{one.series}`" if one.series else ""
+            shown = ", ".join(f"`{name}`" for name in names)
+            cells = (shown, series, kind, one.healthy, one.meaning)
             yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+class Reading(NamedTuple):
+    """A managed object with a source of its values, and the labels in its name."""
+
+    managed: ManagedObject[Any]
+    source: Any
+    labels: Sequence[object] = ()
+
+    def attributes(self) -> tuple[str, Attributes]:
+        """Return the name and the attributes for STATUS."""
+        return self.managed.read(self.source, *self.labels)
 
 
 def times_attributes(event: str, stats: Sequence[WindowedStats]) -> Attributes:
     """Return the attributes of an event that several threads have counted."""
-    events = f"{event}es" if event.endswith("sh") else f"{event}s"
     windows = [one.window() for one in stats]
     count = sum(window.event_count for window in windows)
     total_s = sum(window.total_s for window in windows)
     return {
-        f"{events}PerSecond": sum(window.per_second for window in windows),
+        f"{_plural(event)}PerSecond": sum(window.per_second for window in windows),
         f"Avg{event}Ms": 1000 * total_s / count if count else 0.0,
         f"Max{event}Ms": 1000 * max((window.max_s for window in windows), default=0.0),
+    } | waits_attributes(event, stats)
+
+
+def waits_attributes(event: str, stats: Sequence[Histogram]) -> Attributes:
+    """Return the attributes of an event since the start."""
+    return {
         f"Total{event}Ms": 1000 * sum(one.total_s for one in stats),
-        f"Num{events}": sum(one.count for one in stats),
+        f"Num{_plural(event)}": sum(one.count for one in stats),
     }
+
+
+def _plural(event: str) -> str:
+    return f"{event}es" if event.endswith("sh") else f"{event}s"
+
+
+_ATTRIBUTES: dict[Kind, Callable[[str, Sequence[Any]], Attributes]] = {
+    Kind.TIMES: times_attributes,
+    Kind.WAITS: waits_attributes,
+}

@@ -13,8 +13,8 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
         commands='' words=''
-        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X -c --context --log-format --color' ;;
+        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --metrics-port --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X -c --context --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'
         options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -253,8 +253,8 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -X --timeout -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -X --timeout -c --context --log-format --color' ;;
     'pylogctl mirror status')
         commands='' words=''
         options='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'

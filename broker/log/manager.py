@@ -34,7 +34,7 @@ from broker.log.retention import Retention
 from broker.log.segment import Disk, SegmentFiles, reason_of
 from broker.log.table import LogTable
 from broker.log.topics import HomeTopics, LogSettings
-from broker.stats import WindowedStats
+from broker.stats import FLUSH_BOUNDS_S, SharedStats
 from broker.topic_settings import TopicOverrides
 
 _FIRST_RETENTION_DELAY_S = 60.0
@@ -57,7 +57,7 @@ class LogManager:
         self.is_loss_known = False
         """Whether a controller knows of a start that was not clean. Until then this run is not
         closed cleanly either: replicas may lack messages that they had."""
-        self.flush_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
+        self.flush_stats = SharedStats(clock, config.monitoring_period_ms / 1000, FLUSH_BOUNDS_S)
         self._disk = disk or Disk()
         self._flusher = Flusher(clock, thread_count=config.flusher_threads)
         self._tasks: list[PeriodicTask] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from broker.server.status import MANAGED_OBJECTS
 
 PAGE = Path(__file__).parents[2] / "docs/operations/metrics.md"
-_HEAD = "| attribute | kind | healthy | meaning |\n|---|---|---|---|\n"
+_HEAD = "| attribute | series | kind | healthy | meaning |\n|---|---|---|---|---|\n"
 
 
 def with_tables(page: str) -> str:

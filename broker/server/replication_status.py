@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker.metrics import Attributes, ManagedObject, counter, gauge, times
+from broker.metrics import ManagedObject, Reading, counter, gauge, times
 from broker.replication.leader import Leader
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.replica_manager import ReplicaManager
@@ -83,76 +83,99 @@ class ReplicaFigures(NamedTuple):
 REPLICAS: ManagedObject[ReplicaFigures] = ManagedObject(
     "ReplicaManager",
     gauge("PartitionCount", lambda it: len(it.records),
-        "replicas here", healthy="even over brokers"),
+        "replicas here", healthy="even over brokers",
+        series="broker_partitions"),
     gauge("LeaderCount", lambda it: len(it.led),
-        "replicas here that lead", healthy="even over brokers"),
+        "replicas here that lead", healthy="even over brokers",
+        series="broker_leader_partitions"),
     gauge("UnderReplicatedPartitions",
         lambda it: sum(len(one["isr"]) < len(one["replicas"]) for one in it.led),
-        "partitions led here with a replica that is not in sync; look here first", healthy="0"),
+        "partitions led here with a replica that is not in sync; look here first", healthy="0",
+        series="broker_under_replicated_partitions"),
     gauge("UnderMinIsrPartitionCount",
         lambda it: sum(len(one["isr"]) < one["min_isr"] for one in it.led),
-        "partitions led here for which acks -1 is refused", healthy="0"),
+        "partitions led here for which acks -1 is refused", healthy="0",
+        series="broker_under_min_isr_partitions"),
     gauge("AtMinIsrPartitionCount",
         lambda it: sum(len(one["isr"]) == one["min_isr"] < len(one["replicas"]) for one in it.led),
-        "partitions led here for which one more loss leads to that", healthy="0"),
+        "partitions led here for which one more loss leads to that", healthy="0",
+        series="broker_at_min_isr_partitions"),
     gauge("MaxLagBytes",
         lambda it: max((lag for one in it.led for lag in one["lags"].values() if lag), default=0),
         "most that a follower is behind a log led here; `topic describe` has each",
-        healthy="near 0", unit="bytes"),
+        healthy="near 0", unit="bytes",
+        series="broker_follower_lag_max_bytes"),
     gauge("MaxStalledMs", lambda it: max((one["stalled_ms"] for one in it.led), default=0),
         "longest time that messages of a partition led here have waited without an advance of its "
         "high watermark, to half a second; 0 where none waits. Growing: an in-sync replica does "
         "not fetch or flush, or fewer are in sync than required. `stalled_ms` in `replicas` of the "
-        "status has each", healthy="below 1000", unit="ms"),
+        "status has each", healthy="below 1000", unit="ms",
+        series="broker_stalled_max_seconds"),
     counter("IsrShrinks", lambda it: it.manager.isr.shrinks,
         "replicas have left the in-sync replicas of partitions led here. With expands: a follower "
         "comes and goes; without: it is broken. Those that leave because their broker is gone are "
-        "the controller's: `cluster changes`", healthy="still"),
+        "the controller's: `cluster changes`", healthy="still",
+        series="broker_isr_shrinks_total"),
     counter("IsrExpands", lambda it: it.manager.isr.expands,
-        "replicas have joined the in-sync replicas of partitions led here", healthy="still"),
+        "replicas have joined the in-sync replicas of partitions led here", healthy="still",
+        series="broker_isr_expands_total"),
     counter("FailedIsrUpdates", lambda it: it.manager.isr.failed,
         "changes of in-sync replicas that the controller refused, or did not respond to; tried "
-        "again after a second", healthy="0"),
+        "again after a second", healthy="0",
+        series="broker_isr_update_failures_total"),
     gauge("UnflushedBytes", lambda it: sum(one["log_end"] - one["flushed"] for one in it.records),
-        "written to replicas here and not flushed", healthy="small", unit="bytes"),
+        "written to replicas here and not flushed", healthy="small", unit="bytes",
+        series="log_unflushed_bytes"),
     counter("Truncations", lambda it: sum(one["truncations"] for one in it.records),
         "a follower's log was cut to what its leader has: after a change of leaders, or after it "
-        "was away for longer than the leader keeps messages", healthy="still"),
+        "was away for longer than the leader keeps messages", healthy="still",
+        series="broker_truncations_total"),
     counter("TruncatedBytes", lambda it: sum(one["truncated_bytes"] for one in it.records),
-        "cut from logs of followers", healthy="still", unit="bytes"),
+        "cut from logs of followers", healthy="still", unit="bytes",
+        series="broker_truncated_bytes_total"),
     counter("TruncationsBelowHighWatermark",
         lambda it: sum(one["truncations_below_high_watermark"] for one in it.records),
         "committed messages were cut: after an unclean election, or a disk lost what it had "
-        "flushed", healthy="0 for ever"),
+        "flushed", healthy="0 for ever",
+        series="broker_committed_truncations_total"),
     counter("FencedFetches", lambda it: it.fenced_fetch_count,
         "fetches of followers, partition by partition, refused as the two brokers knew different "
-        "leader epochs, or for a former registration: some after each election", healthy="still"),
+        "leader epochs, or for a former registration: some after each election", healthy="still",
+        series='broker_fenced_requests_total{kind="fetch"}'),
     counter("FencedOrders", lambda it: it.manager.orders.fenced_count,
         "pushes of a former controller, or for a former registration of this broker, that were "
-        "refused", healthy="still"),
+        "refused", healthy="still",
+        series='broker_fenced_requests_total{kind="push"}'),
     times("Order", lambda it: [it.manager.orders.stats],
-        "pushes of the controller, and how long it took to carry them out: the disk"),
+        "pushes of the controller, and how long it took to carry them out: the disk",
+        series="broker_push_seconds"),
 )  # fmt: skip
 
 FETCHERS: ManagedObject[ReplicaManager] = ManagedObject(
     "ReplicaFetcherManager",
     gauge("FetcherCount", lambda it: len(it.fetchers.all()),
         "threads that copy from brokers that lead what this one follows",
-        healthy="(brokers - 1) x `num.replica.fetchers`"),
+        healthy="(brokers - 1) x `num.replica.fetchers`",
+        series="broker_fetchers"),
     gauge("FailedFetcherCount", lambda it: sum(one.is_failing for one in it.fetchers.all()),
-        "fetchers whose last request got no answer, or that have ended", healthy="0"),
+        "fetchers whose last request got no answer, or that have ended", healthy="0",
+        series="broker_failed_fetchers"),
     counter("FetchRequests", lambda it: sum(one.request_count for one in it.fetchers.all()),
         "requests that leaders have answered; a count that stands still while `FetcherCount` is "
-        "not 0: copying hangs", healthy="growing"),
+        "not 0: copying hangs", healthy="growing",
+        series="broker_fetcher_requests_total"),
     counter("BytesFetched", lambda it: sum(one.fetched_bytes for one in it.fetchers.all()),
-        "copied from leaders", healthy="growing", unit="bytes"),
+        "copied from leaders", healthy="growing", unit="bytes",
+        series="broker_replication_received_bytes_total"),
     counter("ReassignmentBytesFetched",
         lambda it: sum(one.added_bytes for one in it.fetchers.all()),
         "copied to replicas that are being added, until these are in sync",
-        healthy="growing while replicas are moved", unit="bytes"),
+        healthy="growing while replicas are moved", unit="bytes",
+        series="broker_reassignment_received_bytes_total"),
     gauge("ReassignmentThrottle", lambda it: it.throttle.bytes_per_s,
         "how much this broker may copy to replicas that are being added; 0: no limit",
-        healthy="0 when none are moved", unit="bytes per second"),
+        healthy="0 when none are moved", unit="bytes per second",
+        series="broker_reassignment_limit_bytes"),
 )  # fmt: skip
 
 
@@ -166,65 +189,77 @@ class Office(NamedTuple):
 CONTROLLERS: ManagedObject[Office] = ManagedObject(
     "KafkaController",
     gauge("ActiveControllerCount", lambda it: int(it.controller is not None),
-        "this broker is the controller", healthy="1 over all brokers"),
+        "this broker is the controller", healthy="1 over all brokers",
+        series="controller_active"),
     gauge("EventQueueSize", lambda it: 0 if it.thread is None else it.thread.events.waiting_count,
-        "events that wait for the controller's thread", healthy="0"),
+        "events that wait for the controller's thread", healthy="0",
+        series="controller_event_queue_size"),
 )  # fmt: skip
 ELECTIONS: ManagedObject[ControllerThread] = ManagedObject(  # with ZooKeeper
     CONTROLLERS.name,
     gauge("OldestEventMs", lambda it: round(1000 * it.events.oldest_s),
         "how long the oldest event waits or is being handled: ZooKeeper, or very many partitions",
-        healthy="short", unit="ms"),
+        healthy="short", unit="ms",
+        series="controller_oldest_event_seconds"),
     counter("LeaderElections", lambda it: it.election_count,
         "partitions that this broker, as the controller, has given another leader",
-        healthy="still"),
+        healthy="still",
+        series="controller_leader_changes_total"),
     times("Election", lambda it: [it.election_stats],
         "events that gave partitions other leaders, such as the end of a broker: from the arrival "
         "of the event until all new states were in ZooKeeper. The brokers hear of them as "
-        "`ControllerChannelManager` says", healthy="0, short"),
+        "`ControllerChannelManager` says", healthy="0, short",
+        series="controller_election_seconds"),
     counter("LostOffices", lambda it: it.fenced_count,
         "terms of office that ended because another broker had taken the office meanwhile",
-        healthy="0"),
+        healthy="0",
+        series="controller_lost_offices_total"),
 )  # fmt: skip
 OFFICE: ManagedObject[ControllerCounts] = ManagedObject(  # of the controller only
     CONTROLLERS.name,
     gauge("OfflinePartitionsCount", lambda it: it.offline,
-        "partitions without a leader", healthy="0"),
+        "partitions without a leader", healthy="0",
+        series="controller_offline_partitions"),
     gauge("PreferredReplicaImbalanceCount", lambda it: it.away,
-        "partitions not led by the preferred replica: `topic elect`", healthy="near 0"),
+        "partitions not led by the preferred replica: `topic elect`", healthy="near 0",
+        series="controller_imbalanced_partitions"),
     gauge("UncleanLeaderElections", lambda it: it.unclean_elections,
         "replicas that led without being in sync, in this term of office: messages were probably "
-        "lost", healthy="0 for ever"),
+        "lost", healthy="0 for ever",
+        series="controller_unclean_elections"),
     gauge("TopicsToDelete", lambda it: it.deletions,
         "deleted topics of which a broker may still have a log: it is away, or its disk refuses",
-        healthy="0"),
+        healthy="0",
+        series="controller_topics_to_delete"),
 )  # fmt: skip
 PUSHES: ManagedObject[PushTimes] = ManagedObject(
     "ControllerChannelManager.{broker}",
     times("Push", lambda it: [it.stats],
         "pushes of states, from the decision until the broker had carried them out; decisions that "
-        "came meanwhile go together"),
+        "came meanwhile go together",
+        series="controller_push_seconds"),
     gauge("OldestPushMs", lambda it: round(1000 * it.oldest_s),
         "how long the broker has not answered the oldest push yet: it is frozen or cut off",
-        healthy="0", unit="ms"),
+        healthy="0", unit="ms",
+        series="controller_oldest_push_seconds"),
 )  # fmt: skip
 
 
-def replication_objects(
+def replication_readings(
     records: list[dict[str, Any]],
     controller: ControllerThread | None,
     replicas: ReplicaManager,
     fenced_fetch_count: int,
-) -> Iterator[tuple[str, Attributes]]:
-    """Yield the attributes of 0.8's managed objects; those of one name belong together."""
+) -> Iterator[Reading]:
+    """Yield 0.8's managed objects; those of one name belong together."""
     led = [one for one in records if one["role"] == "leader"]
-    yield REPLICAS.read(ReplicaFigures(replicas, records, led, fenced_fetch_count))
-    yield FETCHERS.read(replicas)
+    yield Reading(REPLICAS, ReplicaFigures(replicas, records, led, fenced_fetch_count))
+    yield Reading(FETCHERS, replicas)
     in_office = None if controller is None else controller.controller
-    yield CONTROLLERS.read(Office(controller, in_office))
+    yield Reading(CONTROLLERS, Office(controller, in_office))
     if controller is not None:
-        yield ELECTIONS.read(controller)
+        yield Reading(ELECTIONS, controller)
         for broker_id, push_times in controller.senders.times().items():
-            yield PUSHES.read(push_times, broker_id)
+            yield Reading(PUSHES, push_times, (broker_id,))
     if in_office is not None:
-        yield OFFICE.read(in_office.counts())
+        yield Reading(OFFICE, in_office.counts())

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from broker import __version__
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.exposition import exposition_text, label_text, lines
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.metrics import Attributes, ManagedObject, counter, gauge, times
+from broker.metrics import Attributes, ManagedObject, Reading, counter, gauge, times
 from broker.protocol import codec
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
@@ -39,17 +40,20 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
     gauge("ConnectionsWithHeldRequests",
         lambda it: sum(one.receiver.has_held for one in it.connections),
         "connections with requests that were received and wait for their turn, for a worker "
-        "thread, or for room in the response queue", healthy="few"),
+        "thread, or for room in the response queue", healthy="few",
+        series="broker_connections_held"),
     gauge("ConnectionsWithUnsentResponses",
         lambda it: sum(one.responses.has_unsent for one in it.connections),
         "connections with a response that their client, or the network, has not taken yet",
-        healthy="few"),
+        healthy="few",
+        series="broker_connections_unsent"),
 )  # fmt: skip
 SERVER: ManagedObject[int] = ManagedObject(
     "KafkaServer",
     gauge("BrokerState", lambda state: state,
         "0 not running, 1 starting or recovering, 3 running, 4 running as the controller, 6 "
-        "shutting down", healthy="3 or 4"),
+        "shutting down", healthy="3 or 4",
+        series="broker_state"),
     counter("CpuSeconds", lambda _: time.process_time(),
         "processor time of the process since its start. Its threads share one interpreter: near 1 "
         "a second there is no room left", healthy="below 0.7 a second", unit="seconds"),
@@ -58,38 +62,49 @@ ZOOKEEPER: ManagedObject[Registry | None] = ManagedObject(
     "ZooKeeper",
     gauge("SessionState", lambda registry: None if registry is None else registry.status.state,
         "`suspended`: the connection is lost for now; `lost`: the session has expired; null "
-        "without ZooKeeper. `session` in the status says more", healthy="`connected`"),
+        "without ZooKeeper. `session` in the status says more", healthy="`connected`",
+        series="zookeeper_connected", number=lambda state: state == "connected"),
     counter("SessionExpirations",
         lambda registry: 0 if registry is None else registry.expiration_count,
-        "each costs the leaderships of the broker", healthy="0"),
+        "each costs the leaderships of the broker", healthy="0",
+        series="zookeeper_expirations_total"),
 )  # fmt: skip
 LOG_MANAGER: ManagedObject[LogManager] = ManagedObject(
     "LogManager",
     gauge("OfflineLogDirectoryCount",
         lambda logs: sum(one.failure is not None for one in logs.directories.states()),
-        "data directories that have failed", healthy="0"),
+        "data directories that have failed", healthy="0",
+        series="log_offline_directories"),
     gauge("RecoveryMs", lambda logs: round(1000 * logs.loaded.recovery_s),
         "how long the start took to recover and load the logs; 0 if all had been closed cleanly",
-        healthy="0", unit="ms"),
+        healthy="0", unit="ms",
+        series="log_recovery_seconds"),
 )  # fmt: skip
 FLUSHES: ManagedObject[LogManager] = ManagedObject(
     "LogFlushStats",
     times("Flush", lambda logs: [logs.flush_stats],
-        "flushes of logs, and how long they took: the disk"),
+        "flushes of logs, and how long they took: the disk",
+        series="log_flush_seconds"),
 )  # fmt: skip
 # Sizes of a log are absolute: 0.7 shows the position inside the last segment as `CurrentOffset`.
 LOG: ManagedObject[Log] = ManagedObject(
     "logs.{topic}-{index}",
     gauge("Name", lambda log: log.partition.name, "the partition, as home broker and index"),
-    gauge("Size", lambda log: log.size_bytes, "of the segments on disk", unit="bytes"),
-    gauge("NumberOfSegments", lambda log: len(log.segments.all), "segments on disk"),
-    gauge("CurrentOffset", lambda log: log.high_watermark, "high watermark", unit="bytes"),
+    gauge("Size", lambda log: log.size_bytes, "of the segments on disk", unit="bytes",
+        series="log_size_bytes"),
+    gauge("NumberOfSegments", lambda log: len(log.segments.all), "segments on disk",
+        series="log_segments"),
+    gauge("CurrentOffset", lambda log: log.high_watermark, "high watermark", unit="bytes",
+        series="log_high_watermark_bytes"),
     gauge("LogStartOffset", lambda log: log.log_start_offset,
-        "first offset there is", unit="bytes"),
+        "first offset there is", unit="bytes",
+        series="log_start_offset_bytes"),
     gauge("LogEndOffset", lambda log: log.log_end_offset,
-        "end of what is written", healthy="near `CurrentOffset`", unit="bytes"),
+        "end of what is written", healthy="near `CurrentOffset`", unit="bytes",
+        series="log_end_offset_bytes"),
     counter("NumAppendedMessages", lambda log: log.appended_message_count,
-        "messages appended since the start"),
+        "messages appended since the start",
+        series="log_messages_appended_total"),
 )  # fmt: skip
 # away from its home: `t[2-0]`, as `t-2-0` would be partition 0 of a topic `t-2`
 LOG_AWAY = ManagedObject("logs.{topic}[{home}-{index}]", *LOG.metrics)
@@ -145,13 +160,16 @@ class BrokerStatus:
             found |= self._settings(config)
         records = []
         if parts & (StatusParts.REPLICAS | StatusParts.METRICS):
-            records = replication_status.replica_records(
-                self.replicas.table.all(), self.clock.monotonic_s()
-            )
+            records = self._replica_records()
         if parts & StatusParts.REPLICAS:
             found["replicas"] = [one for one in records if topic in ("", one["topic"])]
         found["metrics"] = self._metrics(phase, address.id, parts, topic, records)
         return found
+
+    def _replica_records(self) -> list[dict[str, Any]]:
+        return replication_status.replica_records(
+            self.replicas.table.all(), self.clock.monotonic_s()
+        )
 
     def _state(self, phase: str, address: BrokerAddress, config: BrokerConfig) -> dict[str, Any]:
         logs = self.logs.table.all()
@@ -282,17 +300,31 @@ class BrokerStatus:
         """Return the attributes of the managed objects, by object name."""
         found: dict[str, Attributes] = {}
         if parts & StatusParts.METRICS:
-            for name, attributes in self._of_broker(phase, records):
+            for reading in self._of_broker(phase, records):
+                name, attributes = reading.attributes()
                 found[name] = found[name] | attributes if name in found else attributes
         if parts & StatusParts.TOPICS:
-            found |= metrics.topic_objects(self.server.metrics, topic)
+            topics = metrics.topic_readings(self.server.metrics, topic)
+            found |= (reading.attributes() for reading in topics)
         if parts & StatusParts.LOGS:
             found |= self._of_logs(broker_id, topic)
         return found
 
-    def _of_broker(
-        self, phase: str, records: list[dict[str, Any]]
-    ) -> Iterator[tuple[str, Attributes]]:
+    def exposition(self, phase: str, *, with_partitions: bool) -> str:
+        """Return the metrics as Prometheus reads them."""
+        records = self._replica_records()
+        readings = [*self._of_broker(phase, records)]
+        live = set(self.logs.topics.names())
+        for reading in metrics.topic_readings(self.server.metrics):
+            if reading.labels[0] in live:  # others were deleted, or only asked for
+                readings.append(reading)
+        text = exposition_text(readings)
+        if with_partitions:
+            logs = [(_labels(log), log) for log in self.logs.table.all()]
+            text += "".join(lines(LOG.metrics, logs))
+        return text
+
+    def _of_broker(self, phase: str, records: list[dict[str, Any]]) -> Iterator[Reading]:
         controller = self.membership.controller
         state = _STATES.get(phase, 0)
         if phase == "running" and controller is not None and controller.controller:
@@ -304,15 +336,15 @@ class BrokerStatus:
             [one.counts for one in purgatories],
             sum(one.deadline_count for one in purgatories),
         )
-        yield metrics.REQUESTS.read(shards)
-        yield CONNECTIONS.read(self.server)
-        yield SERVER.read(state)
-        yield metrics.PURGATORY.read(delays)
-        yield ZOOKEEPER.read(self.membership.registry)
-        yield LOG_MANAGER.read(self.logs)
-        yield FLUSHES.read(self.logs)
-        yield metrics.ALL_TOPICS.read(metrics.total_of(shards))
-        yield from replication_status.replication_objects(
+        yield Reading(metrics.REQUESTS, shards)
+        yield Reading(CONNECTIONS, self.server)
+        yield Reading(SERVER, state)
+        yield Reading(metrics.PURGATORY, delays)
+        yield Reading(ZOOKEEPER, self.membership.registry)
+        yield Reading(LOG_MANAGER, self.logs)
+        yield Reading(FLUSHES, self.logs)
+        yield Reading(metrics.ALL_TOPICS, metrics.total_of(shards))
+        yield from replication_status.replication_readings(
             records, controller, self.replicas, sum(shard.fenced_fetch_count for shard in shards)
         )
 
@@ -325,3 +357,7 @@ class BrokerStatus:
                 yield LOG.read(log, one.topic, one.index)
             else:
                 yield LOG_AWAY.read(log, one.topic, one.home, one.index)
+
+
+def _labels(log: Log) -> str:
+    return label_text(topic=log.partition.topic, partition=log.partition.name)

@@ -35,6 +35,13 @@ class StartOptions:
         min=0,
         max=65535,
     )
+    metrics_port: int | None = option(
+        "--metrics-port PORT",
+        "Options",
+        "Serve metrics for Prometheus on 127.0.0.1; 0 picks a free port.",
+        min=0,
+        max=65535,
+    )
     ephemeral: bool = flag(
         "--ephemeral",
         "Options",

@@ -12,8 +12,8 @@ from pathlib import Path
 from broker.config import BrokerConfig, load_file
 from broker.errors import ConfigError, CoordinationError
 from broker.log.data_directory import ZOOKEEPER_NAME
+from broker.metrics_server import served_metrics
 from broker.server.broker import Broker
-from broker.server.network.acceptor import AddressInUseError
 from broker.zk.paths import DEFAULT_PORT
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
@@ -152,13 +152,13 @@ def _serve(
             address, runs_zookeeper = closing.enter_context(embedded)
             config = replace(config, zookeeper=address)
         broker = Broker(config, env.clock, runs_zookeeper=runs_zookeeper)
+        where = ", ".join(map(str, config.data_dirs))
+        with announced_wait(env, f"the broker to open {where} and register"):
+            broker.start()
         try:
-            where = ", ".join(map(str, config.data_dirs))
-            with announced_wait(env, f"the broker to open {where} and register"):
-                broker.start()
-        except AddressInUseError as error:
-            raise CliError(ExitStatus.CONFLICT, str(error)) from error
-        try:
+            if options.metrics_port is not None:
+                serving = served_metrics(broker.exposition, options.metrics_port)
+                env.note(f"metrics at {closing.enter_context(serving)}")
             freeze_garbage()
             targets = ReadyTargets(process.ready_file, process.ready_fd)
             announce_ready(env, READY, _ready_row(broker), targets)

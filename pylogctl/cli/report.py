@@ -50,6 +50,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.LogCorruptError: _Rule(
         ExitStatus.CORRUPT, "LOG_CORRUPT", "try: pylogctl log verify FILE"
     ),
+    library.AddressInUseError: _Rule(ExitStatus.CONFLICT, "ADDRESS_IN_USE"),
     library.LogLockedError: _Rule(ExitStatus.CONFLICT, "LOG_LOCKED"),
     library.RetryStoreBusyError: _Rule(ExitStatus.CONFLICT, "RETRY_STORE_BUSY"),
     library.OutputConflictError: _Rule(ExitStatus.CONFLICT, "OUTPUT_CONFLICT"),

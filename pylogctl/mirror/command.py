@@ -44,7 +44,7 @@ app = new_app("Mirror topics into another cluster.")
     *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
     first="--from-zookeeper --to-zookeeper --to-broker --include --exclude --topic-map -g "
-    "--metrics",
+    "--metrics-port",
     examples=(
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --dry-run",
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --yes",

@@ -51,11 +51,10 @@ class RunChoice:
         min=1,
         default=16,
     )
-    metrics: int | None = option(
-        "--metrics PORT",
+    metrics_port: int | None = option(
+        "--metrics-port PORT",
         "Output",
-        "Serve the metrics of each partition in Prometheus' format on this port of 127.0.0.1; 0 "
-        "picks a free one.",
+        "Serve metrics for Prometheus on 127.0.0.1; 0 picks a free port.",
         min=0,
         max=65535,
     )

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from broker.client.cluster import locked
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerError, InvalidMessageError
+from broker.metrics_server import served_metrics
 from broker.producer.producer import Producer
 from broker.tools.mirror import Mirror, Route, RouteLog
 from broker.units import count_text, format_duration, format_size, format_time
@@ -33,7 +35,7 @@ from pylogctl.cli.render import render
 from pylogctl.cli.service import set_up_logging
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
-from pylogctl.mirror.metrics import exposition, served_metrics, source_ends
+from pylogctl.mirror.metrics import exposition, source_ends
 from pylogctl.mirror.options import RunChoice
 from pylogctl.mirror.plan import MirrorSelection, check_no_loop
 
@@ -98,9 +100,10 @@ def run(
         stop = stack.enter_context(graceful_stop())
         log = RouteLog(env.clock)
         stack.enter_context(published_errors(registry.session, plan.group, log.routes))
-        metrics = stack.enter_context(
-            served_metrics(plan.choice.metrics, lambda: _figures(source_env, source, log))
-        )
+        metrics = None
+        if plan.choice.metrics_port is not None:
+            figures = partial(_figures, source_env, source, log)
+            metrics = stack.enter_context(served_metrics(figures, plan.choice.metrics_port))
         mirror = _make_mirror(source, target, target_env, plan, log, is_one=is_one)
         where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
         env.note(f"mirroring from {where} in group '{plan.group}'")

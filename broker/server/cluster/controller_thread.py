@@ -28,7 +28,7 @@ from broker.server.cluster.pending_creations import PendingCreations
 from broker.server.cluster.push_sender import PushAnswer, PushSenders
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange
-from broker.stats import WindowedStats
+from broker.stats import ELECTION_BOUNDS_S, WindowedStats
 from broker.zk.controller_election import ControllerElection, Term
 from broker.zk.paths import CONTROLLER_EPOCH
 from broker.zk.registry import Registry
@@ -92,7 +92,7 @@ class ControllerThread:
         self.senders = PushSenders(
             self._take_answer, clock, stats_period_s=stats_period_s, timeout_s=push_timeout_s
         )
-        self.election_stats: WindowedStats = WindowedStats(clock, stats_period_s)
+        self.election_stats = WindowedStats(clock, stats_period_s, ELECTION_BOUNDS_S)
         """Events that changed leaders; timed from arrival until the states were written."""
         self.election_count: int = 0  # partitions that got another leader
         self.fenced_count: int = 0  # terms of office that ended as another broker took it

@@ -16,7 +16,7 @@ from broker.controller.pushes import Push
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.protocol.responses import BrokerAddress
 from broker.replica_records import UnknownReplica
-from broker.stats import WindowedStats
+from broker.stats import ELECTION_BOUNDS_S, SharedStats, WindowedStats
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ class PushSenders:
             sender = None
         if sender is None:
             stats = self._stats.setdefault(
-                broker.id, WindowedStats(self._clock, self._stats_period_s)
+                broker.id, SharedStats(self._clock, self._stats_period_s, ELECTION_BOUNDS_S)
             )
             sender = self._senders[broker.id] = PushSender(
                 broker, controller, self._on_answer, self._clock, stats, self._timeout_s

@@ -35,7 +35,7 @@ from broker.server.cluster.replica_table import NoteStates, ReplicaTable
 from broker.server.cluster.state_change_log import NoteChange
 from broker.server.cluster.storage_faults import StorageFaults
 from broker.server.cluster.throttle import Throttle
-from broker.stats import WindowedStats
+from broker.stats import ELECTION_BOUNDS_S, SharedStats
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class ReplicaManager:
             throttle=self.throttle,
             disks=self._disks,
             clock=clock,
-            stats=WindowedStats(clock, config.monitoring_period_ms / 1000),
+            stats=SharedStats(clock, config.monitoring_period_ms / 1000, ELECTION_BOUNDS_S),
         )
         self._is_stopping = False
         self._ticker = Thread(target=self._run_ticker, name="replica-ticker", daemon=True)

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from broker.errors import BrokerError
+from broker.errors import AddressInUseError
 from broker.server.network.mailbox import Mailbox
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, PeerLog
@@ -22,10 +22,6 @@ _MAX_PORT = 65535
 _PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
 _PAUSE_S = 0.1
 """Wait before the next attempt when the system is short of descriptors or memory."""
-
-
-class AddressInUseError(BrokerError):
-    """The broker cannot listen on the address."""
 
 
 def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.metrics import Attributes, ManagedObject, Metric, counter, gauge, times
+from broker.metrics import ManagedObject, Metric, Reading, counter, gauge, times, waits
 from broker.server.requests.purgatory import DelayCounts, DelayKind
 from broker.stats import WindowedStats
 
@@ -41,19 +41,28 @@ def _total(shards: Iterable[TopicCounters]) -> TopicCounters:
 TOPIC: ManagedObject[TopicCounters] = ManagedObject(
     "BrokerTopicStat.{topic}",
     counter("MessagesIn", lambda it: it.messages_in,
-        "messages taken from producers, without what replicas copy"),
+        "messages taken from producers, without what replicas copy",
+        series="broker_messages_received_total"),
     counter("BytesIn", lambda it: it.bytes_in,
-        "taken from producers, without what replicas copy", unit="bytes"),
+        "taken from producers, without what replicas copy", unit="bytes",
+        series="broker_received_bytes_total"),
     counter("BytesOut", lambda it: it.bytes_out,
-        "sent to consumers, without what replicas copy", unit="bytes"),
+        "sent to consumers, without what replicas copy", unit="bytes",
+        series="broker_sent_bytes_total"),
     counter("FailedProduceRequest", lambda it: it.failed_produce,
-        "message sets of producers that were refused, for whatever reason", healthy="0"),
+        "message sets of producers that were refused, for whatever reason", healthy="0",
+        series="broker_failed_sets_total"),
     counter("FailedFetchRequest", lambda it: it.failed_fetch,
-        "reads of consumers that were refused, for whatever reason", healthy="0"),
+        "reads of consumers that were refused, for whatever reason", healthy="0",
+        series="broker_failed_reads_total"),
     counter("MessagesFilteredOut", lambda it: it.messages_filtered_out,
-        "messages left out for the pattern of a read (`--grep-at broker`)"),
+        "messages left out for the pattern of a read (`--grep-at broker`)",
+        series="broker_filtered_messages_total"),
 )  # fmt: skip
-ALL_TOPICS = ManagedObject("BrokerAllTopicStat", *TOPIC.metrics)
+# Prometheus adds up what it is told of each topic
+ALL_TOPICS = ManagedObject(
+    "BrokerAllTopicStat", *(one._replace(series="") for one in TOPIC.metrics)
+)
 
 
 class ProcessorMetrics:
@@ -76,19 +85,25 @@ REQUESTS: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
     "SocketServerStats",
     times("ProduceRequest", lambda shards: [one.produce for one in shards],
         "produce and publish requests, and how long it took to validate and write them: processor "
-        "and disk"),
+        "and disk",
+        series='broker_request_local_seconds{request="produce"}'),
     times("FetchRequest", lambda shards: [one.fetch for one in shards],
         "fetches and reads of consumers, and how long it took to make the response, without the "
-        "wait for messages"),
+        "wait for messages",
+        series='broker_request_local_seconds{request="fetch"}'),
     times("FollowerFetchRequest", lambda shards: [one.follower_fetch for one in shards],
         "reads of followers, and how long it took to make the response, without the wait for "
-        "messages"),
+        "messages",
+        series='broker_request_local_seconds{request="follower_fetch"}'),
     counter("TotalBytesRead", lambda shards: sum(one.bytes_read for one in shards),
-        "received on all connections", unit="bytes"),
+        "received on all connections", unit="bytes",
+        series="broker_network_received_bytes_total"),
     counter("TotalBytesWritten", lambda shards: sum(one.bytes_written for one in shards),
-        "sent on all connections", unit="bytes"),
+        "sent on all connections", unit="bytes",
+        series="broker_network_sent_bytes_total"),
     counter("BadFrames", lambda shards: sum(one.bad_frames for one in shards),
-        "connections closed for bytes that are no request", healthy="0"),
+        "connections closed for bytes that are no request", healthy="0",
+        series="broker_bad_frames_total"),
 )  # fmt: skip
 
 
@@ -97,17 +112,15 @@ def total_of(shards: Iterable[ProcessorMetrics]) -> TopicCounters:
     return _total(one for shard in shards for one in list(shard.topics.values()))
 
 
-def topic_objects(
-    shards: Iterable[ProcessorMetrics], topic: str = ""
-) -> Iterator[tuple[str, Attributes]]:
-    """Yield the attributes of each topic seen, or of one."""
+def topic_readings(shards: Iterable[ProcessorMetrics], topic: str = "") -> Iterator[Reading]:
+    """Yield the counters of each topic seen, or of one."""
     by_topic: defaultdict[str, list[TopicCounters]] = defaultdict(list)
     for shard in shards:
         for name, counters in list(shard.topics.items()):
             if topic in ("", name):
                 by_topic[name].append(counters)
     for name, found in by_topic.items():
-        yield TOPIC.read(_total(found), name)
+        yield Reading(TOPIC, _total(found), (name,))
 
 
 class Delays(NamedTuple):
@@ -118,20 +131,27 @@ class Delays(NamedTuple):
     deadline_count: int
 
 
+_REQUESTS = {
+    DelayKind.PUBLISH: "produce",
+    DelayKind.READ: "fetch",
+    DelayKind.FOLLOWER_READ: "follower_fetch",
+}
+
+
 def _delays(
     kind: DelayKind, name: str, noun: str, *, hint: str = "", expired: str, healthy: str = ""
 ) -> tuple[Metric[Delays], ...]:
+    label = f'{{kind="{kind.name.lower()}"}}'
+    waited = f'broker_request_remote_seconds{{request="{_REQUESTS[kind]}"}}'
     return (
         gauge(f"{name}Waiting", lambda it: it.waiting[kind],
-            f"{noun} that wait now{hint}", healthy=healthy and "few"),
-        counter(f"{name}Waits", lambda it: sum(one[kind].completed for one in it.counts),
-            f"{noun} that had to wait, complete by now"),
-        counter(f"Total{name}WaitMs",
-            lambda it: 1000 * sum(one[kind].total_s for one in it.counts),
-            f"how long {noun} waited together; by `{name}Waits`, the average",
-            healthy=healthy and "short", unit="ms"),
+            f"{noun} that wait now{hint}", healthy=healthy and "few",
+            series=f"broker_waiting_responses{label}"),
+        waits(f"{name}Wait", lambda it: [one[kind].waits for one in it.counts],
+            f"{noun} that had to wait, complete by now, and how long they waited together",
+            healthy=healthy and "short", series=waited),
         counter(f"{name}Expirations", lambda it: sum(one[kind].expired for one in it.counts),
-            expired, healthy=healthy),
+            expired, healthy=healthy, series=f"broker_expired_responses_total{label}"),
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import Buffer
+from broker.stats import Histogram
 
 Part = Buffer | FileSlice
 """Part of a response: bytes, or a slice of a segment file that is sent from the page cache."""
@@ -60,13 +61,13 @@ class DelayKind(IntEnum):
 
 
 class DelayCounts:
-    """Counts of completed delayed responses of one kind since the start."""
+    """The completed delayed responses of one kind since the start."""
 
-    __slots__ = ("completed", "expired", "total_s")
+    __slots__ = ("expired", "waits")
 
     def __init__(self) -> None:
-        self.completed = self.expired = 0  # expired: completed at the deadline only
-        self.total_s = 0.0  # how long all waited together
+        self.waits = Histogram()
+        self.expired = 0  # completed at the deadline only
 
 
 class Response:
@@ -234,9 +235,8 @@ class Purgatory(Generic[Owner]):
     def remove(self, delayed: DelayedResponse) -> None:
         """Remove a response that is complete, or whose connection closed."""
         if self._kept.pop(delayed.number, None) is not None and delayed.parts is not None:
-            counts = self.counts[delayed.kind]
-            counts.completed += 1
-            counts.total_s += time.perf_counter() - delayed.kept_at_s
+            waited_s = time.perf_counter() - delayed.kept_at_s
+            self.counts[delayed.kind].waits.record(waited_s)
 
     def owner_of(self, delayed: DelayedResponse) -> Owner | None:
         """Return the connection of a response, None if it is not kept any more."""

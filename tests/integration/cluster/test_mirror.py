@@ -234,7 +234,7 @@ def test_mirror_when_the_target_is_away_then_status_and_metrics_tell_why(
 
     load = Load(cluster, topic)
     load.produce(20)
-    mirror = start_mirror("--metrics", "0")
+    mirror = start_mirror("--metrics-port", "0")
     await_mirrored(target, load)
     wait_until(lambda: figures(mirror)["lag_bytes"] == 0, "the acknowledgement of everything")
     fine = figures(mirror)
@@ -278,7 +278,7 @@ def test_mirror_when_a_message_is_corrupt_then_is_failing_until_one_that_skips_g
     assert stopped.process.wait(60) == 8
     assert "--on-corrupt skip" in stopped.log.read_text()
     assert (status()["failing"], status()["corrupt"]) == (True, 0)
-    skipping = start_mirror("--on-corrupt", "skip", "--metrics", "0")
+    skipping = start_mirror("--on-corrupt", "skip", "--metrics-port", "0")
     wait_until(lambda: status()["lag_bytes"] == 0, "all of it mirrored")
     assert figures(skipping)["corrupt_messages_total"] == 1
     skipping.process.send_signal(signal.SIGTERM)

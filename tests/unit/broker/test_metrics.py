@@ -7,7 +7,13 @@ from tests.doubles import FakeClock
 QUEUE: ManagedObject[list[str]] = ManagedObject(
     "Queue.{topic}-{index}",
     gauge("Size", len, "messages that wait", healthy="few"),
-    counter("Bytes", lambda it: sum(map(len, it)), "put into it", unit="bytes"),
+    counter(
+        "Bytes",
+        lambda it: sum(map(len, it)),
+        "put into it",
+        unit="bytes",
+        series="queue_bytes_total",
+    ),
     times("Flush", lambda _: [], "of the disk"),
 )
 
@@ -22,10 +28,10 @@ def test_object_when_read_then_is_named_after_its_labels_and_has_the_values_of_i
 def test_object_when_documented_then_each_metric_has_a_row() -> None:
     assert QUEUE.title == "Queue.TOPIC-INDEX"
     assert list(QUEUE.rows()) == [
-        "| `Size` | gauge | few | messages that wait |",
-        "| `Bytes` | counter, bytes | | put into it |",
+        "| `Size` | | gauge | few | messages that wait |",
+        "| `Bytes` | `queue_bytes_total` | counter, bytes | | put into it |",
         "| `FlushesPerSecond`, `AvgFlushMs`, `MaxFlushMs`, `TotalFlushMs`, `NumFlushes` "
-        "| times, ms | short | of the disk |",
+        "| | times, ms | short | of the disk |",
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.stats import Window, WindowedStats
+from broker.stats import FLUSH_BOUNDS_S, SharedStats, Window, WindowedStats
 from tests.doubles import FakeClock
 
 PERIOD_S = 60.0
@@ -123,7 +123,21 @@ def test_windows_when_read_at_each_of_their_ends_then_have_every_event_once(
     assert in_windows == stats.count == sum(map(sum, counts_of_second))
 
 
-def test_events_when_recorded_from_many_threads_then_none_is_lost(stats: WindowedStats) -> None:
+def test_buckets_when_events_are_recorded_then_have_them_by_inclusive_upper_ends(
+    clock: FakeClock,
+) -> None:
+    stats = WindowedStats(clock, PERIOD_S, bounds_s=(0.5, 1.0))
+
+    for elapsed_s, count in ((0.5, 1), (1.5, 2), (1.1, 1)):
+        stats.record(elapsed_s, count)
+    clock.advance(3 * PERIOD_S)
+
+    assert stats.bucket_counts == [1, 2, 1]
+
+
+def test_events_when_recorded_from_many_threads_then_none_is_lost(clock: FakeClock) -> None:
+    stats = SharedStats(clock, PERIOD_S, FLUSH_BOUNDS_S)
+
     def record() -> None:
         for _ in range(1000):
             stats.record(0.0)

@@ -11,6 +11,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.errors import (
+    AddressInUseError,
     BrokerError,
     BrokerStoppedError,
     ConfigError,
@@ -24,7 +25,7 @@ from broker.protocol.layouts import DATA
 from broker.protocol.requests import FetchRequest, encode_request
 from broker.protocol.responses import decode_read_response
 from broker.server.broker import Broker
-from broker.server.network.acceptor import AddressInUseError, listen
+from broker.server.network.acceptor import listen
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, read_request
 from tests.support.waiting import wait_until

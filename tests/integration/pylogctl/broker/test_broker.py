@@ -9,11 +9,13 @@ import signal
 import socket
 import subprocess
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from broker import Broker
 from broker.client.connection import Connection
@@ -689,6 +691,26 @@ def test_registry_port_in_use_is_a_conflict_with_a_way_out(
         result = run_process("broker", "start", *args)
     assert result.status == ExitStatus.CONFLICT
     assert "--zookeeper-port 0 picks a free port" in result.stderr
+
+
+def test_start_with_a_port_for_metrics_serves_what_happened_to_the_messages(
+    serve: Callable[..., Served], run_process: Invoke
+) -> None:
+    broker = serve("--ephemeral", "--metrics-port", "0", "--output", "json")
+    assert run_process("produce", "t", "--broker", broker.address, stdin=b"a\nb\n").status == 0
+    assert broker.process.stderr is not None
+    noted = re.search(r"metrics at (\S+)", broker.process.stderr.readline().decode())
+    assert noted is not None
+    text = urllib.request.urlopen(noted[1], timeout=60).read().decode()
+    samples = {
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["pylogctl_broker_messages_received_total", ("t",)] == 2
+    assert samples["pylogctl_log_end_offset_bytes", ("t", "0-0")] > 0
+    assert samples["pylogctl_broker_request_local_seconds_count", ("produce",)] >= 1
+    assert samples["pylogctl_broker_state", ()] == 3
 
 
 def test_started_broker_shows_its_log_when_told_to(serve: Callable[..., Served]) -> None:

@@ -8,7 +8,7 @@ from broker.server.requests.metrics import (
     ALL_TOPICS,
     REQUESTS,
     ProcessorMetrics,
-    topic_objects,
+    topic_readings,
     total_of,
 )
 from tests.doubles import FakeClock
@@ -39,7 +39,7 @@ def test_topics_when_there_are_several_processors_then_by_topic_and_in_all() -> 
     shards[1].topics["audit"].bytes_out = 10
     shards[1].topics["audit"].failed_fetch = 1
     shards[1].topics["audit"].messages_filtered_out = 4
-    objects = dict(topic_objects(shards))
+    objects = dict(one.attributes() for one in topic_readings(shards))
     assert objects["BrokerTopicStat.events"]["MessagesIn"] == 3
     assert objects["BrokerTopicStat.audit"]["BytesOut"] == 10
     assert ALL_TOPICS.read(total_of(shards))[1] == {

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import re
+
+from broker.metrics import Kind
 from broker.server.metrics_page import PAGE, with_tables
-from broker.server.status import MANAGED_OBJECTS
+from broker.server.status import LOG, LOG_AWAY, MANAGED_OBJECTS
 
 
 def test_page_of_metrics_when_written_again_then_is_the_same() -> None:
@@ -14,3 +17,21 @@ def test_page_of_metrics_when_compared_with_the_objects_then_has_a_section_of_ea
         line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("### ")
     )
     assert [one.title for one in MANAGED_OBJECTS if f"`{one.title}`" not in headings] == []
+
+
+def test_series_when_declared_then_keep_the_rules_of_prometheus_and_have_the_same_labels() -> None:
+    labels_of: dict[str, set[tuple[str, ...]]] = {}
+    for managed in MANAGED_OBJECTS:
+        for metric in managed.metrics:
+            if not metric.series:
+                continue
+            name, _, own = metric.series.partition("{")
+            assert re.fullmatch(r"(broker|controller|log|zookeeper)_[a-z_]+", name)
+            assert name.endswith("_total") == (metric.kind is Kind.COUNTER), name
+            assert name.endswith("_seconds") or metric.kind not in (Kind.TIMES, Kind.WAITS), name
+            assert name.endswith("_seconds") or metric.unit != "ms", name
+            assert name.removesuffix("_total").endswith("_bytes") or metric.unit != "bytes", name
+            if managed not in (LOG, LOG_AWAY):
+                labels = (*managed.labels, *re.findall(r"(\w+)=", own))
+                labels_of.setdefault(name, set()).add(labels)
+    assert {name: found for name, found in labels_of.items() if len(found) > 1} == {}

@@ -187,7 +187,7 @@ def test_delayed_response_when_deadline_passes_then_attempted_a_last_time(
     client.sendall(encode_frame(b"x"))
     assert client.recv(4) == b"late"
     counts = bench.processor.purgatory.counts[DelayKind.OTHER]
-    wait_until(lambda: (counts.completed, counts.expired) == (1, 1), "the count of both")
+    wait_until(lambda: (counts.waits.count, counts.expired) == (1, 1), "the count of both")
 
 
 def test_delayed_response_when_it_puts_its_deadline_off_then_attempted_again_at_the_new_one(

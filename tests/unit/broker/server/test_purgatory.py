@@ -190,8 +190,8 @@ def test_purgatory_when_a_response_has_waited_then_counts_it_once_by_its_kind() 
         purgatory.remove(one)
 
     counts = purgatory.counts
-    assert [one.completed for one in counts] == [0, 1, 0, 0]
-    assert counts[DelayKind.READ].total_s > 0
+    assert [one.waits.count for one in counts] == [0, 1, 0, 0]
+    assert counts[DelayKind.READ].waits.total_s > 0
 
 
 def test_purgatory_when_woken_twice_then_taken_once() -> None:

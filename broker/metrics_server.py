@@ -1,0 +1,145 @@
+"""The HTTP server that Prometheus scrapes."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from broker.errors import AddressInUseError
+
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
+logger = logging.getLogger(__name__)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_TIMEOUT_S = 10.0
+_AT_A_TIME = 2
+_SHARED_S = 1.0
+"""Scrapes within this time of one another get the same text."""
+_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+
+
+class _Shared:
+    """The last text, which scrapers that come together share."""
+
+    def __init__(self, write: Callable[[], str]) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._body = b""
+        self._written_s = float("-inf")
+
+    def body(self) -> bytes:
+        with self._lock:
+            if time.monotonic() - self._written_s > _SHARED_S:
+                self._body = self._write().encode()
+                self._written_s = time.monotonic()
+            return self._body
+
+
+@contextmanager
+def served_metrics(write: Callable[[], str], port: int, host: str = "127.0.0.1") -> Iterator[str]:
+    """Serve metrics until the end of a block, and give their address.
+
+    At `/metrics` is the text, at `/-/healthy` a word. On loopback, requests with a name of another
+    host are refused: a page of a foreign site may send them from a browser here.
+
+    Args:
+        write: returns the text; called by threads of the server, one at a time.
+        port: 0 for any free one.
+        host: the address to listen on.
+
+    Raises:
+        AddressInUseError: the address cannot be listened on.
+    """
+    try:
+        server = _make_server(_Shared(write), port, host)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AddressInUseError(
+            f"cannot serve metrics on {host}:{port}: {reason.lower()}; port 0 is any free one"
+        ) from error
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{host}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _make_server(shared: _Shared, port: int, host: str) -> ThreadingHTTPServer:
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # late: seldom asked for
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _TIMEOUT_S
+        server_version = sys_version = ""
+
+        def do_GET(self) -> None:
+            if host in _LOOPBACK and self.headers.get("Host", "") not in allowed:
+                self.send_error(421, "this name is not of this server")
+            elif self.path == "/metrics":
+                self._respond_metrics()
+            elif self.path == "/-/healthy":
+                self._respond(b"ok\n")
+            else:
+                self.send_error(404, "only /metrics and /-/healthy are here")
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def _respond_metrics(self) -> None:
+            try:
+                body = shared.body()
+            except Exception:  # a bug costs one scrape
+                logger.exception("the metrics cannot be read")
+                self.send_error(500, "the metrics cannot be read; the log says why")
+            else:
+                self._respond(body)
+
+        def _respond(self, body: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            if "gzip" in self.headers.get("Accept-Encoding", ""):
+                body = gzip.compress(body, compresslevel=1)
+                self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Log no requests."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        block_on_close = False  # a scraper that stops reading must not hold up the end
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            if places.acquire(blocking=False):
+                super().process_request(request, client_address)
+            else:
+                with suppress(OSError):  # it is refused anyway
+                    request.send(_BUSY)
+                self.shutdown_request(request)
+
+        def process_request_thread(self, request: Any, client_address: Any) -> None:
+            try:
+                super().process_request_thread(request, client_address)
+            finally:
+                places.release()
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Leave a client alone that has gone."""
+
+    places = threading.BoundedSemaphore(_AT_A_TIME)
+    server = Server((host, port), Handler)
+    allowed = {f"{name}:{server.server_port}" for name in _LOOPBACK}
+    return server
