@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
@@ -21,7 +21,10 @@ from broker.protocol.responses import (
     TopicMetadata,
 )
 
-OK, WARN, FAIL = "ok", "warn", "fail"
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+
+OK, WARN, FAIL, UNKNOWN = "ok", "warn", "fail", "unknown"
 _IMBALANCE = 0.1
 """Share of partitions that may be led by another than the preferred replica (Kafka 0.8.2)."""
 
@@ -49,7 +52,7 @@ class HealthCheck(NamedTuple):
     """A check of the cluster."""
 
     name: str
-    result: str  # ok, warn or fail
+    result: str  # ok, warn, fail, or unknown
     found: tuple[str, ...]  # what is not as it should be
 
 
@@ -118,8 +121,8 @@ def topics_of_away(cluster: Cluster, connect: Connect) -> dict[int, list[str]]:
     return {id: sorted(topics) for id, topics in sorted(found.items())}
 
 
-def check_health(cluster: Cluster, connect: Connect) -> Health:
-    """Check that brokers are there, disks work, partitions are led, and replicas are in sync."""
+def check_health(cluster: Cluster, connect: Connect, registry: Registry | None = None) -> Health:
+    """Check brokers, disks, leaders, replicas, and with a started `registry` what disks lost."""
     metadata = describe_cluster(cluster, connect)
     statuses: dict[int, dict[str, Any] | BrokerError] = {}
     silent: dict[int, BrokerError] = {}
@@ -130,7 +133,8 @@ def check_health(cluster: Cluster, connect: Connect) -> Health:
         elif document is not None:  # a 0.7 broker has none
             statuses[address.id] = document
     lost = lost_check(connect, metadata.brokers, silent)
-    return Health((*health_checks(metadata), storage_check(statuses), lost))
+    checks = [*health_checks(metadata), storage_check(statuses), lost]
+    return Health((*checks, losses_check(registry, connect)))
 
 
 def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
@@ -250,6 +254,17 @@ def lost_check(
             failures.append(str(error))
     problems = (*sorted(topics), *failures)
     return HealthCheck("lost by ZooKeeper", FAIL if problems else OK, problems)
+
+
+def losses_check(registry: Registry | None, connect: Connect) -> HealthCheck:
+    """Check that brokers have what the registry and groups remember of topics."""
+    name = "lost by disks"
+    if registry is None:
+        return HealthCheck(name, UNKNOWN, ("only ZooKeeper remembers what there was",))
+    from broker.admin.losses import find_losses  # late: kazoo, as the registry
+
+    sure, possible = find_losses(registry, connect)
+    return _check(name, FAIL if sure else WARN, (*sure, *possible))
 
 
 def _check(name: str, result: str, found: tuple[str, ...]) -> HealthCheck:

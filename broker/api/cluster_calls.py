@@ -90,7 +90,7 @@ class ClusterCalls(Access):
 
         with self._call(timeout):
             connect = self._connect_in(timeout)
-            return self._repeated(lambda: check_health(self._cluster, connect))
+            return self._repeated(lambda: check_health(self._cluster, connect, self._registry))
 
     def changes(
         self,

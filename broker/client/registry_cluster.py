@@ -24,7 +24,7 @@ class RegisteredCluster(Cluster):
     """
 
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        self.registry = registry
         # leaders that are not the home brokers
         self._leaders: dict[TopicPartition, int] = {}
 
@@ -32,11 +32,11 @@ class RegisteredCluster(Cluster):
     def _replicated_topics(self) -> ReplicatedTopics:
         from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
 
-        return ReplicatedTopics(self._registry.session)
+        return ReplicatedTopics(self.registry.session)
 
     def topics(self) -> list[str]:
         """Return the topics, by name; read from ZooKeeper each time."""
-        return self._registry.topics()
+        return self.registry.topics()
 
     def assigned(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic with replicas, also those without a leader now."""
@@ -47,7 +47,7 @@ class RegisteredCluster(Cluster):
         # for a topic with replicas, the homes of partitions that have no leader
         names = list(topics)
         without_leader = self._replicated_topics.homes_without_leader(names)
-        return self._registry.absent_homes(names) | without_leader
+        return self.registry.absent_homes(names) | without_leader
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
         """Return the broker that serves a partition: a registered leader, else its home broker."""
@@ -119,7 +119,7 @@ class RegistryCluster(RegisteredCluster):
 
     @property
     def _lacks_zookeeper(self) -> bool:
-        return bool(self._former_brokers) and self._registry.session.state != "connected"
+        return bool(self._former_brokers) and self.registry.session.state != "connected"
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Read the leaders of the partitions of topics that have replicas again."""
@@ -128,7 +128,7 @@ class RegistryCluster(RegisteredCluster):
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""
         if not self._lacks_zookeeper:
-            found = self._registry.brokers()
+            found = self.registry.brokers()
             self._former_brokers = [BrokerAddress(one.id, one.host, one.port) for one in found]
         return self._former_brokers
 
@@ -141,7 +141,7 @@ class RegistryCluster(RegisteredCluster):
         names = list(topics)
         found = [
             partition
-            for topic, counts in self._registry.partitions_of(names).items()
+            for topic, counts in self.registry.partitions_of(names).items()
             for partition in partitions_at(topic, counts)
         ]
         led = self._read_led(names)

@@ -41,18 +41,18 @@ class WatchedCluster(RegisteredCluster):
 
     def start(self, timeout_s: float) -> None:
         """Connect to ZooKeeper, read the brokers, and start the thread that follows changes."""
-        self._registry.start(timeout_s)
+        self.registry.start(timeout_s)
         try:
             self._watched.read_brokers()
         except BaseException:
-            self._registry.stop()
+            self.registry.stop()
             raise
         self._watched.start()
 
     def stop(self) -> None:
         """End the thread and the ZooKeeper session."""
         self._watched.stop()
-        self._registry.stop()  # makes a read that blocks the thread fail
+        self.registry.stop()  # makes a read that blocks the thread fail
         self._watched.join()
 
     def _note_change(self, change: RegistryChange) -> None:

@@ -53,14 +53,17 @@ def health(env: Environment) -> None:
 
     The exit status is 12 if a check fails, for monitoring. A warning is no failure: partitions
     that one more broker can make unavailable, leaders that are not the preferred ones, and, where
-    there are several brokers, topics with a single copy.
+    there are several brokers, topics with a single copy. What disks have lost is found with
+    --zookeeper only, which remembers the homes of topics and how far groups have read.
     """
     from broker.admin.cluster import check_health
+    from broker.client.registry_cluster import RegistryCluster
     from pylogctl.cli.connections import Absence, connector, open_cluster
     from pylogctl.cluster.document import HEALTH, check_row
 
     with open_cluster(env, absence=Absence.WARN) as cluster:
-        found = check_health(cluster, connector(env))
+        registry = cluster.registry if isinstance(cluster, RegistryCluster) else None
+        found = check_health(cluster, connector(env), registry)
     render(env, HEALTH, map(check_row, found.checks))
     if not found.ok:
         raise CliError(
