@@ -182,6 +182,21 @@ def test_diff_with_an_export_tells_what_changed(
     assert "3 nodes at or below '/a' differ" in result.stderr
 
 
+def test_diff_with_another_registry_tells_what_it_has_otherwise(
+    invoke: Invoke, zookeeper: str, session: Session, tree: dict[str, bytes]
+) -> None:
+    session.create("/elsewhere/a/bytes", b"\x00\xff\n")
+    session.create("/elsewhere/a/more")
+    arguments = ("zk", "diff", "/a", f"{zookeeper}/elsewhere", "-Z", zookeeper)
+    result = invoke(*arguments, "--columns", "path,difference", "--no-header")
+    assert result.status == ExitStatus.CORRUPT
+    differences = dict(line.split() for line in result.text.splitlines())
+    assert differences.pop("/a/more") == "missing"
+    assert set(differences.values()) == {"new"}
+    away = invoke("zk", "diff", "/a", "127.0.0.1:1", "-Z", zookeeper, "--timeout", "1s")
+    assert away.status == ExitStatus.UNREACHABLE
+
+
 def test_shell_runs_commands_on_relative_paths_until_the_first_error(
     invoke: Invoke, zookeeper: str, session: Session, tree: dict[str, bytes]
 ) -> None:
