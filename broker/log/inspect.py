@@ -37,7 +37,7 @@ class SegmentStat:
         entry_count: outer entries.
         message_count: those inside wrappers counted singly.
         payload_bytes: of all messages, decompressed.
-        min_payload_bytes: 0 without messages, as the largest.
+        min_payload_bytes: None without messages, as the largest and the mean.
         payload_size_counts: messages by size class: those under each power of two and not under the
             one before it.
         codec_counts: entries by the name of their codec.
@@ -52,8 +52,8 @@ class SegmentStat:
     entry_count: int
     message_count: int
     payload_bytes: int
-    min_payload_bytes: int
-    max_payload_bytes: int
+    min_payload_bytes: int | None
+    max_payload_bytes: int | None
     payload_size_counts: Mapping[int, int]
     magic_counts: Mapping[int, int]
     codec_counts: Mapping[str, int]
@@ -61,9 +61,9 @@ class SegmentStat:
     unwrapped_bytes: int
 
     @property
-    def average_payload_bytes(self) -> float:
-        """Return the mean message size; 0 without messages."""
-        return self.payload_bytes / self.message_count if self.message_count else 0.0
+    def average_payload_bytes(self) -> float | None:
+        """Return the mean message size."""
+        return self.payload_bytes / self.message_count if self.message_count else None
 
     @property
     def compression_ratio(self) -> float | None:
@@ -89,8 +89,8 @@ def segment_stat(path: Path) -> SegmentStat:
         entry_count=counts.magics.total(),
         message_count=sizes.total(),
         payload_bytes=sum(one * count for one, count in sizes.items()),
-        min_payload_bytes=min(sizes, default=0),
-        max_payload_bytes=max(sizes, default=0),
+        min_payload_bytes=min(sizes, default=None),
+        max_payload_bytes=max(sizes, default=None),
         payload_size_counts=_by_power_of_two(sizes),
         magic_counts=counts.magics,
         codec_counts={codec.name.lower(): count for codec, count in (+counts.codecs).items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -213,7 +213,7 @@ def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Du
 def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
     """Yield the segment files of paths; standard input is copied to a temporary file."""
     if Path("-") not in given:
-        yield _expanded(env, given)
+        yield segment_files(env, given)
         return
     if env.streams.stdin is None:
         raise UsageError("standard input is closed")
@@ -222,10 +222,10 @@ def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
             copy.write(chunk)
         copy.flush()
         paths = [Path(copy.name) if path == Path("-") else path for path in given]
-        yield _expanded(env, paths)
+        yield segment_files(env, paths)
 
 
-def _expanded(env: Environment, given: list[Path], *, archives: bool = True) -> list[Path]:
+def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = True) -> list[Path]:
     """Return the segment files of paths; a directory that has none is reported.
 
     Other files beside segments, as in `data/*`, are left out, and so is the directory of the
@@ -279,11 +279,12 @@ def verify(
     One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
     files could not be read.
     """
+    from broker.log.archive import total_bytes
     from broker.log.verify import verify_paths
 
     started_s = env.clock.monotonic_s()
     with _segment_paths(env, files) as paths:
-        total = sum(path.stat().st_size for path in paths if path.is_file())
+        total = total_bytes(paths)
         job_count = jobs or (os.cpu_count() or 1 if total >= PARALLEL_FROM_BYTES else 1)
         with progress(env, "verify", total) as meter:
             summary = verify_paths(
@@ -308,12 +309,12 @@ def verify(
 )
 def stat(env: Environment, files: Files) -> None:
     """Measure segment files: sizes, codecs and compression."""
+    from broker.log.archive import total_bytes
     from broker.log.inspect import segment_stat
 
     with _segment_paths(env, files) as paths:
-        total = sum(path.stat().st_size for path in paths if path.is_file())
         stats = []
-        with progress(env, "stat", total) as meter:
+        with progress(env, "stat", total_bytes(paths)) as meter:
             for path in paths:
                 stats.append(segment_stat(path))
                 meter.advance(stats[-1].size_bytes)
@@ -322,7 +323,7 @@ def stat(env: Environment, files: Files) -> None:
     if damaged:
         raise CliError(
             ExitStatus.CORRUPT,
-            f"{len(damaged)} files are damaged; their figures end there",
+            f"{counted(len(damaged), 'damaged file')}; figures end at the damage",
             hints=[f"try: pylogctl log verify {damaged[0]}"],
         )
 
@@ -358,7 +359,7 @@ def recover(
 
     if archived := [path for path in files if is_archive(path)]:
         raise UsageError(f"'{archived[0]}' is an archive, which is never cut; unpack it first")
-    paths = _expanded(env, files, archives=False)
+    paths = segment_files(env, files, archives=False)
     plans = [plan for plan in map(plan_recovery, paths) if plan.cut_bytes]
     if not execute or env.settings.dry_run or not plans:
         render(env, RECOVER, [recover_row(plan, done=False) for plan in plans])
@@ -432,7 +433,7 @@ def merge(
     """Write segment files of one log that follow one another, also archived ones, as one."""
     from broker.log import rewrite
 
-    render(env, SEGMENTS, [segment_row(rewrite.merge(_expanded(env, files), to))])
+    render(env, SEGMENTS, [segment_row(rewrite.merge(segment_files(env, files), to))])
 
 
 @app.command("move", cls=Command)

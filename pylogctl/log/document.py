@@ -19,6 +19,7 @@ from pylogctl.cli.columns import (
     Row,
     Seconds,
     Text,
+    if_known,
 )
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -95,11 +96,11 @@ class StatRow(Row):
     """Statistics of a segment file."""
 
     file: Annotated[Text, "segment file"]
-    bytes: Annotated[Bytes, "size of the file"]
+    bytes: Annotated[Bytes, "size of the file, of an archive unpacked"]
     entries: Annotated[Integer, "outer entries", Rank(2)]
     messages: Annotated[Integer, "messages, unfolded"]
     min: Annotated[Bytes, "smallest payload", Rank(3)]
-    avg: Annotated[float, ColumnKind.BYTES, "mean payload", Rank(3)]
+    avg: Annotated[float | None, ColumnKind.BYTES, "mean payload", Rank(3)]
     max: Annotated[Bytes, "largest payload", Rank(3)]
     codecs: Annotated[dict[str, int], "entries by codec", Fit.WRAP, Rank(1)]
     ratio: Annotated[Number, "bytes of payload for a compressed byte", Rank(2)]
@@ -190,15 +191,15 @@ def _summary_line(summary: VerifySummary, elapsed_s: float) -> str:
 
 def stat_row(one: SegmentStat) -> StatRow:
     """Return the row of a file's statistics."""
-    ratio = one.compression_ratio
+    ratio, average = one.compression_ratio, one.average_payload_bytes
     return StatRow(
         file=str(one.path),
         bytes=one.size_bytes,
         entries=one.entry_count,
         messages=one.message_count,
-        min=one.min_payload_bytes,
-        avg=round(one.average_payload_bytes, 1),
-        max=one.max_payload_bytes,
+        min=if_known(one.min_payload_bytes),
+        avg=if_known(None if average is None else round(average, 1)),
+        max=if_known(one.max_payload_bytes),
         codecs=dict(one.codec_counts),
         ratio=None if ratio is None else round(ratio, 3),
         fault=one.fault.name.lower() if one.fault else None,

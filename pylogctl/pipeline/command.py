@@ -18,7 +18,7 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.log.command import Deep, EngineChoice, FilesOnDisk, MaxErrors
+from pylogctl.log.command import Deep, EngineChoice, MaxErrors
 from pylogctl.pipeline.options import (
     NO_TARGET,
     READS,
@@ -432,12 +432,14 @@ def audit(
     ),
     examples=(
         "pylogctl pipeline verify /data/kafka --master spark://host:7077",
-        "pylogctl pipeline verify archive/*/*.pylog --output jsonl",
+        "pylogctl pipeline verify archive/*/*.pylog.gz --output jsonl",
     ),
 )
 def verify(
     env: Environment,
-    files: FilesOnDisk,
+    files: list[Path] = argument(
+        "FILE|DIR...", "Segment files or archives of them (.gz), directories of these.", default=...
+    ),
     deep: Deep = True,
     max_errors: MaxErrors = 100,
     engine: EngineChoice = "codec",

@@ -10,7 +10,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
-from broker.log.segment_paths import expand_paths
+from broker.log.archive import total_bytes
 from broker.spark import queries
 from broker.spark.events import (
     count_late,
@@ -28,6 +28,7 @@ from broker.spark.verify import verify_on_spark
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.progress import progress
+from pylogctl.log.command import segment_files
 from pylogctl.log.document import report_verification
 from pylogctl.pipeline.options import (
     NO_STREAM,
@@ -322,8 +323,8 @@ def verify_files(
     engine: Engine,
 ) -> ExitStatus:
     """Validate every byte of segment files, and render the report of `log verify`."""
-    paths = expand_paths(files, archives=True)
-    total = sum(path.stat().st_size for path in paths if path.is_file())
+    paths = segment_files(env, files)
+    total = total_bytes(paths)
     with open_spark(env, spark) as session, progress(env, "verify", total) as meter:
         started_s = env.clock.monotonic_s()
         summary = verify_on_spark(

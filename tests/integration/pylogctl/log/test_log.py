@@ -23,6 +23,7 @@ from broker.protocol.extension_requests import Acks, PartitionSet, PublishReques
 from broker.protocol.message_set import build_set, wrap
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
+from broker.units import format_size
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke, Spawn
 
@@ -243,6 +244,33 @@ def test_stat_measures(invoke: Invoke, good: Path) -> None:
     assert (record["entries"], record["messages"], record["min"], record["max"]) == (4, 5, 2, 5)
     assert record["codecs"] == {"none": 3, "gzip": 1}
     assert record["fault"] is None
+
+
+def test_stat_of_an_empty_segment_knows_no_sizes_of_messages(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    path = _segment(tmp_path / "t_0", b"")
+    result = invoke("log", "stat", str(path), "--columns", "messages,min,avg,max", "--no-header")
+    assert result.text == "0  ?  ?  ?\n"
+    (record,) = _jsonl(invoke("log", "stat", str(path), "--output", "jsonl").text)
+    assert (record["messages"], record["min"], record["avg"], record["max"]) == (
+        0,
+        None,
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize("command", ["stat", "verify"])
+def test_progress_over_archives_ends_at_their_unpacked_size(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    path = _segment(tmp_path / "t_0", build_set([b"x" * 1000] * 1000))
+    archive_segment(tmp_path / "archive", TopicPartition("t", 0, 0), path)
+    monkeypatch.setattr("pylogctl.cli.progress._LINE_EVERY_S", 0.0)
+    result = invoke("log", command, str(tmp_path / "archive"), "-v")
+    size = format_size(path.stat().st_size)
+    assert f"{command}: {size} of {size}, " in result.stderr
 
 
 def test_stat_of_a_damaged_file_fails_after_its_figures(invoke: Invoke, torn: Path) -> None:

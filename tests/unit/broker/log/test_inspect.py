@@ -123,10 +123,11 @@ def test_segment_stat_when_real_file_then_magic_0(shared_data: Path) -> None:
     assert stat.compression_ratio is None
 
 
-def test_segment_stat_when_empty_then_zeros(path: Path) -> None:
+def test_segment_stat_when_empty_then_sizes_of_messages_are_unknown(path: Path) -> None:
     path.touch()
     stat = segment_stat(path)
-    assert (stat.message_count, stat.average_payload_bytes, stat.min_payload_bytes) == (0, 0, 0)
+    assert (stat.message_count, stat.payload_bytes) == (0, 0)
+    assert (stat.average_payload_bytes, stat.min_payload_bytes) == (None, None)
 
 
 def test_plan_recovery_when_damaged_then_nothing_is_changed(path: Path) -> None:

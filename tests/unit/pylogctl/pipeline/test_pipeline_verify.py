@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.archive import archive_segment
 from broker.protocol.message_set import build_set
 from broker.spark.local import LocalProcesses
+from broker.topic import TopicPartition
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 
@@ -40,6 +42,22 @@ def test_report_when_written_then_is_that_of_log_verify(
 
     assert found.status == expected.status == status
     assert found.stdout == expected.stdout
+
+
+def test_files_when_no_segments_then_are_left_out_and_counted(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    segment = tmp_path / f"{0:020d}.pylog"
+    segment.write_bytes(build_set([b"message"]))
+    archived = archive_segment(tmp_path, TopicPartition("events", 0, 0), segment)
+    notes = tmp_path / "notes.txt"
+    notes.touch()
+
+    found = invoke("pipeline", "verify", str(segment), str(archived), str(notes))
+
+    assert found.status == ExitStatus.OK
+    assert "1 file left out, which is no segment" in found.stderr
+    assert "2 files, " in found.stderr
 
 
 def test_file_when_missing_then_status_says_so(invoke: Invoke, tmp_path: Path) -> None:
