@@ -105,6 +105,13 @@ bench-setup:
 	mvn --quiet --batch-mode --file bench/kafka.xml dependency:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory=$(abspath $(BENCH_PEERS))/kafka
 
+# What a plain installation shows in its first minute, for the README.
+.PHONY: terminal
+terminal: $(STAMP)
+	$(PYTHON) -m venv --clear build/plain
+	build/plain/bin/python -m pip install --quiet --disable-pip-version-check .
+	PATH="$(CURDIR)/build/plain/bin:$$PATH" $(BIN)/python -m tests.support.terminal docs/terminal.svg
+
 # What is written from the code, and in the repository: man/, completions/, schemas, docs/operations/metrics.md.
 .PHONY: generated site
 generated: $(STAMP)
