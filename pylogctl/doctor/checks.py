@@ -128,7 +128,9 @@ def _check_java() -> Finding:  # for the embedded ZooKeeper
         find_jars()
     except BrokerError as error:
         message, _, hint = str(error).partition("; ")
-        return Finding(Verdict.WARN, "java", message, hint or "needed for `zk start` only")
+        return Finding(
+            Verdict.WARN, "java", message, hint or "needed for the embedded ZooKeeper only"
+        )
     return Finding(Verdict.OK, "java", f"{java.version} at {java.executable} ({java.source})")
 
 
@@ -176,7 +178,7 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
         try:
             addresses = _registered_brokers(env)
         except BrokerError as error:
-            yield Finding(Verdict.FAIL, "registry", str(error), "start one: pylogctl broker start")
+            yield Finding(Verdict.FAIL, "registry", str(error), _registry_hint())
             return
         except CliError as error:
             yield Finding(Verdict.FAIL, "registry", str(error), "; ".join(error.hints))
@@ -184,6 +186,15 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
         yield Finding(Verdict.OK, "registry", f"{env.zookeeper}, brokers: {len(addresses)}")
     for address in addresses:
         yield _check_broker(env, address)
+
+
+def _registry_hint() -> str:
+    if _check_java().verdict is Verdict.OK:
+        return "start one: pylogctl broker start"
+    return (
+        "none can be started here (java, above); name one that runs with -Z HOST:PORT, or do "
+        "without: pylogctl broker start, then -b HOST:PORT"
+    )
 
 
 def _registered_brokers(env: Environment) -> list[BrokerAddress]:

@@ -83,6 +83,15 @@ def test_doctor_without_a_zookeeper_advises_what_works_on_any_machine(invoke: In
     assert "  try: pylogctl broker start, or doctor; -b HOST:PORT needs no ZooKeeper\n" in failed
 
 
+def test_doctor_where_no_zookeeper_can_be_started_then_advises_to_name_one_or_do_without(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # a plain installation
+    result = invoke("doctor", "-Z", "127.0.0.1:1", "--timeout", "300ms")
+    assert "registry: none can be started here (java, above); name one" in result.stderr
+    assert "start one:" not in result.stderr
+
+
 def test_checks_judge_versions_and_limits() -> None:
     assert check_python((3, 10)).verdict is Verdict.FAIL
     assert check_python((3, 11)).verdict is Verdict.OK
