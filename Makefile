@@ -132,7 +132,7 @@ $(DOCS_VENV)/.installed: pyproject.toml
 site: $(DOCS_VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
-docs: generated
+docs: generated site
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
