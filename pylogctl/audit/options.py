@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from pylogctl.cli.options import argument, flag, option
+from pylogctl.cli.options import Choice, argument, flag, option
 
 AuditTopicArgument = Annotated[str, argument("AUDIT-TOPIC", "Topic that counts are published to.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Choice):
     """Which counts are expected, when windows are judged, and which are shown or an error."""
 
     reference: str = option(

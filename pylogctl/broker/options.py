@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from pylogctl.cli.options import flag, option
+from pylogctl.cli.options import Choice, flag, option
 
 
-@dataclass(frozen=True, slots=True)
-class StartOptions:
+class StartOptions(Choice):
     """The broker and its settings; None for an option that is not given."""
 
     config_file: Path | None = option(
@@ -49,8 +47,7 @@ class StartOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessOptions:
+class ProcessOptions(Choice):
     """The process, and how it says that it is ready."""
 
     check_config: bool = flag("--check-config", "Options", "Validate the settings and end.")

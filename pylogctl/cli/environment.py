@@ -37,8 +37,7 @@ ASKS_FOR_PROPERTIES = frozenset({"list", "dump"})
 """Words of `-X` that ask for the properties instead of setting one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Streams:
+class Streams(NamedTuple):
     """The standard streams, None for a closed one, and which of them are terminals."""
 
     stdin: BinaryIO | None

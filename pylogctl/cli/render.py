@@ -361,7 +361,7 @@ def paged(env: Environment) -> Iterator[Environment]:
     env.flush()
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         stdin = cast(BinaryIO, process.stdin)
-        paged_env = replace(env, streams=replace(env.streams, stdout=stdin))
+        paged_env = replace(env, streams=env.streams._replace(stdout=stdin))
         with suppress(BrokenPipeError):  # the user left the pager: skip the rest of the block
             yield paged_env
             stdin.close()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pylogctl.cli.options import option
+from pylogctl.cli.options import Choice, option
 
 _RetryBackoff = Annotated[
     str | None,
@@ -27,8 +26,7 @@ _MaxAttempts = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ExecChoice:
+class ExecChoice(Choice):
     """The command that `consume` runs, and what becomes of messages for which it fails."""
 
     exec_command: str | None = option(
@@ -58,8 +56,7 @@ class ExecChoice:
 NO_COMMAND = ExecChoice()
 
 
-@dataclass(frozen=True, slots=True)
-class DrainChoice:
+class DrainChoice(Choice):
     """The command that `retry drain` runs."""
 
     exec_command: str | None = option(

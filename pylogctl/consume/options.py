@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.options import flag, offset_option, option
+from pylogctl.cli.options import Choice, flag, offset_option, option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.consume.exec_options import ExecChoice
 from pylogctl.format.framing import NO_FRAMING, WRITE_FRAMING, FramingChoice
@@ -17,8 +16,7 @@ WAIT = shared.OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
 _PATTERNS = shared.topic_patterns("Read every topic whose whole name matches (repeatable).")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Choice):
     """The topics, partitions and offsets to read."""
 
     patterns: Annotated[TopicPatterns, _PATTERNS] = shared.ALL_TOPICS
@@ -54,8 +52,7 @@ class Reading:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipOptions:
+class MembershipOptions(Choice):
     """The consumer group, and how its offsets are stored."""
 
     group: str | None = option(
@@ -79,8 +76,7 @@ class MembershipOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Choice):
     """Which of the messages read are written, and how many."""
 
     grep: str | None = option(
@@ -116,8 +112,7 @@ class Chosen:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Choice):
     """The form of output, of which at most one may be given."""
 
     framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING
@@ -144,8 +139,7 @@ class Form:
     unbuffered: bool = flag("-u, --unbuffered", "Output", "Flush after each message.")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Choice):
     """All options of the command that no other command shares as a whole."""
 
     reading: Reading

@@ -9,13 +9,12 @@ from __future__ import annotations
 import binascii
 import re
 import struct
-from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.escapes import printable_bytes
-from pylogctl.cli.options import OptionalValue, OptionGroup, flag, option, options_in
+from pylogctl.cli.options import Choice, OptionalValue, OptionGroup, flag, option
 
 _SIMPLE = {
     "n": b"\n",
@@ -87,8 +86,7 @@ class LengthCode(Enum):
     VARINT = "varint"
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
+class Framing(NamedTuple):
     """A framing: its shape, with the delimiter or the length code that it uses."""
 
     shape: Shape
@@ -104,8 +102,7 @@ FIXED_LENGTHS = {
 VARINT_BYTES_MAX = 10
 
 
-@dataclass(frozen=True, slots=True)
-class FramingChoice:
+class FramingChoice(Choice):
     """The options of framing; at most one of them may be given."""
 
     delimiter: str | None = None
@@ -184,7 +181,7 @@ _LENGTH_CODE = OptionalValue(_LENGTH_CODES, "u32be")
 def _framing(panel: str, *, delimiter_help: str, length_help: str) -> OptionGroup:
     """Return the options for reading or writing, given the texts in which they differ."""
 
-    class _Options:
+    class _Options(Choice):
         delimiter: str | None = option("-D, --delimiter STR", panel, delimiter_help)
         null: bool = flag("-0, --null", panel, "Same as -D '\\0'.")
         length_prefixed: Literal["u32be", "u32le", "u64be", "varint"] | None = option(
@@ -196,7 +193,7 @@ def _framing(panel: str, *, delimiter_help: str, length_help: str) -> OptionGrou
         base64_lines: bool = flag("--base64", panel, "A base64 line each.")
 
     return OptionGroup(
-        options_in(_Options),
+        tuple(_Options.parameters()),
         FramingChoice,
         {"-L": _LENGTH_CODE, "--length-prefixed": _LENGTH_CODE},
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.options import option
+from pylogctl.cli.options import Choice, option
 from pylogctl.cli.selection import TopicPatterns
 
 DEFAULT_GROUP = "mirror"
@@ -34,8 +33,7 @@ MirrorGroup = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RunChoice:
+class RunChoice(Choice):
     """How to mirror."""
 
     streams: int = option(

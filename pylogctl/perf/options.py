@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.options import flag, offset_option, option
+from pylogctl.cli.options import Choice, flag, offset_option, option
 
 
-@dataclass(frozen=True, slots=True)
-class RunChoice:
+class RunChoice(Choice):
     """How long to measure, and where the figures go."""
 
     messages: int | None = option(
@@ -23,7 +21,6 @@ class RunChoice:
     )
 
 
-@dataclass(frozen=True, slots=True)
 class LoadChoice(RunChoice):
     """A measurement of throughput."""
 
@@ -35,7 +32,6 @@ class LoadChoice(RunChoice):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class ProduceChoice(LoadChoice):
     """The messages to send, and how fast."""
 
@@ -57,7 +53,6 @@ class ProduceChoice(LoadChoice):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class ReadChoice(LoadChoice):
     """The offsets to read, and how."""
 
@@ -77,7 +72,6 @@ class ReadChoice(LoadChoice):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class PacedChoice(RunChoice):
     """The messages to send at even intervals."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from broker.units import parse_duration_ms
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import argument, flag, option
+from pylogctl.cli.options import Choice, argument, flag, option
 
 if TYPE_CHECKING:
     from broker.spark.extraction import EventFields
@@ -35,8 +35,7 @@ Include = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadChoice:
+class ReadChoice(Choice):
     """The input: segment files instead of brokers, and the first and last offsets."""
 
     paths: list[Path] | None = option(
@@ -55,7 +54,6 @@ class ReadChoice:
 NO_READ = ReadChoice()
 
 
-@dataclass(frozen=True, slots=True)
 class LoadChoice(ReadChoice):
     """The input of a load, which starts where the last one ended."""
 
@@ -67,8 +65,7 @@ class LoadChoice(ReadChoice):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LossChoice:
+class LossChoice(Choice):
     """How to treat messages that are missing or damaged."""
 
     allow_data_loss: bool = flag(
@@ -87,8 +84,7 @@ class LossChoice:
 NO_LOSS = LossChoice()
 
 
-@dataclass(frozen=True, slots=True)
-class EventChoice:
+class EventChoice(Choice):
     """Where the key and the time of an event are in a payload."""
 
     key_field: str | None = option(
@@ -134,8 +130,7 @@ class EventChoice:
         return EventFields(self.key_field, self.time_field, self.pattern, form, self.year)
 
 
-@dataclass(frozen=True, slots=True)
-class TableChoice:
+class TableChoice(Choice):
     """A table of Iceberg or Delta to write."""
 
     into_table: str | None = option(
@@ -165,7 +160,6 @@ class TableChoice:
             raise UsageError(str(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
 class TargetChoice(TableChoice):
     """Target of the result: a file, a table, a topic, or by default standard output."""
 
@@ -222,8 +216,7 @@ def file_format(path: Path) -> str:
 NO_TARGET = TargetChoice()
 
 
-@dataclass(frozen=True, slots=True)
-class StreamChoice:
+class StreamChoice(Choice):
     """Options of a job that runs as a stream."""
 
     stream: bool = flag(
@@ -266,8 +259,7 @@ class StreamChoice:
 NO_STREAM = StreamChoice()
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadChoice:
+class PayloadChoice(Choice):
     """How a load reads payloads, and the dates of messages in them."""
 
     avro_schemas: Path | None = option(
@@ -316,8 +308,7 @@ class PayloadChoice:
         return DateRule(today, self.date_field, self.date_regex, self.date_format, self.year)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowChoice:
+class WindowChoice(Choice):
     """The windows, and what is counted in them."""
 
     size: str | None = option("--size DUR", "Windows", "Length of a window.")
@@ -373,8 +364,7 @@ class WindowChoice:
         return _optional_ms(self.size), _optional_ms(self.slide), _optional_ms(self.session)
 
 
-@dataclass(frozen=True, slots=True)
-class JoinChoice:
+class JoinChoice(Choice):
     """What a topic is joined with, and how."""
 
     table: Path | None = option(
@@ -452,8 +442,7 @@ def _optional_ms(duration: str | None) -> int | None:
 MASTER_VARIABLE = "PYLOGCTL_MASTER"
 
 
-@dataclass(frozen=True, slots=True)
-class SparkChoice:
+class SparkChoice(Choice):
     """Where Spark runs, and its settings."""
 
     master: str | None = option(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pylogctl.cli.options import (
+    Choice,
     CodecOption,
     MaxMessagesOption,
     RateOption,
@@ -17,8 +17,7 @@ from pylogctl.cli.options import (
 from pylogctl.format.framing import NO_FRAMING, READ_FRAMING, FramingChoice
 
 
-@dataclass(frozen=True, slots=True)
-class InputOptions:
+class InputOptions(Choice):
     """The input, its framing, and which messages are left out."""
 
     framing: Annotated[FramingChoice, READ_FRAMING] = NO_FRAMING
@@ -45,8 +44,7 @@ class InputOptions:
         return self.on_error == "skip"
 
 
-@dataclass(frozen=True, slots=True)
-class TargetOptions:
+class TargetOptions(Choice):
     """The partitions that messages go to."""
 
     partition: str | None = option(
@@ -72,8 +70,7 @@ class TargetOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SendingOptions:
+class SendingOptions(Choice):
     """How messages are sent."""
 
     codec: CodecOption = None
@@ -116,8 +113,7 @@ class SendingOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AuditOptions:
+class AuditOptions(Choice):
     """The topic and the windows in which counts of confirmed messages are published."""
 
     audit: str | None = option(
@@ -140,8 +136,7 @@ class AuditOptions:
 NO_AUDIT = AuditOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordOptions:
+class RecordOptions(Choice):
     """Records of a run: verification, copies of its input, receipts, and counts."""
 
     verify: VerifyOption = False
@@ -155,8 +150,7 @@ class RecordOptions:
     audit: AuditOptions = NO_AUDIT
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Choice):
     """All options of the command that no other command shares as a whole."""
 
     input: InputOptions
