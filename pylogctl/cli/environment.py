@@ -63,7 +63,7 @@ class Streams(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)  # quicker to make, at each start
 class SharedOptions:
     """The shared options, parsed; a command has its own default for a `timeout_s` of None."""
 
@@ -109,7 +109,7 @@ class Context(NamedTuple):
         return f"[{self.name}] " if code is None else f"\x1b[1;{code}m[{self.name}]\x1b[0m "
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)  # as above
 class Environment:
     """Streams, environment variables, clock and shared options of one run of one command."""
 

@@ -90,7 +90,11 @@ class Choice:
                 setattr(cls, name, declared.default)
 
     def __init__(self, **values: Any) -> None:
-        self.__dict__.update(values)
+        for name in self._declared:
+            self.__dict__[name] = values[name] if name in values else getattr(type(self), name)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
 
     @classmethod
     def parameters(cls) -> list[inspect.Parameter]:
@@ -397,6 +401,8 @@ MessageFormatOption = Annotated[
     str | None,
     option("-F, --format STR", "Output", "Write messages in this format; see pylogctl-formats(7)."),
 ]
+PayloadForm = Literal["utf8", "hex", "base64", "escape"]
+PayloadOption = Annotated[PayloadForm, option("--payload", "Output", "How payloads are shown.")]
 
 
 def offset_option(text: str) -> Any:

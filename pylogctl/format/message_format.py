@@ -1,4 +1,4 @@
-"""Format strings for messages, such as `%t[%p] %o %s{hex}`, and the option `--payload`.
+"""Format strings for messages, such as `%t[%p] %o %s{hex}`.
 
 A format string is compiled once into a list of functions.
 """
@@ -12,13 +12,13 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Literal, NamedTuple
+from typing import NamedTuple
 
 from broker.errors import did_you_mean
 from broker.units import format_time
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
-from pylogctl.cli.options import option
+from pylogctl.cli.options import PayloadForm
 from pylogctl.format.envelope import MISSING, MessageFacts, json_value
 from pylogctl.format.framing import escape, unescape
 
@@ -242,9 +242,6 @@ def _json_text(data: bytes, path: list[str]) -> bytes:
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode("utf-8", "replace")
 
-
-PayloadForm = Literal["utf8", "hex", "base64", "escape"]
-PayloadOption = Annotated[PayloadForm, option("--payload", "Output", "How payloads are shown.")]
 
 PAYLOAD_TEXTS: dict[PayloadForm, Callable[[bytes], str]] = {
     "utf8": lambda payload: payload.decode("utf-8", "backslashreplace"),

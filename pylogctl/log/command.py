@@ -22,7 +22,6 @@ from pylogctl.cli.options import accepts, argument, confirm_option, flag, offset
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.format.message_format import PayloadOption
 from pylogctl.log.document import (
     DUMP,
     INDEX,
@@ -40,7 +39,7 @@ from pylogctl.log.document import (
 
 if TYPE_CHECKING:
     from broker.positions import OffsetRange
-    from pylogctl.format.message_format import PayloadForm
+    from pylogctl.cli.options import PayloadForm
     from pylogctl.log.dump import Dumped
 
 app = new_app("Look into segment files, verify, compare and mend them; move logs.")
@@ -93,7 +92,7 @@ def dump(
         "--shallow", "Selection", "Show compressed entries as one, not what is inside."
     ),
     no_payload: bool = flag("--no-payload", "Output", "Leave payloads out."),
-    payload: PayloadOption = "utf8",
+    payload: shared.PayloadOption = "utf8",
     message_format: shared.MessageFormatOption = None,
 ) -> None:
     """Show the messages of segment files.
@@ -128,7 +127,7 @@ def grep(
     max_messages: shared.MaxMessagesOption = None,
     ignore_case: bool = flag("-i, --ignore-case", "Selection", "Ignore the case of ASCII letters."),
     invert: bool = flag("--invert", "Selection", "Messages that do not match."),
-    payload: PayloadOption = "utf8",
+    payload: shared.PayloadOption = "utf8",
     message_format: shared.MessageFormatOption = None,
 ) -> None:
     """Show the messages of segment files whose payload matches.

@@ -15,8 +15,9 @@ from broker.protocol.message_set import Entry, messages_of
 from broker.protocol.primitives import Buffer
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
+from pylogctl.cli.options import PayloadForm
 from pylogctl.format.envelope import MessageFacts, PayloadEncoding, encode_payload
-from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
+from pylogctl.format.message_format import PAYLOAD_TEXTS
 from pylogctl.log.document import DumpRow, IndexRow
 
 _DIRECTORY = re.compile(r"(.+)[_-](\d+)")

@@ -16,7 +16,6 @@ from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, confirm_option, flag, offset_option, option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.format.message_format import PayloadOption
 
 if TYPE_CHECKING:
     from pylogctl.cli.offsets import Span
@@ -509,7 +508,7 @@ def sample(
     ),
     offset: _Offset = None,
     partition: shared.PartitionsOption = None,
-    payload: PayloadOption = "utf8",
+    payload: shared.PayloadOption = "utf8",
 ) -> None:
     """Show a few messages of each partition, with their offsets.
 

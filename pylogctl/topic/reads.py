@@ -21,10 +21,11 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import Span
+from pylogctl.cli.options import PayloadForm
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import chosen_columns, render
 from pylogctl.format.envelope import facts_of
-from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
+from pylogctl.format.message_format import PAYLOAD_TEXTS
 from pylogctl.topic import document
 
 

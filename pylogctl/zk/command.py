@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from broker.zk.known_nodes import decode_node
-from pylogctl.cli.connections import zookeeper_session
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import (
     CONFIRM,
     DRY_RUN,
@@ -27,29 +21,8 @@ from pylogctl.cli.options import (
     flag,
     option,
 )
-from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.zk.document import (
-    GET,
-    LS,
-    LS_LONG,
-    READY,
-    STAT,
-    TREE,
-    ChildRow,
-    ReadyRow,
-    TreeRow,
-    ValueRow,
-    describe_value,
-    node_columns,
-    stat_row,
-)
 from pylogctl.zk.paths import HERE, checked_path
-
-_DRAWN_AT_ONCE = 64
-
-if TYPE_CHECKING:
-    from broker.zk.session import Session
 
 app = new_app("Look into ZooKeeper, change nodes, or start a server.")
 
@@ -80,23 +53,9 @@ def ls(
     recursive: bool = flag("-R, --recursive", "Options", "Show everything below."),
 ) -> None:
     """List the children of a node."""
-    from broker.admin.registry_nodes import read_nodes
+    from pylogctl.zk import reads
 
-    def rows(session: Session) -> Iterator[ChildRow]:
-        nodes = session.walk(path, max_depth=None if recursive else 1)
-        next(nodes)  # the node itself
-        children = (child for _, child in nodes)
-        if long or env.settings.output:
-            for node in read_nodes(session, children):
-                yield ChildRow(_name(node.path), node_columns(node.stat))
-        else:
-            yield from (ChildRow(_name(child)) for child in children)
-
-    def _name(child: str) -> str:
-        return child if recursive else child.rpartition("/")[2]
-
-    with zookeeper_session(env) as session:
-        render(env, LS_LONG if long else LS, rows(session))
+    reads.list_children(env, path, is_long=long, recursive=recursive)
 
 
 @app.command("tree", cls=Command)
@@ -113,42 +72,9 @@ def tree(
     raw: bool = flag("--raw", "Options", "Do not decode the values of known nodes."),
 ) -> None:
     """Draw a node and everything below it."""
-    with zookeeper_session(env) as session:
-        if env.settings.output is None and not env.settings.columns:
-            _draw(env, session, path, depth, data=data or raw, raw=raw)
-        else:
-            render(env, TREE, _tree_rows(session, path, depth, raw=raw))
+    from pylogctl.zk import reads
 
-
-def _tree_rows(session: Session, path: str, depth: int | None, *, raw: bool) -> Iterator[TreeRow]:
-    from broker.admin.registry_nodes import read_nodes
-
-    top = path.rstrip("/").count("/")
-    for one, value, stat in read_nodes(
-        session, (p for _, p in session.walk(path, max_depth=depth))
-    ):
-        text, level = describe_value(one, value, raw=raw), one.rstrip("/").count("/") - top
-        yield TreeRow(one, level, text, node_columns(stat), decode_node(one, value))
-
-
-def _draw(
-    env: Environment, session: Session, top: str, max_depth: int | None, *, data: bool, raw: bool
-) -> None:
-    branch, corner, bar = (
-        ("├── ", "└── ", "│   ") if env.unicode_output else ("|-- ", "`-- ", "|   ")
-    )
-    # each open level has a bar if a later node continues it, else a blank
-    continues: list[bool] = []
-    nodes = session.branches(top, max_depth=max_depth)
-    while some := list(islice(nodes, _DRAWN_AT_ONCE)):
-        values = session.get_many(path for _, path, _ in some) if data else {}
-        for depth, path, is_last in some:
-            continues = [*continues[:depth], not is_last]
-            indent = "".join(bar if more else "    " for more in continues[1:depth])
-            mark = (corner if is_last else branch) if depth else ""
-            name = path.rpartition("/")[2] if depth else path
-            value = describe_value(path, values[path][0], raw=raw) if path in values else ""
-            env.write_line(f"{indent}{mark}{name}{f'  {value}' if value else ''}")
+    reads.show_tree(env, path, depth, data=data or raw, raw=raw)
 
 
 @app.command("get", cls=Command)
@@ -169,44 +95,20 @@ def get(
 
     On a terminal control characters are shown as escapes, unless --raw is given.
     """
+    from pylogctl.zk import reads
+
     if as_hex + as_json + raw > 1:
         raise UsageError("only one of --raw, --json and --hex is possible")
-    with zookeeper_session(env) as session:
-        value, stat = session.get(path)
-    if env.settings.output or env.settings.columns:
-        text = value.decode("utf-8", "backslashreplace")
-        fields = decode_node(path, value)
-        render(env, GET, [ValueRow(path, text, value.hex(), node_columns(stat), fields)])
-        return
-    written = _written(value, path, as_hex=as_hex, as_json=as_json)
-    if env.streams.stdout_is_tty and not raw:
-        written = printable_bytes(written, keep="\t\n")
-    env.write(written)
-    if show_stat:
-        env.write(b"\n")
-        render(env, STAT, [stat_row(path, stat)])
-    elif env.streams.stdout_is_tty and not raw:
-        env.write(b"\n")
-
-
-def _written(value: bytes, path: str, *, as_hex: bool, as_json: bool) -> bytes:
-    if as_hex:
-        return value.hex().encode()
-    if not as_json:
-        return value
-    try:
-        return json.dumps(json.loads(value), indent=2).encode()
-    except ValueError as error:
-        raise UsageError(f"the value of '{path}' is not JSON: {error}") from error
+    reads.get(env, path, as_hex=as_hex, as_json=as_json, raw=raw, show_stat=show_stat)
 
 
 @app.command("stat", cls=Command)
 @accepts(*_READ_OPTIONS, exits=_READS, examples=("pylogctl zk stat /brokers/ids/0",))
 def stat(env: Environment, path: PathArgument) -> None:
     """Show version, size, times and owner of a node."""
-    with zookeeper_session(env) as session:
-        _, node_stat = session.get(path)
-    render(env, STAT, [stat_row(path, node_stat)])
+    from pylogctl.zk import reads
+
+    reads.show_stat(env, path)
 
 
 @app.command("find", cls=Command)
@@ -450,6 +352,7 @@ def start(
     from broker.zk.embedded import EmbeddedZooKeeper
     from pylogctl.cli.process import graceful_stop
     from pylogctl.cli.service import announce_ready
+    from pylogctl.zk.document import READY, ReadyRow
 
     server = EmbeddedZooKeeper(data, host=host, port=port, log_file=log_file)
     with graceful_stop() as stop:

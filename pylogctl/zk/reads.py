@@ -1,37 +1,149 @@
-"""The work of the commands of `pylogctl zk` that search, watch and examine."""
+"""The work of the commands of `pylogctl zk` that read."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from broker.admin.registry_nodes import Node, read_nodes, read_tree
 from broker.units import counted, format_time
 from broker.zk.health import ServerHealth, server_health
 from broker.zk.known_nodes import decode_node
 from broker.zk.paths import join_address, parse_connect_string
+from broker.zk.session import Session
 from broker.zk.tree_watch import TreeWatch
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_session
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.zk.document import (
     FIND,
+    GET,
     HEALTH,
+    LS,
+    LS_LONG,
     SESSIONS,
+    STAT,
+    TREE,
     WATCH,
+    ChildRow,
     EventRow,
     FoundRow,
     HealthRow,
     SessionRow,
+    TreeRow,
+    ValueRow,
     describe_value,
     node_columns,
+    stat_row,
 )
 
 _POLL_S = 0.2
 _CHILDREN_ONLY = 1
+_DRAWN_AT_ONCE = 64
+
+
+def list_children(env: Environment, path: str, *, is_long: bool, recursive: bool) -> None:
+    """List the children of a node, or all nodes below it."""
+
+    def rows(session: Session) -> Iterator[ChildRow]:
+        nodes = session.walk(path, max_depth=None if recursive else _CHILDREN_ONLY)
+        next(nodes)  # the node itself
+        children = (child for _, child in nodes)
+        if is_long or env.settings.output:
+            for node in read_nodes(session, children):
+                yield ChildRow(name_of(node.path), node_columns(node.stat))
+        else:
+            yield from (ChildRow(name_of(child)) for child in children)
+
+    def name_of(child: str) -> str:
+        return child if recursive else child.rpartition("/")[2]
+
+    with zookeeper_session(env) as session:
+        render(env, LS_LONG if is_long else LS, rows(session))
+
+
+def show_tree(env: Environment, path: str, depth: int | None, *, data: bool, raw: bool) -> None:
+    """Draw a node and everything below it, or write a row for each."""
+    with zookeeper_session(env) as session:
+        if env.settings.output is None and not env.settings.columns:
+            _draw(env, session, path, depth, data=data, raw=raw)
+        else:
+            render(env, TREE, _tree_rows(session, path, depth, raw=raw))
+
+
+def _tree_rows(session: Session, path: str, depth: int | None, *, raw: bool) -> Iterator[TreeRow]:
+    top = path.rstrip("/").count("/")
+    for one, value, stat in read_nodes(
+        session, (p for _, p in session.walk(path, max_depth=depth))
+    ):
+        text, level = describe_value(one, value, raw=raw), one.rstrip("/").count("/") - top
+        yield TreeRow(one, level, text, node_columns(stat), decode_node(one, value))
+
+
+def _draw(
+    env: Environment, session: Session, top: str, max_depth: int | None, *, data: bool, raw: bool
+) -> None:
+    branch, corner, bar = (
+        ("├── ", "└── ", "│   ") if env.unicode_output else ("|-- ", "`-- ", "|   ")
+    )
+    # each open level has a bar if a later node continues it, else a blank
+    continues: list[bool] = []
+    nodes = session.branches(top, max_depth=max_depth)
+    while some := list(islice(nodes, _DRAWN_AT_ONCE)):
+        values = session.get_many(path for _, path, _ in some) if data else {}
+        for depth, path, is_last in some:
+            continues = [*continues[:depth], not is_last]
+            indent = "".join(bar if more else "    " for more in continues[1:depth])
+            mark = (corner if is_last else branch) if depth else ""
+            name = path.rpartition("/")[2] if depth else path
+            value = describe_value(path, values[path][0], raw=raw) if path in values else ""
+            env.write_line(f"{indent}{mark}{name}{f'  {value}' if value else ''}")
+
+
+def get(
+    env: Environment, path: str, *, as_hex: bool, as_json: bool, raw: bool, show_stat: bool
+) -> None:
+    """Write the value of a node; on a terminal with escapes, unless `raw`."""
+    with zookeeper_session(env) as session:
+        value, stat = session.get(path)
+    if env.settings.output or env.settings.columns:
+        text = value.decode("utf-8", "backslashreplace")
+        fields = decode_node(path, value)
+        render(env, GET, [ValueRow(path, text, value.hex(), node_columns(stat), fields)])
+        return
+    written = _written(value, path, as_hex=as_hex, as_json=as_json)
+    if env.streams.stdout_is_tty and not raw:
+        written = printable_bytes(written, keep="\t\n")
+    env.write(written)
+    if show_stat:
+        env.write(b"\n")
+        render(env, STAT, [stat_row(path, stat)])
+    elif env.streams.stdout_is_tty and not raw:
+        env.write(b"\n")
+
+
+def _written(value: bytes, path: str, *, as_hex: bool, as_json: bool) -> bytes:
+    if as_hex:
+        return value.hex().encode()
+    if not as_json:
+        return value
+    try:
+        return json.dumps(json.loads(value), indent=2).encode()
+    except ValueError as error:
+        raise UsageError(f"the value of '{path}' is not JSON: {error}") from error
+
+
+def show_stat(env: Environment, path: str) -> None:
+    """Show version, size, times and owner of a node."""
+    with zookeeper_session(env) as session:
+        _, stat = session.get(path)
+    render(env, STAT, [stat_row(path, stat)])
 
 
 def find(env: Environment, path: str, pattern: str, *, in_data: bool) -> None:
