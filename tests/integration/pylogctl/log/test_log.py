@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -394,6 +396,16 @@ def test_archived_segments_are_verified_measured_and_dumped_as_others(
     assert dumped.stdout == b"t_1[2-3] 0 one\nt_1[2-3] 13 two\nt_1[2-3] 26 three\n"
     last = invoke("log", "dump", str(archive), "-o", "-1", "-F", "%o ")
     assert last.stdout == b"13 26 "
+
+
+def test_dump_of_the_end_of_an_archive_unpacks_it_once(
+    invoke: Invoke, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Mock(wraps=gzip.open)
+    monkeypatch.setattr(gzip, "open", opened)
+    last = max(archive.rglob("*.gz"))
+    assert invoke("log", "dump", str(last), "-o", "-1").status == 0
+    opened.assert_called_once_with(last)
 
 
 def test_verify_when_archived_segments_leave_a_gap_reports_it(
