@@ -218,6 +218,7 @@ class Broker:
                 self._clock,
                 self._server.workers,
             ),
+            metrics,
         )
 
     def _fail(self, failure: StorageError) -> None:

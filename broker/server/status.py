@@ -15,7 +15,7 @@ from broker.config import BrokerConfig
 from broker.exposition import exposition_text, label_text, lines
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.metrics import Attributes, ManagedObject, Reading, counter, gauge, times
+from broker.metrics import Attributes, ManagedObject, Metric, Reading, counter, gauge, times
 from broker.protocol import codec
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
@@ -37,6 +37,16 @@ _RUNNING_AS_CONTROLLER = 4
 
 CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
     metrics.REQUESTS.name,
+    gauge("Connections", lambda it: it.connection_count.total,
+        "open connections", series="broker_connections"),
+    counter("ConnectionsAccepted", lambda it: it.connection_count.accepted,
+        "connections that clients have opened", series="broker_connections_accepted_total"),
+    counter("ConnectionsRefused", lambda it: it.connection_count.refused,
+        "connections beyond `max.connections` or `max.connections.per.ip`", healthy="0",
+        series="broker_connections_refused_total"),
+    gauge("QueuedBytes", lambda it: it.queued_bytes.taken,
+        "taken of `queued.max.bytes` by requests that arrive", unit="bytes",
+        series="broker_queued_bytes"),
     gauge("ConnectionsWithHeldRequests",
         lambda it: sum(one.receiver.has_held for one in it.connections),
         "connections with requests that were received and wait for their turn, for a worker "
@@ -106,6 +116,11 @@ LOG: ManagedObject[Log] = ManagedObject(
         "messages appended since the start",
         series="log_messages_appended_total"),
 )  # fmt: skip
+FOLLOWER_LAG: Metric[int | None] = gauge(
+    "ConsumerLag", lambda lag: lag,
+    "how far a follower is behind a log led here", unit="bytes",
+    series="broker_follower_lag_bytes",
+)  # fmt: skip
 # away from its home: `t[2-0]`, as `t-2-0` would be partition 0 of a topic `t-2`
 LOG_AWAY = ManagedObject("logs.{topic}[{home}-{index}]", *LOG.metrics)
 
@@ -121,6 +136,8 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
     metrics.PURGATORY,
     metrics.REQUESTS,
     CONNECTIONS,
+    metrics.REQUEST,
+    metrics.REQUEST_ERROR,
     LOG_MANAGER,
     FLUSHES,
     metrics.ALL_TOPICS,
@@ -321,7 +338,12 @@ class BrokerStatus:
         text = exposition_text(readings)
         if with_partitions:
             logs = [(_labels(log), log) for log in self.logs.table.all()]
-            text += "".join(lines(LOG.metrics, logs))
+            lags = [
+                (label_text(topic=one["topic"], partition=one["partition"], follower=id), lag)
+                for one in records
+                for id, lag in one["lags"].items()
+            ]
+            text += "".join((*lines(LOG.metrics, logs), *lines([FOLLOWER_LAG], lags)))
         return text
 
     def _of_broker(self, phase: str, records: list[dict[str, Any]]) -> Iterator[Reading]:
@@ -338,6 +360,7 @@ class BrokerStatus:
         )
         yield Reading(metrics.REQUESTS, shards)
         yield Reading(CONNECTIONS, self.server)
+        yield from metrics.request_readings(shards)
         yield Reading(SERVER, state)
         yield Reading(metrics.PURGATORY, delays)
         yield Reading(ZOOKEEPER, self.membership.registry)

@@ -175,6 +175,7 @@ class ConnectionCount:
         self._limit_per_address = limit_per_address
         self._by_address: Counter[str] = Counter()
         self.total = 0
+        self.accepted = self.refused = 0  # since the start
 
     def set_limits(self, limit: int, limit_per_address: int) -> None:
         """Change the limits; connections that are open stay."""
@@ -185,12 +186,16 @@ class ConnectionCount:
         """Count a new connection, or return the name of the limit that forbids it."""
         with self._lock:
             if self.total >= self._limit:
-                return "max.connections"
-            if self._by_address[address] >= self._limit_per_address:
-                return "max.connections.per.ip"
-            self._by_address[address] += 1
-            self.total += 1
-            return None
+                exceeded = "max.connections"
+            elif self._by_address[address] >= self._limit_per_address:
+                exceeded = "max.connections.per.ip"
+            else:
+                self.accepted += 1
+                self._by_address[address] += 1
+                self.total += 1
+                return None
+            self.refused += 1
+            return exceeded
 
     def leave(self, address: str) -> None:
         """Uncount a connection that `enter` let in."""

@@ -51,6 +51,7 @@ from broker.protocol.responses import encode_extension_error
 from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.fetch import FetchHandler
+from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.produce import ProduceHandler, RefusedPartitions
 from broker.server.requests.purgatory import Response
 from broker.server.requests.replica_reads import ReplicaReadHandler
@@ -95,6 +96,7 @@ class RequestHandlers:
         replica_reads: ReplicaReadHandler,
         control: ControlHandler,
         admin: AdminHandler,
+        metrics: ProcessorMetrics,
     ) -> None:
         self._validator = validator  # that of the produce handler
         self._produce = produce
@@ -102,6 +104,7 @@ class RequestHandlers:
         self._replica_reads = replica_reads
         self._control = control
         self._admin = admin
+        self._metrics = metrics
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Use other limits from now on; callable from any thread."""
@@ -134,6 +137,13 @@ class RequestHandlers:
                     if together is None:
                         single_end = end
                     else:
+                        is_publish = request_type == PUBLISH_TYPE
+                        kind = (
+                            requests.RequestType.PUBLISH
+                            if is_publish
+                            else requests.RequestType.PRODUCE
+                        )
+                        self._metrics.requests[kind] += end - position
                         position = end
                         for response in together:
                             yield position, response
@@ -156,6 +166,7 @@ class RequestHandlers:
             return self._handle_extension(request_type, reader, refused)
         if request_type not in requests.BASE_REQUESTS:
             raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
+        self._metrics.requests[request_type] += 1
         match requests.decode_request(frame):
             case requests.FetchRequest() as request:
                 return self._fetch.fetch(request)
@@ -176,6 +187,7 @@ class RequestHandlers:
                 raise errors.UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
+            self._metrics.requests[request_type] += 1
             if kind is PushStatesRequest:
                 return self._control.push(reader.rest, header)
             if issubclass(kind, ControllerRequest):
@@ -184,6 +196,8 @@ class RequestHandlers:
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
         except errors.ServerError as error:
+            if request_type in requests.RequestType.__members__.values():
+                self._metrics.errors[request_type, type(error)] += 1
             return Response(encode_extension_error(header.correlation_id, error.code, str(error)))
 
     def _dispatch(

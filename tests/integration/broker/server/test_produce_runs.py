@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -152,7 +153,11 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
     done_counts = [len(frames_of_run)]
 
     def handle(handler: ProduceHandler) -> None:
-        handlers = RequestHandlers(validator, handler, None, None, None, None)  # type: ignore[arg-type]  # no reads
+        no_reads: Any = None
+        metrics = ProcessorMetrics(FakeClock(), 60.0)
+        handlers = RequestHandlers(
+            validator, handler, no_reads, no_reads, no_reads, no_reads, metrics
+        )
         for position, outcome in handlers.handle(frames_of_run, {}):
             match outcome:
                 case Offload(frames):

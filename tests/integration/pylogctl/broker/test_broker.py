@@ -646,7 +646,7 @@ def test_list_of_given_brokers_shows_them(invoke: Invoke, running_broker: Broker
     address = f"127.0.0.1:{running_broker.port}"
     text = invoke("broker", "list", "-b", address, "--output", "csv").text
     header, row = text.splitlines()
-    assert header == "id,host,port,creator,since,session,topics"
+    assert header == "id,host,port,creator,since,session,topics,state,led"
     assert row.startswith(f"0,127.0.0.1,{running_broker.port},,20")
 
 
@@ -710,6 +710,8 @@ def test_start_with_a_port_for_metrics_serves_what_happened_to_the_messages(
     assert samples["pylogctl_broker_messages_received_total", ("t",)] == 2
     assert samples["pylogctl_log_end_offset_bytes", ("t", "0-0")] > 0
     assert samples["pylogctl_broker_request_local_seconds_count", ("produce",)] >= 1
+    assert samples["pylogctl_broker_requests_total", ("publish",)] >= 1
+    assert samples["pylogctl_broker_connections_accepted_total", ()] >= 1
     assert samples["pylogctl_broker_state", ()] == 3
 
 
