@@ -52,7 +52,7 @@ def test_command_in_a_document_has_known_commands_and_options(
 def test_links_of_a_document_when_relative_then_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     paths = [page.parent / one for one in links if "://" not in one]
-    assert [one for one in paths if not one.exists()] == []
+    assert [one for one in paths if not one.is_file()] == []
 
 
 def test_recorded_terminal_when_compared_with_the_readme_then_shows_its_commands() -> None:
