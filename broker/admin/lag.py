@@ -28,6 +28,8 @@ from broker.zk.values import StaticSubscription
 
 _MIN_SAMPLES = 2
 _MIN_INTERVAL_S = 0.1
+_COUNTED_BYTES = 16 << 20
+"""Messages of at most this lag of a group are counted without being asked for."""
 
 
 class LagStatus(StrEnum):
@@ -163,6 +165,8 @@ class ObservedPartition:
     window_ms: int = 0
     lag_messages: int | None = None  # None unless messages were counted
     is_misaligned: bool = False
+    written_ms: int | None = None  # about when the next message was written, by its segment
+    time_ms: int = 0  # of the observation
 
     @property
     def lag_bytes(self) -> int | None:
@@ -185,7 +189,12 @@ class ObservedPartition:
     @property
     def age_s(self) -> float | None:
         """Return the age in seconds of the next message to be consumed."""
-        return None if self.lag_bytes is None else age_s(self.samples)
+        if self.lag_bytes is None:
+            return None
+        by_samples_s = age_s(self.samples)
+        if by_samples_s is not None or self.written_ms is None:
+            return by_samples_s
+        return max(0, self.time_ms - self.written_ms) / 1000
 
     def status(self, *, allowed_lag: int = 0) -> LagStatus:
         """Return the status."""
@@ -281,8 +290,13 @@ class GroupObserver:
         *groups: str,
         topics: Sequence[str] = (),
         count: Callable[[int], None] | None = None,
+        estimates: bool = False,
     ) -> list[GroupLag]:
-        """Return the lag of groups now, in `topics` only if any are named."""
+        """Return the lag of groups now, in `topics` only if any are named.
+
+        With `estimates` ages come from the times of segments where samples do not tell them, and
+        messages are counted if that reads little.
+        """
         cluster = self.cluster
         live: dict[str, list[TopicPartition]] = {}
         found = []
@@ -300,6 +314,11 @@ class GroupObserver:
                 ]
                 if count is not None:  # called with the bytes of each chunk that was read
                     lags = [_counted(one, facts, count) for one in lags]
+                elif estimates and (total(one.lag_bytes for one in lags) or 0) <= _COUNTED_BYTES:
+                    lags = [_counted_if_readable(one, facts) for one in lags]
+                if estimates:
+                    now_ms = self.clock.time_ms()
+                    lags = [_with_age(one, facts, now_ms) for one in lags]
                 found.append(GroupLag(snapshot, lags, self.clock.time_ms(), facts.failures))
         return found
 
@@ -332,7 +351,8 @@ class GroupObserver:
             samples = tuple(within_window((*self._history.get(key, ()), new), self.window_ms))
             self._history[key] = samples
         owner = snapshot.owners.get(partition)
-        return ObservedPartition(partition, owner, stored, is_live, ends, samples, self.window_ms)
+        lag = ObservedPartition(partition, owner, stored, is_live, ends, samples, self.window_ms)
+        return replace(lag, lag_messages=0) if lag.lag_bytes == 0 else lag
 
 
 def partitions_of(
@@ -357,3 +377,18 @@ def _counted(
         return replace(lag, is_misaligned=True)
     messages = facts.count_messages({lag.partition: Ends(start, ends.end)}, advance)
     return replace(lag, lag_messages=messages)
+
+
+def _counted_if_readable(lag: ObservedPartition, facts: TopicFacts) -> ObservedPartition:
+    try:
+        return _counted(lag, facts, lambda _size: None)
+    except BrokerError:  # the number stays unknown: nobody asked for it
+        return lag
+
+
+def _with_age(lag: ObservedPartition, facts: TopicFacts, now_ms: int) -> ObservedPartition:
+    stored, ends = lag.stored, lag.ends
+    if not lag.lag_bytes or lag.age_s is not None or stored is None or ends is None:
+        return lag
+    start = max(stored.offset or 0, ends.start)
+    return replace(lag, written_ms=facts.written_ms(lag.partition, start, now_ms), time_ms=now_ms)

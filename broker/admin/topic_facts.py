@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeVar
@@ -297,6 +297,29 @@ class TopicFacts:
         except _NO_FACTS:
             return None
 
+    def written_ms(self, partition: TopicPartition, offset: int, now_ms: int) -> int | None:
+        """Return about when the message at an offset was written, by the times of its segment.
+
+        None if unknown: in the first segment, which nothing tells the beginning of.
+        """
+
+        def ask() -> int | None:
+            starts = self.positions.segment_starts(partition)
+            index = bisect_right(starts, offset, hi=len(starts) - 1) - 1
+            if index < 1:
+                return None
+            begun_ms, ended_ms = (
+                self._modified_ms(partition, start, now_ms, step_ms=1000)
+                for start in starts[index - 1 : index + 1]
+            )
+            share = (offset - starts[index]) / (starts[index + 1] - starts[index])
+            return round(begun_ms + share * (ended_ms - begun_ms))
+
+        try:
+            return self._ask(partition, ask)
+        except _NO_FACTS:
+            return None
+
     def count_messages(
         self, ends: Mapping[TopicPartition, Ends], advance: Callable[[int], None]
     ) -> int:
@@ -338,16 +361,23 @@ class TopicFacts:
         """Return the modification time of the last segment file."""
         if starts[0] == starts[-1]:
             return None
-        last_start = starts[-2]
+        time_ms = self._modified_ms(partition, starts[-2], now_ms)
+        return time_ms if time_ms < now_ms else None
+
+    def _modified_ms(
+        self, partition: TopicPartition, start: int, now_ms: int, *, step_ms: int = 1
+    ) -> int:
+        """Return the modification time of the segment at an offset, at most `now_ms`."""
 
         def is_written(time_ms: int) -> bool:
             found = self.positions.by_time(partition, time_ms, rounded_up=False)
-            return found is not None and found >= last_start
+            return found is not None and found >= start
 
         # No request returns the time. An offsets request for a time returns the segments modified
         # before it, so the time is found by bisection.
-        time_ms = bisect_left(range(now_ms), True, key=is_written)
-        return time_ms if time_ms < now_ms else None
+        times_ms = range(0, now_ms, step_ms)
+        index = bisect_left(times_ms, True, key=is_written)
+        return times_ms[index] if index < len(times_ms) else now_ms
 
 
 def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:

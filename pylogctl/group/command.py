@@ -129,7 +129,9 @@ def lag(
     """Show how far a group is behind, and judge each partition.
 
     The status is judged by history: with --window the group is observed for so long. Without one a
-    partition is OK or just has LAG.
+    partition is OK or just has LAG. A lag of up to 16 MiB is counted in messages too, more of it
+    with --count. AGE is known from the window, or else roughly from the times of segments, but in
+    the first segment.
     """
     from pylogctl.group import reads
 

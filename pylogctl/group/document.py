@@ -33,11 +33,11 @@ _Partition = Annotated[Text, "partition as home broker and index", Fit.WHOLE]
 
 class _Lag(Row):
     lag_bytes: Annotated[Bytes, "bytes not yet consumed"] = None
-    lag_msgs: Annotated[Integer, "messages not yet consumed, with --count"] = None
+    lag_msgs: Annotated[Integer, "messages not yet consumed, if they were counted"] = None
 
 
 class _Pace(Row):
-    age: Annotated[Seconds, "seconds since the end passed the committed offset", Rank(2)] = None
+    age: Annotated[Seconds, "seconds since the next message was written", Rank(2)] = None
     rate: Annotated[ByteRate, "bytes consumed a second over the window", Rank(4)] = None
     eta: Annotated[Seconds, "seconds until the lag is consumed at this rate", Rank(3)] = None
     status: Annotated[Text, "status; see the manual", Fit.STATE] = None
@@ -217,7 +217,7 @@ def partition_row(lag: ObservedPartition, group: GroupLag, *, allowed_lag: int =
         None if stored is None else stored.offset,
         None if stored is None else stored.text,
         UNKNOWN if lag.ends is None else lag.ends.end,
-        _Lag(_lag_bytes(lag.lag_bytes, [lag]), lag.lag_messages),
+        _Lag(_lag_bytes(lag.lag_bytes, [lag]), _lag_messages([lag])),
         _seconds_since(None if stored is None else stored.commit_ms, group.time_ms),
         _Pace(
             None if lag.lag_bytes is None else if_known(_rounded(lag.age_s)),
@@ -246,7 +246,7 @@ def sums_of(lags: Sequence[ObservedPartition], group: GroupLag, *, allowed_lag: 
         len(lags),
         _Lag(
             _lag_bytes(total(one.lag_bytes for one in lags), lags),
-            total(one.lag_messages for one in lags),
+            _lag_messages(lags),
         ),
         _seconds_since(min(commits, default=None), group.time_ms),
         _Pace(
@@ -348,6 +348,12 @@ def _lag_bytes(known: int | None, lags: Sequence[ObservedPartition]) -> Any:
 def _seconds_since(then_ms: int | None, now_ms: int) -> float | None:
     # ZooKeeper's clock sets the commit time, and may be ahead of ours.
     return None if then_ms is None else max(0, now_ms - then_ms) / 1000
+
+
+def _lag_messages(lags: Sequence[ObservedPartition]) -> int | None:
+    """Return the messages of partitions whose lag is known; unknown if some were not counted."""
+    counts = [one.lag_messages for one in lags if one.lag_bytes is not None]
+    return if_known(None if None in counts else total(counts)) if counts else None
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -129,6 +129,7 @@ def _observe(
     window_ms: int,
     samples: int,
     with_count: bool,
+    estimates: bool = False,
 ) -> GroupLag:
     """Return the lag of a group, sampled over a window if there is one."""
     with open_observer(env, group, window_ms=window_ms) as observer:
@@ -140,9 +141,10 @@ def _observe(
             if topic not in known:
                 raise topic_not_found(topic, known)
         if not with_count:
-            return observer.lag(group, topics=topics)[0]
+            return observer.lag(group, topics=topics, estimates=estimates)[0]
         with progress(env, "count", None) as meter:  # with the last sample only
-            return observer.lag(group, topics=topics, count=meter.advance)[0]
+            count = meter.advance
+            return observer.lag(group, topics=topics, count=count, estimates=estimates)[0]
 
 
 def show_lag(
@@ -158,7 +160,15 @@ def show_lag(
 ) -> None:
     """Render the lag of partitions with at least `min_lag` bytes; fail above `limit`."""
     with_count = with_count or (limit is not None and limit.in_messages)
-    found = _observe(env, group, topics, window_ms=window_ms, samples=10, with_count=with_count)
+    found = _observe(
+        env,
+        group,
+        topics,
+        window_ms=window_ms,
+        samples=10,
+        with_count=with_count,
+        estimates=True,
+    )
     warn_of_offsets(env, found.snapshot)
     rows = [
         document.partition_row(one, found, allowed_lag=allowed_lag)

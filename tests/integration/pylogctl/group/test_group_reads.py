@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +22,7 @@ from tests.integration.pylogctl.group.group_fixtures import (
     TOPIC,
     Join,
     await_owners,
+    await_topic,
     children,
     rows,
     store,
@@ -198,6 +204,43 @@ def test_describe_when_counting_shows_messages_and_offsets_inside_a_message(
     store(session, "g", {"0-0": 88, "0-1": 5})
     found = rows(command("describe", "g", "--count", "--output", "json"))
     assert [(row["lag_msgs"], row["status"]) for row in found] == [(2, "LAG"), (None, "MISALIGNED")]
+
+
+def test_lag_without_options_has_messages_and_seconds_by_the_times_of_segments(
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    session: Session,
+    tmp_path: Path,
+    invoke: Invoke,
+) -> None:
+    start = partial(
+        start_broker,
+        zookeeper=zookeeper,
+        num_partitions=1,
+        segment_bytes=100,
+        data_dir=tmp_path / "small",
+    )
+    broker = start()
+    for _ in range(3):
+        fill(broker, TOPIC, [b"x"] * 10)
+    broker.stop()
+    segments = sorted((tmp_path / "small").rglob("*.pylog"))
+    now_s = time.time()
+    for segment, age_s in zip(segments, (7200, 3600, 0), strict=True):
+        os.utime(segment, (now_s - age_s, now_s - age_s))
+    start()
+    await_topic(session, TOPIC)
+    store(session, "second", {"0-0": END + END // 2 // 11 * 11})
+    store(session, "first", {"0-0": 11})
+
+    def lag(group: str) -> dict[str, Any]:
+        (row,) = rows(invoke("group", "lag", group, "-Z", zookeeper, "--output", "json"))
+        return row
+
+    second, first = lag("second"), lag("first")
+    assert (second["lag_msgs"], first["lag_msgs"]) == (15, 29)
+    assert 5300 < second["age"] < 5500, "halfway between the ends of two segments"
+    assert first["age"] is None, "nothing tells when the first segment began"
 
 
 def test_describe_with_a_window_shows_rate_and_eta(session: Session, command: Invoke) -> None:
