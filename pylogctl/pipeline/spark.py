@@ -57,7 +57,7 @@ def open_spark(
         removal = stack.enter_context(ExitStack())  # once the session has ended
         removal.callback(log_path.unlink, missing_ok=True)
         try:
-            with announced_wait(env, "Spark to start"):
+            with announced_wait(env, "Spark to start: its Java process loads the jars"):
                 spark = stack.enter_context(open_session(settings))
         except ConfigError:
             removal.pop_all()  # the error names the file
