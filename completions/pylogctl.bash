@@ -200,7 +200,7 @@ __pylogctl_tables() {
         options='--all --exec --retry-backoff --max-attempts -D --delimiter -0 --null -L --length-prefixed --hex --base64 -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--exec --retry-backoff --max-attempts -D --delimiter -L --length-prefixed --log-format --color' ;;
     'pylogctl log')
-        commands='dump grep index verify stat recover repair split merge move compare' words=''
+        commands='dump grep index verify stat recover repair split merge replay move compare' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
@@ -239,6 +239,10 @@ __pylogctl_tables() {
         commands='' words='@file'
         options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --output --columns --sort --log-format --color' ;;
+    'pylogctl log replay')
+        commands='' words='@file'
+        options='-t --topic -p --partition -o --offset --rate --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -p --partition -o --offset --rate --output -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl log move')
         commands='' words=''
         options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -812,6 +816,14 @@ __pylogctl_values() {
     'pylogctl log merge --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log merge --log-format') words='text json' ;;
     'pylogctl log merge --color') words='auto always never' ;;
+    'pylogctl log replay -t' | 'pylogctl log replay --topic') words='@topic' ;;
+    'pylogctl log replay -o' | 'pylogctl log replay --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl log replay --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log replay --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl log replay --progress') words='auto always never' ;;
+    'pylogctl log replay -c' | 'pylogctl log replay --context') words='@context' ;;
+    'pylogctl log replay --log-format') words='text json' ;;
+    'pylogctl log replay --color') words='auto always never' ;;
     'pylogctl log move --to') words='@dir' ;;
     'pylogctl log move --on-broker') words='@broker' ;;
     'pylogctl log move --output') words='table json jsonl csv tsv plain markdown name' ;;

@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk shell' ' zk start' ' context' ' context list' ' context show' ' context use' ' context add' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk shell' ' zk start' ' context' ' context list' ' context show' ' context use' ' context add' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -38,7 +38,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe, cr
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a config -d 'Change settings of topics and brokers while they run'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a retry -d 'List and drain messages whose handling failed'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Look into segment files, verify, compare and mend them; move logs'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Look into segment files, verify, mend and replay them; move logs'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics into another cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a pipeline -d 'Load, query, compare and verify topics on Spark'
@@ -1184,6 +1184,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a recover -d 'Cut segment 
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a repair -d 'Write a copy of a segment file without its damaged spans'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a split -d 'Write the messages of a segment file before a position, and those behind it, as two'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a merge -d 'Write segment files of one log that follow one another, also archived ones, as one'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a replay -d 'Send the messages of segment files and archives to a topic'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a move -d 'Move a log to another data directory of a broker that runs'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a compare -d 'Compare the replicas of partitions byte by byte, up to what is committed'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s h -l help -l help-all -d 'Show this message and exit'
@@ -1368,6 +1369,27 @@ complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l log-format -d 'For
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -F
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s t -l topic -d 'Topic to write to' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s p -l partition -d 'Write to this one: 0, or 2-0 (broker-partition)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s o -l offset -d 'Part of each file to send' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l to -d 'A data directory of the broker, a path on its machine' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l on-broker -d 'Whose log' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'

@@ -37,7 +37,7 @@ class Pylogctl(RootGroup):
         ),
         "log": RootCommand(
             "pylogctl.log.command",
-            "Look into segment files, verify, compare and mend them; move logs.",
+            "Look into segment files, verify, mend and replay them; move logs.",
         ),
         "mirror": RootCommand("pylogctl.mirror.command", "Mirror topics into another cluster."),
         "audit": RootCommand("pylogctl.audit.command", "Compare message counts along a pipeline."),

@@ -1,4 +1,4 @@
-"""`pylogctl log`: dump, verify, measure, compare and recover segment files; move logs."""
+"""`pylogctl log`: dump, verify, compare, recover and replay segment files; move logs."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from pylogctl.log.document import (
 )
 
 if TYPE_CHECKING:
-    from broker.positions import OffsetRange
+    from broker.topic import ReadRange
     from pylogctl.cli.options import PayloadForm
     from pylogctl.log.dump import Dumped
 
-app = new_app("Look into segment files, verify, compare and mend them; move logs.")
+app = new_app("Look into segment files, verify, mend and replay them; move logs.")
 
 PARALLEL_FROM_BYTES = 64 << 20
 READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
@@ -162,7 +162,7 @@ def _show(
     env: Environment,
     files: list[Path],
     offset: str | None,
-    messages: Callable[[Path, OffsetRange], Iterator[Dumped]],
+    messages: Callable[[Path, ReadRange], Iterator[Dumped]],
     max_messages: int | None,
     form: PayloadForm | None,
     message_format: str | None,
@@ -171,17 +171,15 @@ def _show(
 
     `form` is None to leave out payloads.
     """
-    from broker.positions import NO_RANGE, parse_offset_spec
-    from pylogctl.log.dump import partition_of, row_of
+    from pylogctl.log.dump import range_of, row_of
 
-    spec = parse_offset_spec([] if offset is None else [offset], now_ms=env.clock.time_ms())
+    now_ms = env.clock.time_ms()
     damaged_count = 0
 
     def counted_messages(paths: list[Path]) -> Iterator[tuple[Path, Dumped]]:
         nonlocal damaged_count
         for path in paths:
-            part = NO_RANGE if offset is None else spec.range_for(partition_of(path))
-            for dumped in messages(path, part):
+            for dumped in messages(path, range_of(path, offset, now_ms)):
                 damaged_count += not dumped.is_valid
                 yield path, dumped
 
@@ -433,6 +431,44 @@ def merge(
     from broker.log import rewrite
 
     render(env, SEGMENTS, [segment_row(rewrite.merge(segment_files(env, files), to))])
+
+
+@app.command("replay", cls=Command)
+@accepts(
+    *shared.SUMMARY,
+    *shared.CONNECTION,
+    *shared.CONFIRM,
+    *shared.PROGRESS,
+    *shared.DRY_RUN,
+    exits=(*READS, ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE),
+    examples=(
+        "pylogctl log replay archive/orders_0-0 -t orders-again",
+        "pylogctl log replay data/orders_0 -t orders-again -p 0 -o 4096",
+    ),
+)
+def replay(
+    env: Environment,
+    files: Files,
+    topic: str = option("-t, --topic TOPIC", "Options", "Topic to write to.", default=...),
+    partition: str | None = option(
+        "-p, --partition P",
+        "Selection",
+        "Write to this one: 0, or 2-0 (broker-partition). Default: one for the run.",
+    ),
+    offset: str | None = offset_option("Part of each file to send. Default: all."),
+    rate: shared.RateOption = None,
+) -> None:
+    """Send the messages of segment files and archives to a topic.
+
+    In order, to one partition, byte for byte; compressed sets as they are stored. Status 0 means
+    that consumers can read all of it. Ends at a damaged message with status 8.
+    """
+    from pylogctl.log.replay import replay as replay_files
+
+    with _segment_paths(env, files) as paths:
+        status = replay_files(env, paths, topic, partition, offset, rate)
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command("move", cls=Command)

@@ -155,6 +155,17 @@ class SegmentRow(Row):
     end: Annotated[Integer, "the offset behind its last message"]
 
 
+class ReplayRow(Row):
+    """What was sent of a segment file."""
+
+    file: Annotated[Text, "segment file"]
+    target: Annotated[Text, "topic and partition written to"]
+    start: Annotated[Integer, "offset in the file where the replay starts", Rank(2)]
+    next_offset: Annotated[Integer, "offset in the file after what is confirmed"]
+    messages: Annotated[Integer, "messages confirmed in the target"]
+    bytes: Annotated[Bytes, "what they take in its log", Rank(1)]
+
+
 DUMP = Document("log.dump/1", DumpRow, empty="no messages")
 VERIFY = Document("log.verify/1", ProblemRow, empty="")
 COMPARE = Document("log.compare/1", CompareRow, empty="nothing to compare")
@@ -163,6 +174,7 @@ STAT = Document("log.stat/1", StatRow, empty="no files")
 RECOVER = Document("log.recover/1", RecoverRow, empty="nothing to recover")
 INDEX = Document("log.index/1", IndexRow, empty="no messages")
 REPAIR = Document("log.repair/1", RepairRow, empty="nothing is damaged")
+REPLAY = Document("log.replay/1", ReplayRow, empty="no files")
 SEGMENTS = Document("log.segments/1", SegmentRow, empty="")
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from broker.errors import InvalidMessageError
 from broker.log.archive import archived_base_offset_of, is_archive, segment_bytes
 from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
-from broker.positions import NO_RANGE, OffsetRange, resolve
+from broker.positions import NO_RANGE, parse_offset_spec, resolve
 from broker.protocol.message_set import Entry, messages_of
 from broker.protocol.primitives import Buffer
 from broker.topic import MessagePosition, ReadRange, TopicPartition
@@ -98,9 +98,20 @@ def _whole_entry(entry: Entry) -> Iterator[Dumped]:
     yield Dumped(entry, entry.is_valid, None, entry.crc, bytes(entry.payload))
 
 
+def range_of(path: Path, offset: str | None, now_ms: int) -> ReadRange:
+    """Return the part of a segment file that `--offset` chooses; None for all of it."""
+    source, partition = _FileSource(path), partition_of(path)
+    offsets = NO_RANGE
+    if offset is not None:
+        offsets = parse_offset_spec([offset], now_ms=now_ms).range_for(partition)
+    if offsets == NO_RANGE:
+        return ReadRange(MessagePosition(source.base), None)
+    return resolve(offsets, partition, source)
+
+
 def dump_file(
     path: Path,
-    offsets: OffsetRange,
+    found: ReadRange,
     *,
     shallow: bool = False,
     is_wanted: Callable[[Buffer], object] | None = None,
@@ -109,16 +120,12 @@ def dump_file(
 
     With `is_wanted`, only good ones for whose payload it is true.
     """
-    source = _FileSource(path)
-    if offsets == NO_RANGE:
-        found = ReadRange(MessagePosition(source.base), None)
-    else:
-        found = resolve(offsets, partition_of(path), source)
+    base = archived_base_offset_of(path) or 0
     end = found.end
     take = _whole_entry if shallow else _unfold_entry
-    start = found.start.offset - source.base
+    start = found.start.offset - base
     for entry in iter_segment_entries(path, start, is_wanted=is_wanted):
-        offset = source.base + entry.offset
+        offset = base + entry.offset
         if end is not None and offset >= end.offset + (end.inner > 0):
             return
         for number, dumped in enumerate(take(entry)):

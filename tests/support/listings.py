@@ -667,6 +667,13 @@ LISTINGS: Mapping[str, Listing] = {
             for n in range(3)
         ],
     ),
+    "log replay": Listing(
+        log.REPLAY,
+        [
+            log.ReplayRow(path, f"{TOPICS[n]}[17-0]", OFFSET, OFFSET + MIB, 1_240_800, MIB)
+            for n, path in enumerate(PATHS)
+        ],
+    ),
     "log move": Listing(
         log.MOVE, [log.MoveRow(TOPICS[0], "0-17", 17, "/var/lib/pylogctl/disk-2", OFFSET, 130.5)]
     ),

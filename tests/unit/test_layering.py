@@ -104,7 +104,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "pytest_plugin": {"testing"},
     "help": {"cli"},
     "broker": {"cli", "topic"},
-    "log": {"cli", "format"},
+    "log": {"cli", "format", "produce"},
     "config": {"cli", "broker"},
     "context": {"cli"},
     "consume": {"cli", "format"},
