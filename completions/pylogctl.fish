@@ -94,8 +94,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l timeout -d 'Limit of 
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'id host port creator since session topics state led all broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'id host port creator since session topics state led all broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -149,8 +149,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec directories failures retention_waits settings_problems metrics'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec directories failures retention_waits settings_problems metrics'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -168,8 +168,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s h -l help -l h
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l throttle -d 'Most bytes that each broker copies: 50MB/s; none lifts it' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition replicas target'
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition replicas target'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -189,8 +189,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l color -d
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'id host port creator since session topics state led all'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'id host port creator since session topics state led all'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -215,7 +215,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l jsonl -d 'A JSON obj
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l strict -d 'Refuse unknown fields of --jsonl'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l whole -d 'All of the input is one message'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l each-file -d 'Each FILE is one message'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l csv-column -d 'One column of CSV with a header line' -r
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l csv-column -d 'One column of CSV with a header line' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l skip-empty -d 'Leave out messages without a byte'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l template -d 'Replace {i} {now} {uuid} {rand:16} in messages'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l on-error -d 'At a message that cannot be sent: stop, or leave it out and end with 6' -r -a 'stop skip'
@@ -356,16 +356,16 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l timeout -d 'Limit of
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all copies restored loss creation_id settings'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all copies restored loss creation_id settings'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'broker state live address rack controller leads preferred replicas in_sync offline offline_partitions'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'broker state live address rack controller leads preferred replicas in_sync offline offline_partitions'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -381,8 +381,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l color -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'check result count detail all'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'check result count detail all'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -401,8 +401,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l topic -d 'On
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l discard -d 'Delete the logs of live brokers instead, as of a topic that was deleted'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l execute -d 'Do it; without this only the plan is shown'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'partition leader copies replicas restored loss topic creation_id settings'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'partition leader copies replicas restored loss topic creation_id settings'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -425,8 +425,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s p -l partiti
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l since -d 'What happened in the last 10m, 1h, 2d .., by the clocks of the brokers' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l follow -d 'Go on with what comes, until interrupted'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -468,8 +468,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l timeout -d 'Limit of t
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition start end bytes messages inner end_inner broker before partitions action leader replicas isr min_isr group address segments last_append epoch lag settings result reason name brokers first last target original copying left percent throttle offset next_offset size codec crc payload log_start high_watermark log_end pending_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition start end bytes messages inner end_inner broker before partitions action leader replicas isr min_isr group address segments last_append epoch lag settings result reason name brokers first last target original copying left percent throttle offset next_offset size codec crc payload log_start high_watermark log_end pending_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -479,8 +479,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l include -d 'Only 
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l count -d 'Count messages too, by reading all of them'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name brokers partitions bytes messages first last'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name brokers partitions bytes messages first last'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -498,8 +498,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l debug -d 'Show th
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition broker address start end segments bytes last_append leader epoch replicas isr min_isr lag settings'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition broker address start end segments bytes last_append leader epoch replicas isr min_isr lag settings'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -519,10 +519,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l partitions -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s b -l broker -d 'Broker to create it on (repeatable), by id' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l if-not-exists -d 'Leave a topic that exists as it is: exit 0'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l replication-factor -d 'Copies of each partition, spread over the brokers by the controller' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l set -d 'With --replication-factor: a setting of the topic (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l set -d 'With --replication-factor: a setting of the topic (repeatable)' -r -a 'segment.bytes= segment.ms= retention.ms= retention.bytes= flush.messages= flush.ms= flush.before.read= partition.count= min.insync.replicas= unclean.leader.election.enable='
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic broker before partitions action partition leader replicas isr min_isr'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic broker before partitions action partition leader replicas isr min_isr'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -543,8 +543,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -a '(__pylogctl_loo
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l partitions -d 'Add partitions until it has N; of a topic without replicas, on each broker' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l replication-factor -d 'Copies of each partition to have' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic broker before partitions action'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic broker before partitions action'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -564,10 +564,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l unclean -d 'Let a replica lead that is not in sync, where there is no leader: acknowledged messages may be lost'
-complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l confirm -d 'With --yes and --unclean: the topic'\''s name' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l confirm -d 'With --yes and --unclean: the topic'\''s name' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition result reason'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition result reason'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -590,8 +590,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l replication-f
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l plan -d 'With execute: the plan; - for stdin' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l throttle -d 'Most bytes that each broker copies: 50MB/s; none lifts it' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition replicas target original copying left percent throttle'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition replicas target original copying left percent throttle'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -613,10 +613,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -a '(__pylogctl_lo
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l data -d 'Delete the logs on brokers too, with all messages'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l group-offsets -d 'Delete the offsets that groups have stored, too'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l if-exists -d 'A topic that does not exist is no error: exit 0'
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l confirm -d 'With --yes: the topic'\''s name (repeat it for each of several topics)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l confirm -d 'With --yes: the topic'\''s name (repeat it for each of several topics)' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic broker partitions group action'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic broker partitions group action'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -639,8 +639,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l at -d 'Offset 
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition start end bytes inner end_inner'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition start end bytes inner end_inner'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -658,8 +658,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s h -l help -l h
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition log_start high_watermark log_end pending_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition log_start high_watermark log_end pending_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -680,8 +680,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s o -l offset -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition offset next_offset inner size codec crc payload'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition offset next_offset inner size codec crc payload'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -701,8 +701,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s o -l offset -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition start end bytes messages inner end_inner'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition start end bytes messages inner end_inner'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -739,19 +739,20 @@ complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l timeout -d 'Limit of 
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'setting value origin change doc start default others brokers topic broker before after node option applied'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'setting value origin change doc start default others brokers topic broker before after node option applied'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -a 'segment.bytes= segment.ms= retention.ms= retention.bytes= flush.messages= flush.ms= flush.before.read= partition.count= min.insync.replicas= unclean.leader.election.enable='
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l absent -d 'Accept a topic that is not created yet, or a broker that is down'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic broker setting before after node'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic broker setting before after node'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -768,12 +769,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l all -d 'All settings; also repairs a damaged node'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic broker setting before after node'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic broker setting before after node'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -793,8 +795,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s h -l help -l he
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'setting value origin change doc topic broker node brokers default applied'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'setting value origin change doc topic broker node brokers default applied'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -810,8 +812,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l origin -d 'Say where each value comes from'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'option value origin'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'option value origin'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -829,8 +831,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s h -l help -l hel
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'setting value origin start default others brokers applied doc'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'setting value origin start default others brokers applied doc'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -872,8 +874,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l timeout -d 'Limit of t
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group path action topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member committed age oldest_commit subscription streams since session old_owner new_owner current new delta_bytes direction note kind detail'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group path action topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member committed age oldest_commit subscription streams since session old_owner new_owner current new delta_bytes direction note kind detail'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -881,8 +883,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l progress -d 'Progress 
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l state -d 'Only groups with members, with offsets only, or with neither' -r -a 'active empty dead'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group state members topics lag_bytes oldest_commit'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group state members topics lag_bytes oldest_commit'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -902,8 +904,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s t -l topic -d
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l count -d 'Count messages too, by reading all that lags'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l window -d 'Observe the group for so long, to know trends' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -926,8 +928,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l allowed-lag -d 'La
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l count -d 'Count messages too, by reading all that lags'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l window -d 'Observe the group for so long, to know trends' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group topic partition offset stored end lag_bytes lag_msgs age rate eta status'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group topic partition offset stored end lag_bytes lag_msgs age rate eta status'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -944,8 +946,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l debug -d 'Show the
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group member subscription topics streams partitions since session'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group member subscription topics streams partitions since session'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -961,8 +963,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l debug -d 'Show
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group kind topic partition owner detail'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group kind topic partition owner detail'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -998,8 +1000,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l execute -d 'Do i
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l force -d 'Do it although the group has members; they may write over it'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l wait-inactive -d 'Wait for the group to have no members; exit 7 if it still has' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group topic partition current new delta_bytes direction note'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group topic partition current new delta_bytes direction note'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1018,8 +1020,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l output -d 'Format; zk07 is the one of Kafka 0.7'\''s export tool' -r -a 'jsonl csv zk07 table json tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group topic partition offset committed'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group topic partition offset committed'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1039,8 +1041,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l execute -d 'Do 
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l force -d 'Do it although the group has members; they may write over it'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l wait-inactive -d 'Wait for the group to have no members; exit 7 if it still has' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group topic partition current new delta_bytes direction note'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group topic partition current new delta_bytes direction note'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1059,8 +1061,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group topic partition current new delta_bytes direction note'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group topic partition current new delta_bytes direction note'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1078,11 +1080,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l color -d 'Colour
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -a '(__pylogctl_lookup group)'
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l confirm -d 'The group'\''s name again; with --yes nothing is asked' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l confirm -d 'The group'\''s name again; with --yes nothing is asked' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l if-exists -d 'A group that does not exist is no error: exit 0'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group path action'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group path action'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1102,8 +1104,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s h -l help -l he
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wait -d 'How long to wait for the rebalance to end' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'group topic partition old_owner new_owner'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'group topic partition old_owner new_owner'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1138,8 +1140,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l timeout -d 'Limit of t
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition offset next_offset inner size attempts state next_attempt error payload'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition offset next_offset inner size attempts state next_attempt error payload'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1147,8 +1149,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l progress -d 'Progress 
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition offset next_offset inner size attempts state next_attempt error payload'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition offset next_offset inner size attempts state next_attempt error payload'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1203,8 +1205,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l timeout -d 'Limit of the
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'log result start end bytes copies offset groups segments file pos size magic codec crc valid inner payload payload_b64 payload_hex topic partition broker directory seconds cut_at cut_bytes fault messages_kept later_segments backup done kind left_out_bytes entries messages min avg max codecs ratio magics sizes payload_bytes valid_bytes expected found bytes_after skipped_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'log result start end bytes copies offset groups segments file pos size magic codec crc valid inner payload payload_b64 payload_hex topic partition broker directory seconds cut_at cut_bytes fault messages_kept later_segments backup done kind left_out_bytes entries messages min avg max codecs ratio magics sizes payload_bytes valid_bytes expected found bytes_after skipped_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1218,8 +1220,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-payload -d 'Leav
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file pos offset size magic codec crc valid inner payload payload_b64 payload_hex'
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file pos offset size magic codec crc valid inner payload payload_b64 payload_hex'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1238,8 +1240,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l invert -d 'Messages
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file pos offset size magic codec crc valid inner payload payload_b64 payload_hex'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file pos offset size magic codec crc valid inner payload payload_b64 payload_hex'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1253,8 +1255,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l debug -d 'Show the 
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file pos offset bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file pos offset bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log index'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1272,8 +1274,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l jobs -d 'Processe
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l max-errors -d 'Stop in a file after N problems' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l engine -d 'Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file pos kind expected found bytes_after skipped_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file pos kind expected found bytes_after skipped_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1287,8 +1289,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l debug -d 'Show th
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file bytes entries messages min avg max codecs ratio fault magics sizes payload_bytes valid_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file bytes entries messages min avg max codecs ratio fault magics sizes payload_bytes valid_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1303,10 +1305,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s h -l help -l help-a
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l execute -d 'Do it; without this only the plan is shown'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-backup -d 'Do not keep the cut bytes in a side file'
-complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l confirm -d 'With --yes: the file'\''s name, or `all` for several files' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l confirm -d 'With --yes: the file'\''s name, or `all` for several files' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file bytes cut_at cut_bytes fault messages_kept later_segments backup done'
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file bytes cut_at cut_bytes fault messages_kept later_segments backup done'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1323,8 +1325,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s h -l help -l hel
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l to -d 'The copy; it must not exist' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file pos kind left_out_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file pos kind left_out_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log repair'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1342,8 +1344,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l at -d 'Position in the file at which a message starts' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l to -d 'Where the two segments go' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file start end'
+complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file start end'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1357,8 +1359,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log split'\''' -s h -l help -l help-
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l to -d 'Where the segment goes' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file start end'
+complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file start end'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log merge'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1393,8 +1395,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s h -l help -l help
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l to -d 'A data directory of the broker, a path on its machine' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l on-broker -d 'Whose log' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition broker directory bytes seconds'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition broker directory bytes seconds'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1414,8 +1416,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -a '(__pylogctl_loo
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l path -d 'Compare files instead (repeatable): data directories of brokers, directories of logs, or segments' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'log result start end bytes copies offset groups segments'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'log result start end bytes copies offset groups segments'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1450,8 +1452,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l timeout -d 'Limit of 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt partition end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt partition end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1470,8 +1472,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1497,8 +1499,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l interval -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l fail-above -d 'Status 12 if the lag is larger than this' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition end mirrored lag_bytes rate mirrors failing error_time last_error corrupt'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition end mirrored lag_bytes rate mirrors failing error_time last_error corrupt'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1523,8 +1525,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-broker -d
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic target messages target_messages missing surplus digest target_digest status'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic target messages target_messages missing surplus digest target_digest status'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1558,8 +1560,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l timeout -d 'Limit of t
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic start end tier expected found difference expected_bytes found_bytes status messages bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic start end tier expected found difference expected_bytes found_bytes status messages bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1569,10 +1571,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -a '(__pylogctl_look
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s o -l offset -d 'Counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tier -d 'Only this tier (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tier -d 'Only this tier (repeatable)' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic start end tier messages bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic start end tier messages bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1592,7 +1594,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -a '(__pylogctl_loo
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s o -l offset -d 'Counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tier -d 'Only this tier (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tier -d 'Only this tier (repeatable)' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l count -d 'Count the messages on the brokers, by reading them, as tier '\''log'\'''
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l time-field -d 'With --count: field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l reference -d 'Tier whose counts are expected' -r
@@ -1600,8 +1602,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l grace -d 'How lo
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l fail-above -d 'Status 12 if counts differ by more messages than this' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l all -d 'Show windows whose counts agree, too'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic start end tier expected found difference expected_bytes found_bytes status'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic start end tier expected found difference expected_bytes found_bytes status'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1640,8 +1642,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l timeout -d 'Limit o
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic start end tier expected found lost late duplicated status path files bytes messages load partition payload_bytes left_out_bytes crc_sum tasks lost_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic start end tier expected found lost late duplicated status path files bytes messages load partition payload_bytes left_out_bytes crc_sum tasks lost_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1651,9 +1653,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -a '(__pylogctl_l
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l to -d 'Directory of the loads, on a file system that all machines see' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l format -d 'Format of the files' -r -a 'parquet json text'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l file-size -d 'Target size of files: those under half of it are joined by topic and day' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l group -d 'Name of the consumer of these loads; a directory or table belongs to one group' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l group -d 'Name of the consumer of these loads; a directory or table belongs to one group' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l include -d 'Instead of TOPIC: topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l from -d 'Offset to start at; earlier loads with later messages are retired, and their messages loaded again' -r -a 'start end -10 @-10m @-1h @today @yesterday'
@@ -1670,8 +1672,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l engine -d 'Run
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1695,8 +1697,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l engine -d '
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path files bytes messages load topic partition start end payload_bytes left_out_bytes crc_sum'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path files bytes messages load topic partition start end payload_bytes left_out_bytes crc_sum'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1717,7 +1719,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json-payloads -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l schema -d 'Payloads are JSON objects with these fields, such as '\''id BIGINT, user STRING'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
@@ -1763,7 +1765,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'P
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
@@ -1810,7 +1812,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Pro
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
@@ -1845,8 +1847,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l all -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic start end tier expected found lost late duplicated status'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic start end tier expected found lost late duplicated status'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1902,8 +1904,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l timeout -d 'Limit of th
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'figure before after change_percent verdict decides messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush overhead_bytes topic partitions batch codec threads file command started options pylogctl git_revision python platform processors'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'figure before after change_percent verdict decides messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush overhead_bytes topic partitions batch codec threads file command started options pylogctl git_revision python platform processors'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1923,8 +1925,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s z -l codec -d '
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l warmup -d 'Messages to send before the clock starts' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes overhead_bytes topic partitions batch codec acks threads'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes overhead_bytes topic partitions batch codec acks threads'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1954,8 +1956,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s o -l offset -d 
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l simple -d 'Read one partition (default: 0), one fetch request at a time, as Kafka 0.7'\''s simple consumer'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1983,8 +1985,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s z -l codec -d 'Comp
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l warmup -d 'Messages to send before any is counted' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l idle-timeout -d 'Stop when sent messages do not arrive for so long; status 7' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2003,8 +2005,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l debug -d 'Show the 
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l fail-below -d 'Status 12 if the second run is worse by more than this' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'figure before after change_percent verdict decides'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'figure before after change_percent verdict decides'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2017,8 +2019,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file command topic messages seconds msg_per_s mib_per_s p50_ms p99_ms p99_9_ms max_ms overhead_bytes acks flush cpu_s rss_bytes started options pylogctl git_revision python platform processors'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'file command topic messages seconds msg_per_s mib_per_s p50_ms p99_ms p99_9_ms max_ms overhead_bytes acks flush cpu_s rss_bytes started options pylogctl git_revision python platform processors'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2061,8 +2063,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l timeout -d 'Limit of the 
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding nodes watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding nodes watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2072,8 +2074,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -a '(__pylogctl_lookup zk
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s l -l long -d 'Show version, size, children and times'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s R -l recursive -d 'Show everything below'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name version bytes children ephemeral modified'
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name version bytes children ephemeral modified'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2092,8 +2094,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l depth -d 'Levels to 
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l data -d 'Show values too'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l raw -d 'Do not decode the values of known nodes'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path depth value version bytes children ephemeral modified decoded'
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path depth value version bytes children ephemeral modified decoded'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2113,8 +2115,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l json -d 'Parse it and
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l raw -d 'Write it exactly, on a terminal too'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s s -l stat -d 'Show version, size, times and owner too'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path value hex version bytes children ephemeral modified decoded'
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path value hex version bytes children ephemeral modified decoded'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2130,8 +2132,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l debug -d 'Show the tr
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path version bytes children ephemeral modified owner created czxid mzxid cversion aversion'
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path version bytes children ephemeral modified owner created czxid mzxid cversion aversion'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2148,8 +2150,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s h -l help -l help-al
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l data -d 'Also find nodes whose value matches'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path value version bytes children ephemeral modified decoded'
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path value version bytes children ephemeral modified decoded'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2166,8 +2168,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s h -l help -l help-al
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s R -l recursive -d 'Watch everything below'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'time event path version value decoded'
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'time event path version value decoded'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2183,8 +2185,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l debug -d 'Show the 
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'session nodes brokers members paths'
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'session nodes brokers members paths'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2200,8 +2202,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l admin-port -d 'Of the admin servers' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'server state mode answered_by connections outstanding nodes ephemeral watches version problem facts'
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'server state mode answered_by connections outstanding nodes ephemeral watches version problem facts'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2219,8 +2221,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -a '(__pylogctl_lookup z
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l file -d 'Read the value, exactly; `-` is standard input' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l if-version -d 'Only if the node has this version' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path action bytes ephemeral before after'
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path action bytes ephemeral before after'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2240,8 +2242,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s h -l help -l help-all
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l file -d 'Read the value, exactly; `-` is standard input' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path action bytes ephemeral before after'
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path action bytes ephemeral before after'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2262,8 +2264,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -a '(__pylogctl_lookup zk
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s R -l recursive -d 'Delete everything below, too'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l confirm -d 'The path again; with --yes nothing is asked' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path action bytes ephemeral before after'
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path action bytes ephemeral before after'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2293,8 +2295,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s h -l help -l help-
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l file -d 'What `zk export` wrote; `-` is standard input' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l execute -d 'Do it; without this only the plan is shown'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path action bytes ephemeral before after'
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path action bytes ephemeral before after'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2313,8 +2315,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l debug -d 'Show the
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path difference here other'
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path difference here other'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2370,16 +2372,16 @@ complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l timeout -d 'Limit of
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout protected read_only color file'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout protected read_only color file'
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2392,8 +2394,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout protected read_only color file'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2411,10 +2413,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s Z -l zookeeper -d 'ZooKeeper of the cluster' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s b -l broker -d 'Its brokers, if it has no ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l default-timeout -d 'Limit of a request' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l prompt-color -d 'Of its name in questions' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l prompt-color -d 'Of its name in questions' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l protected -d 'Changes ask for the context'\''s name'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l read-only -d 'Changes are refused'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2431,8 +2434,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -l color -d 'Col
 complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'status check detail hint'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'status check detail hint'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2456,6 +2459,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -a 'broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk context doctor completion man help version offsets formats framing exit-codes environment properties segment'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -2463,6 +2467,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l log-format -d 'Format of
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -a 'broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk context doctor completion man help version offsets formats framing exit-codes environment properties segment'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -2471,8 +2476,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l color -d 'Colour and bo
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'component version'
+complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'component version'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l wide -d 'All columns of tables, wider than the terminal or not'

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 
+from pylogctl.cli.help_page import TOPICS
 from pylogctl.cli.nodes import ArgumentNode, CommandNode, OptionNode
 
 DURATIONS = ("100ms", "1s", "10s", "1m", "5m", "1h")
@@ -40,7 +41,25 @@ _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
 
 def _values_of(node: OptionNode | ArgumentNode) -> tuple[str, ...]:
     """Return the words to offer, or one mark `@kind` for files and names in a cluster."""
-    return node.choices or _KIND_OF_METAVAR.get(node.metavar.strip("[]."), ())
+    metavar = node.metavar.strip("[].")
+    if metavar in {"NAME", "NAME=VALUE"}:
+        from broker.topic_settings import TOPIC_SETTINGS
+
+        sign = "=" if "=" in metavar else ""
+        return tuple(f"{one.property.name}{sign}" for one in TOPIC_SETTINGS)
+    return node.choices or _KIND_OF_METAVAR.get(metavar, ())
+
+
+def _option_values(node: CommandNode, option: OptionNode) -> tuple[str, ...]:
+    """Return the words to offer for an option of a command: of its documents, the columns."""
+    if option.name not in {"columns", "sort"}:
+        return _values_of(option)
+    from pylogctl.cli.fields import schemas_of
+
+    names: dict[str, None] = {}
+    for schema in schemas_of(node.name):
+        names.update(dict.fromkeys(schema["properties"]["data"]["items"]["properties"]))
+    return tuple(names)
 
 
 def walk(node: CommandNode) -> Iterator[CommandNode]:
@@ -145,7 +164,13 @@ _pylogctl() {
     @file) mapfile -t COMPREPLY < <(compgen -f -- "$current"); compopt -o filenames ;;
     @dir) mapfile -t COMPREPLY < <(compgen -d -- "$current"); compopt -o filenames ;;
     @*) __pylogctl_lookup "${words#@}" "$current" ;;
-    *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
+    *)
+        # Of a list of columns the last is completed.
+        word=''
+        [[ $previous == --columns && $current == *,* ]] && word=${current%,*},
+        mapfile -t COMPREPLY < <(compgen -P "$word" -W "$words" -- "${current#"$word"}")
+        [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+        ;;
     esac
     # Of a word with a colon bash replaces only what follows that.
     word=${current%"${COMP_WORDS[COMP_CWORD]##*:}"}
@@ -165,7 +190,7 @@ def bash(tree: CommandNode) -> str:
         flags = " ".join(flag for option in options for flag in option.flags)
         valued = " ".join(flag for o in options if o.takes_value for flag in o.flags)
         commands = " ".join(child.path[-1] for child in node.children)
-        words = " ".join(_positional(node))
+        words = " ".join(_positional(node, tree))
         tables.append(
             f"    {_quoted(node.name)})\n"
             f"        commands={_quoted(commands)} words={_quoted(words)}\n"
@@ -173,14 +198,16 @@ def bash(tree: CommandNode) -> str:
             f"        valued={_quoted(valued)} ;;"
         )
         for option in options:
-            if option.takes_value and (found := _values_of(option)):
+            if option.takes_value and (found := _option_values(node, option)):
                 cases = " | ".join(_quoted(f"{node.name} {flag}") for flag in option.flags)
                 values.append(f"    {cases}) words={_quoted(' '.join(found))} ;;")
     return _BASH.replace("@TABLES@", "\n".join(tables)).replace("@VALUES@", "\n".join(values))
 
 
-def _positional(node: CommandNode) -> tuple[str, ...]:
+def _positional(node: CommandNode, tree: CommandNode) -> tuple[str, ...]:
     """Return the words to offer for the first argument."""
+    if node.path[1:] in {("help",), ("man",)}:
+        return (*(child.path[-1] for child in tree.children), *TOPICS)
     return _values_of(node.arguments[0]) if node.arguments else ()
 
 
@@ -283,10 +310,10 @@ def zsh(tree: CommandNode) -> str:
             f"        subcommands_=({' '.join(commands)})\n"
             f"        flags_=({' '.join(described)})\n"
             f"        valued_=({' '.join(valued)})\n"
-            f"        choices_=({' '.join(map(_quoted, _positional(node)))}) ;;"
+            f"        choices_=({' '.join(map(_quoted, _positional(node, tree)))}) ;;"
         )
         for option in options:
-            if option.takes_value and (found := _values_of(option)):
+            if option.takes_value and (found := _option_values(node, option)):
                 cases = "|".join(_quoted(f"{node.name} {flag}") for flag in option.flags)
                 values.append(f"    {cases}) choices_=({' '.join(map(_quoted, found))}) ;;")
     return _ZSH.replace("@TABLES@", "\n".join(tables)).replace("@VALUES@", "\n".join(values))
@@ -344,10 +371,10 @@ def fish(tree: CommandNode) -> str:
         condition = f"complete -c pylogctl -n {_quoted(f'__pylogctl_at {shlex.quote(at)}')}"
         for child in node.children:
             lines.append(f"{condition} -a {child.path[-1]} -d {_quoted(child.summary)}")
-        if not node.children and (found := _positional(node)):
+        if not node.children and (found := _positional(node, tree)):
             lines.append(f"{condition} {_fish_values(found)}")
         for option in _options(node, tree):
-            lines.append(f"{condition} {_fish_option(option)}")
+            lines.append(f"{condition} {_fish_option(node, option)}")
             valued.update(dict.fromkeys(option.flags if option.takes_value else ()))
     return (
         _FISH.replace("@VALUED@", " ".join(valued))
@@ -356,14 +383,14 @@ def fish(tree: CommandNode) -> str:
     )
 
 
-def _fish_option(option: OptionNode) -> str:
+def _fish_option(node: CommandNode, option: OptionNode) -> str:
     words = [
         f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags
     ]
     words.append(f"-d {_quoted(option.help.partition('. ')[0].rstrip('.'))}")
     if option.takes_value:
         words.append("-r")
-        words.append(_fish_values(_values_of(option)))
+        words.append(_fish_values(_option_values(node, option)))
     return " ".join(filter(None, words))
 
 

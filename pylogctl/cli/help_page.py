@@ -18,6 +18,16 @@ MAX_WIDTH = 110
 """Columns of a line of text; longer ones are hard to read."""
 FIRST_COUNT = 10
 """How many options help shows before those under headings."""
+TOPICS = {
+    "offsets": "pylogctl-offsets.7",
+    "formats": "pylogctl-formats.7",
+    "framing": "pylogctl-framing.7",
+    "exit-codes": "pylogctl-exit-codes.7",
+    "environment": "pylogctl-environment.7",
+    "properties": "pylogctl-config.5",
+    "segment": "pylogctl-segment.5",
+}
+"""The manual pages beside those of commands, by the words of `pylogctl help`."""
 _PIPE_WIDTH = 80
 _MAX_TERM = 28  # a longer term has a line of its own
 _EXAMPLES_OF_GROUP = 4

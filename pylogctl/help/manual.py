@@ -13,16 +13,7 @@ from pathlib import Path
 
 from broker.errors import did_you_mean
 from pylogctl.cli.errors import CliError, ExitStatus
-
-TOPICS = {
-    "offsets": "pylogctl-offsets.7",
-    "formats": "pylogctl-formats.7",
-    "framing": "pylogctl-framing.7",
-    "exit-codes": "pylogctl-exit-codes.7",
-    "environment": "pylogctl-environment.7",
-    "properties": "pylogctl-config.5",
-    "segment": "pylogctl-segment.5",
-}
+from pylogctl.cli.help_page import TOPICS
 
 
 def find_page(words: Sequence[str]) -> Path:

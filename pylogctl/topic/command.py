@@ -227,6 +227,7 @@ def alter(
     from pylogctl.topic.changes import set_partition_count
     from pylogctl.topic.replication import add_partitions, has_replicas, replicate_topic
 
+    validate_topic_name(topic)
     if (partitions is None) == (replication_factor is None):
         raise UsageError("either --partitions or --replication-factor is needed")
     with open_cluster(env, absence=Absence.WARN) as cluster:
@@ -420,6 +421,8 @@ def delete(
     from pylogctl.cli.connections import Absence, open_cluster, zookeeper_session
     from pylogctl.topic.changes import delete_topics
 
+    for topic in topics:
+        validate_topic_name(topic)
     if env.settings.brokers and not data:
         raise UsageError("without --data only ZooKeeper is changed, which --broker leaves out")
     with ExitStack() as closing:

@@ -63,6 +63,14 @@ def echo(tmp_path: Path) -> Path:
         (["-Z", "log", "zk", "st"], ["stat", "start"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["zk", "ls", "--timeout", "10"], ["100ms", "10s"]),
+        (["topic", "list", "--columns", "par"], ["partitions"]),
+        (["topic", "list", "--columns", "topic,par"], ["topic,partitions"]),
+        (["group", "lag", "g", "--sort", "lag_b"], ["lag_bytes"]),
+        (["config", "set", "--topic", "t", "segment."], ["segment.bytes=", "segment.ms="]),
+        (["config", "unset", "--topic", "t", "segment."], ["segment.bytes", "segment.ms"]),
+        (["topic", "create", "t", "--set", "min"], ["min.insync.replicas="]),
+        (["help", "off"], ["offsets"]),
+        (["man", "zk"], ["zk"]),
     ],
 )
 def test_bash_offers_what_fits(words: list[str], expected: list[str]) -> None:

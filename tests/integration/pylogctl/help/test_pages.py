@@ -11,8 +11,8 @@ from broker.protocol import codec
 from broker.server.broker import Broker
 from pylogctl import __version__
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.help_page import TOPICS
 from pylogctl.doctor.checks import Verdict, check_file_limit, check_python
-from pylogctl.help.manual import TOPICS
 from tests.support.command_line import REPOSITORY, Invoke
 
 

@@ -245,6 +245,17 @@ def test_create_gives_the_topic_its_number_of_partitions(topic: Invoke) -> None:
     assert len(rows(topic("describe", "t", "--output", "json"))) == 3
 
 
+@pytest.mark.parametrize("words", [("alter",), ("delete", "-b", "127.0.0.1:1")])
+def test_change_when_the_name_is_bad_and_an_option_is_missing_names_the_bad_name(
+    invoke: Invoke, words: tuple[str, ...]
+) -> None:
+    result = invoke("topic", *words, "a/b")
+    assert (result.status, result.stderr) == (
+        2,
+        "error: invalid topic name 'a/b': '/' is not allowed\n",
+    )
+
+
 def test_create_when_the_topic_exists_is_a_conflict(topic: Invoke) -> None:
     topic("create", "t", "--partitions", "2")
     result = topic("create", "t", "--partitions", "3")
