@@ -865,8 +865,8 @@ __pylogctl_values() {
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;
     'pylogctl log --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl log --columns') words='log result start end bytes copies offset groups segments file pos size magic codec crc valid inner payload payload_b64 payload_hex topic partition broker directory seconds cut_at cut_bytes fault messages_kept later_segments backup done kind left_out_bytes entries messages min avg max codecs ratio magics sizes payload_bytes valid_bytes expected found bytes_after skipped_bytes' ;;
-    'pylogctl log --sort') words='log result start end bytes copies offset groups segments file pos size magic codec crc valid inner payload payload_b64 payload_hex topic partition broker directory seconds cut_at cut_bytes fault messages_kept later_segments backup done kind left_out_bytes entries messages min avg max codecs ratio magics sizes payload_bytes valid_bytes expected found bytes_after skipped_bytes' ;;
+    'pylogctl log --columns') words='log result start end bytes copies offset groups segments file pos size magic codec crc valid inner payload payload_b64 payload_hex topic partition broker directory seconds cut_at cut_bytes fault messages_kept later_segments backup done kind left_out_bytes target next_offset messages entries min avg max codecs ratio magics sizes payload_bytes valid_bytes expected found bytes_after skipped_bytes' ;;
+    'pylogctl log --sort') words='log result start end bytes copies offset groups segments file pos size magic codec crc valid inner payload payload_b64 payload_hex topic partition broker directory seconds cut_at cut_bytes fault messages_kept later_segments backup done kind left_out_bytes target next_offset messages entries min avg max codecs ratio magics sizes payload_bytes valid_bytes expected found bytes_after skipped_bytes' ;;
     'pylogctl log --progress') words='auto always never' ;;
     'pylogctl log dump -o' | 'pylogctl log dump --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl log dump --payload') words='utf8 hex base64 escape' ;;
