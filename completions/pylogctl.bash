@@ -77,12 +77,12 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic create')
         commands='' words='@topic'
-        options='--partitions -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--partitions --partitions-per-broker -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --partitions-per-broker -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl topic alter')
         commands='' words='@topic'
-        options='--partitions --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions --replication-factor --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--partitions --partitions-per-broker --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --partitions-per-broker --replication-factor --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic elect')
         commands='' words='@topic'
         options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --admin-port --if-version --default-timeout --prompt-color
+    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --partitions-per-broker --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --admin-port --if-version --default-timeout --prompt-color
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -443,7 +443,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l debug -d 'Sh
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a list -d 'List topics with their size'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a describe -d 'Show the partitions of topics: broker, offsets, segments, size and age'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a create -d 'Create a topic with a number of partitions on each of some brokers'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a create -d 'Create a topic, its partitions spread over the brokers'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a alter -d 'Change how many partitions, or replicas, a topic has'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a elect -d 'Give leaderships back to the preferred replicas, the first of each partition'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a reassign -d 'Move partitions to other brokers, with their messages, while they are used'
@@ -515,7 +515,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l color -d 'Col
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l partitions -d 'Partitions on each broker; with --replication-factor, of all together' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l partitions -d 'Partitions of all brokers together' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l partitions-per-broker -d 'Partitions on each broker, without replicas' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s b -l broker -d 'Broker to create it on (repeatable), by id' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l if-not-exists -d 'Leave a topic that exists as it is: exit 0'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l replication-factor -d 'Copies of each partition, spread over the brokers by the controller' -r
@@ -540,7 +541,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l color -d 'Colou
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l partitions -d 'Add partitions until it has N; of a topic without replicas, on each broker' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l partitions -d 'Partitions of all brokers together' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l partitions-per-broker -d 'Partitions on each broker, without replicas' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l replication-factor -d 'Copies of each partition to have' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic broker before partitions action'

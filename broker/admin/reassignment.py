@@ -105,12 +105,27 @@ def make_plan(
             raise errors.ConflictError(
                 f"broker {broker_id} is not live: it cannot get replicas",
                 "BROKER_NOT_LIVE",
-                hints=[f"live brokers: {', '.join(map(str, sorted(live)))}"],
+                hints=[f"live brokers: {_ids(live)}"],
             )
     allowed = (set(broker_ids) or live) - set(without)
     racks = {one: metadata.racks.get(one, "") for one in sorted(allowed)}
-    plan = plan_replicas(known, racks, replication_factor=replication_factor)
+    others = sorted(live - allowed - set(without))
+    more = f"more with --to: live are {_ids(live)}" if others else "start another broker"
+    one = topics[0] if len(topics) == 1 else "TOPIC"
+    to = f" --to {_ids(allowed, ',')}" if others else ""
+    hints = [
+        more,
+        f"or fewer replicas: pylogctl topic reassign execute {one}{to} "
+        f"--replication-factor {len(racks)}",
+    ]
+    plan = plan_replicas(
+        known, racks, replication_factor=replication_factor, hints=hints if racks else hints[:1]
+    )
     return {partition: target for partition, target in plan.items() if target != known[partition]}
+
+
+def _ids(broker_ids: Collection[int], separator: str = ", ") -> str:
+    return separator.join(map(str, sorted(broker_ids)))
 
 
 def reassign(

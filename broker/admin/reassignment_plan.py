@@ -8,7 +8,7 @@ stays first if it stays; the others take turns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from broker.errors import InvalidReplicationFactorError
 from broker.topic import TopicPartition
@@ -22,16 +22,20 @@ def plan_replicas(
     racks: Mapping[int, str],
     *,
     replication_factor: int | None = None,
+    hints: Iterable[str] = (),
 ) -> Plan:
     """Return the target replicas of all partitions of `present`, also of unchanged ones.
 
     `racks` has the brokers that may have replicas; their rack is empty if not set. None as
-    replication factor keeps that of each partition.
+    replication factor keeps that of each partition. `hints` are those of the error for too few
+    brokers.
     """
     most = replication_factor or max(map(len, present.values()), default=0)
     if most > len(racks):
         raise InvalidReplicationFactorError(
-            f"{most} replicas of a partition need as many brokers; there are {len(racks)}"
+            f"{most} replicas of a partition need as many brokers; there are {len(racks)} to "
+            f"choose from: {', '.join(map(str, racks)) or 'none'}",
+            hints=hints,
         )
     loads: Counter[int] = Counter()
     targets: dict[TopicPartition, list[int]] = {}

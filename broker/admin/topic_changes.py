@@ -7,6 +7,7 @@ of it, and return once brokers show the change.
 from __future__ import annotations
 
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from broker import errors
 from broker.admin import topics
+from broker.admin.brokers import request_status
 from broker.admin.replicas import replicas_of
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import ask_controller
@@ -26,11 +28,12 @@ from broker.protocol.cluster_requests import (
     ReplicateTopicRequest,
     Setting,
 )
-from broker.protocol.extension_requests import CreateTopicRequest
+from broker.protocol.extension_requests import CreateTopicRequest, StatusParts
 from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
 from broker.topic import TopicPartition, validate_topic_name
 from broker.topic_settings import PARTITION_COUNT, normalize
+from broker.units import counted
 
 if TYPE_CHECKING:
     from broker.zk.session import Session
@@ -60,10 +63,15 @@ def plan_creation(
     connect: Connect,
     topic: str,
     *,
-    partition_count: int,
+    partition_count: int | None,
+    is_per_broker: bool = False,
     broker_ids: Collection[int] = (),
 ) -> list[TopicCreation]:
-    """Return a step for each broker of `broker_ids`, or for each live one if empty."""
+    """Return a step for each broker that has the topic, or gets it, of `broker_ids` or all live.
+
+    `partition_count` is the total, spread evenly, or a number for each broker. None is what the
+    topic's setting `partition.count` says, or a total of one.
+    """
     validate_topic_name(topic)
     live = {broker.id: broker for broker in cluster.brokers()}
     if not live:
@@ -74,25 +82,87 @@ def plan_creation(
                 f"broker '{broker_id}' not found",
                 hints=[f"live brokers: {', '.join(map(str, live))}"],
             )
-    brokers = [live[broker_id] for broker_id in sorted(set(broker_ids) or live)]
-    for broker in brokers:
-        with closing(connect(broker)) as connection:
-            if connection.hello() is None:
-                raise errors.UnsupportedVersionError(
-                    f"{connection.name} knows only the requests of Kafka 0.7, which cannot create "
-                    "a topic",
-                    hints=["such a broker creates a topic with the first message sent to it"],
-                )
-    homes = [partition.home for partition in cluster.partitions(topic)]
-    return [TopicCreation(broker, homes.count(broker.id), partition_count) for broker in brokers]
+    ids = sorted(set(broker_ids) or live)
+    homes = Counter(partition.home for partition in cluster.partitions(topic))
+    settings = {one: _preset_count(connect, live[one], topic) for one in ids}
+    preset = {one: count for one, count in settings.items() if not homes[one]}
+    if partition_count is None and any(preset.values()):
+        counts = {one: preset.get(one) or 1 for one in ids}
+    elif is_per_broker and partition_count is not None:
+        counts = dict.fromkeys(ids, partition_count)
+    elif sum(homes[one] for one in ids) < (total := partition_count or 1):
+        counts = _spread(topic, total, ids)
+    else:
+        counts = {}  # it has them already
+    for one, count in preset.items():
+        if 0 < counts.get(one, 0) < count:
+            raise errors.ConflictError(
+                f"topic '{topic}' would have {count} partitions on broker {one}, not "
+                f"{counts[one]}: its setting {PARTITION_COUNT} was made before the topic",
+                hints=[
+                    f"--partitions-per-broker {count}, or no number, is what the setting says",
+                    f"try: pylogctl config unset --topic {topic} --absent {PARTITION_COUNT}",
+                ],
+            )
+    return [
+        TopicCreation(live[one], homes[one], counts.get(one, 0))
+        for one in ids
+        if homes[one] or counts.get(one)
+    ]
+
+
+def _preset_count(connect: Connect, broker: BrokerAddress, topic: str) -> int:
+    """Return what a topic's setting is on a broker that can create topics, 0 if it has none."""
+    response = request_status(connect, broker, StatusParts.SETTINGS)
+    if response.error is not None:
+        raise response.error
+    if response.document is None:
+        raise errors.UnsupportedVersionError(
+            f"{broker.host}:{broker.port} knows only the requests of Kafka 0.7, which cannot "
+            "create a topic",
+            hints=["such a broker creates a topic with the first message sent to it"],
+        )
+    return int(response.document.get("topic_settings", {}).get(topic, {}).get(PARTITION_COUNT, 0))
+
+
+def _spread(topic: str, total: int, broker_ids: Sequence[int]) -> dict[int, int]:
+    """Spread partitions over brokers, beginning at one that depends on the topic's name.
+
+    Otherwise the broker with the lowest id would have all topics of one partition.
+    """
+    first = zlib.crc32(topic.encode()) % len(broker_ids)
+    each, rest = divmod(total, len(broker_ids))
+    return {
+        one: each + (position < rest)
+        for position, one in enumerate([*broker_ids[first:], *broker_ids[:first]])
+    }
+
+
+def placement_text(counts: Mapping[int, int]) -> str:
+    """Return how many partitions brokers have, from the number by broker id.
+
+    Such as "3 partitions, 1 on each of brokers 0, 1, 2".
+    """
+    ids_by_count: dict[int, list[int]] = {}
+    for broker_id, count in sorted(counts.items()):
+        ids_by_count.setdefault(count, []).append(broker_id)
+    total = counted(sum(counts.values()), "partition")
+    if len(counts) == 1:
+        return f"{total} on broker {next(iter(counts))}"
+    parts = [
+        f"{count} on each of brokers {', '.join(map(str, ids))}"
+        if len(ids) > 1
+        else f"{count} on broker {ids[0]}"
+        for count, ids in sorted(ids_by_count.items(), reverse=True)
+    ]
+    return ", ".join([total, *parts])
 
 
 def existing_text(topic: str, creation: TopicCreation) -> str:
     """Return what there is of a topic on a broker, as a part of a sentence."""
-    plural = "" if creation.before == 1 else "s"
     return (
         f"topic '{topic}' exists on broker {creation.broker.id} "
-        f"with {creation.before} partition{plural}"
+        f"with {counted(creation.before, 'partition')}"
     )
 
 
@@ -178,19 +248,63 @@ def ask_for_partitions(
     return PARTITIONS.decode(ask_controller(brokers, connect, request, timeout_s=timeout_s))
 
 
-def plan_partition_count(cluster: Cluster, topic: str, partition_count: int) -> list[TopicCreation]:
-    """Return how many partitions each live broker of a topic without replicas has and gets."""
+def plan_partition_count(
+    cluster: Cluster, topic: str, partition_count: int, *, is_per_broker: bool
+) -> list[TopicCreation]:
+    """Return how many partitions each live broker of a topic without replicas has and gets.
+
+    One setting holds for all of them: brokers with fewer than it says get as many, others keep
+    theirs. A total that no number for each broker gives is an error.
+    """
     counts = Counter(one.home for one in select_partitions(cluster, [topic]))
-    if max(counts.values()) > partition_count or min(counts.values()) == partition_count:
+    present = sum(counts.values())
+    each = partition_count
+    if is_per_broker:
+        is_more = max(counts.values()) <= each and min(counts.values()) < each
+    else:
+        is_more = present < partition_count
+        each = min(counts.values())
+        while _total(counts, each) < partition_count:
+            each += 1
+    if not is_more:
         raise errors.ConflictError(
-            f"topic '{topic}' has {max(counts.values())} partitions on a broker; they cannot "
-            "become fewer or be replaced"
+            f"topic '{topic}' has {placement_text(counts)}; they cannot become fewer or be replaced"
         )
+    if not is_per_broker and _total(counts, each) != partition_count:
+        raise _wrong_total(cluster, topic, partition_count, counts, each)
     return [
-        TopicCreation(one, counts[one.id], partition_count)
+        TopicCreation(one, counts[one.id], max(counts[one.id], each))
         for one in cluster.brokers()
         if one.id in counts
     ]
+
+
+def _total(counts: Mapping[int, int], each: int) -> int:
+    return sum(max(count, each) for count in counts.values())
+
+
+def _wrong_total(
+    cluster: Cluster, topic: str, partition_count: int, counts: Mapping[int, int], each: int
+) -> errors.ConflictError:
+    """Return the error for a total below the one that `each` gives, with what is possible."""
+    options = [
+        f"--partitions {_total(counts, n)} (--partitions-per-broker {n})"
+        for n in (each - 1, each)
+        if _total(counts, n) > sum(counts.values())
+    ]
+    hints = [f"it can have {' or '.join(options)}"]
+    others = [one.id for one in sorted(cluster.brokers()) if one.id not in counts]
+    if others:
+        missing = partition_count - sum(counts.values())
+        hints.append(
+            f"on another broker: pylogctl topic create {topic} --broker {others[0]} "
+            f"--partitions {missing}"
+        )
+    return errors.ConflictError(
+        f"topic '{topic}' cannot have {partition_count} partitions: it has "
+        f"{placement_text(counts)}, and without replicas one number holds for each of its brokers",
+        hints=hints,
+    )
 
 
 def set_partition_count(
@@ -204,7 +318,7 @@ def set_partition_count(
     """Have each broker of a plan add partitions to a topic, and wait until they have."""
     from broker.zk.settings import SettingsRegistry, node_of_topic  # late: kazoo
 
-    count = plan[0].partition_count
+    count = min(one.partition_count for one in plan)  # brokers with more keep theirs
     # A setting of the topic: a broker that is down, or gets the topic later, applies it too.
     SettingsRegistry(session).change(
         node_of_topic(topic), lambda before: {**before, PARTITION_COUNT: str(count)}
@@ -213,8 +327,8 @@ def set_partition_count(
     while any(n < count for n in _counts_on(cluster, topic, plan)):
         if time.monotonic() >= give_up_s:
             raise errors.RequestTimeoutError(
-                f"topic '{topic}' is to have {count} partitions on each broker, and some "
-                f"broker does not have them after {timeout_s:g}s",
+                f"topic '{topic}' is to have {counted(count, 'partition')} on each broker, and "
+                f"some broker does not have them after {timeout_s:g}s",
                 hints=[f"try: pylogctl topic describe {topic}"],
             )
         time.sleep(_POLL_S)
@@ -226,10 +340,11 @@ def _counts_on(cluster: Cluster, topic: str, plan: Sequence[TopicCreation]) -> l
 
 
 class NewTopic(NamedTuple):
-    """A topic to create; without `replicas` the partitions are on each broker."""
+    """A topic to create; see `plan_creation` for the number of partitions."""
 
     name: str
-    partitions: int
+    partitions: int | None
+    is_per_broker: bool  # without replicas
     replicas: int | None
     brokers: tuple[int, ...]  # empty for all live ones
     settings: Mapping[str, str]
@@ -293,6 +408,7 @@ def _create_on_brokers(
         connect,
         wanted.name,
         partition_count=wanted.partitions,
+        is_per_broker=wanted.is_per_broker,
         broker_ids=wanted.brokers,
     )
     if not exist_ok:
@@ -327,7 +443,7 @@ def _create_replicated(
     request = plan_replicated(
         cluster,
         wanted.name,
-        partition_count=wanted.partitions,
+        partition_count=wanted.partitions or 1,
         replication_factor=wanted.replicas,
         settings=wanted.settings,
     )
@@ -342,7 +458,7 @@ def _create_replicated(
 
     if not is_plan:
         _until_answered(create_all, give_up_s)
-    return topics.TopicInfo(wanted.name, wanted.partitions, wanted.replicas, (), 0)
+    return topics.TopicInfo(wanted.name, request.partition_count, wanted.replicas, (), 0)
 
 
 def _until_answered(attempt: Callable[[bool], _T], give_up_s: float) -> _T:
@@ -365,10 +481,11 @@ def alter(
     topic: str,
     *,
     partitions: int,
+    is_per_broker: bool,
     is_plan: bool,
     timeout_s: float,
 ) -> topics.TopicInfo:
-    """Add partitions to a topic until it has so many (without replicas: on each broker).
+    """Add partitions to a topic until it, or each of its brokers, has so many.
 
     Returns the topic once brokers show them; with `is_plan`, what it would be. `open_session` opens
     the one with ZooKeeper, which a topic without replicas needs.
@@ -376,16 +493,18 @@ def alter(
     give_up_s = time.monotonic() + timeout_s
     before = topics.topic_info(cluster, connect, topic)
     if before.replicas is None:
-        plan = plan_partition_count(cluster, topic, partitions)
+        plan = plan_partition_count(cluster, topic, partitions, is_per_broker=is_per_broker)
         session = open_session()
-        added = sum(partitions - one.before for one in plan)
+        added = sum(one.partition_count - one.before for one in plan)
         if not is_plan:
             set_partition_count(cluster, session, topic, plan, timeout_s=timeout_s)
         new = {
             TopicPartition(topic, one.broker.id, index)
             for one in plan
-            for index in range(one.before, partitions)
+            for index in range(one.before, one.partition_count)
         }
+    elif is_per_broker:
+        raise per_broker_of_replicated(topic)
     else:
         request = plan_partitions(cluster, connect, topic, partitions)
         added = request.partition_count
@@ -394,6 +513,13 @@ def alter(
         return replace(before, partitions=before.partitions + added)
     topics.await_shown(cluster, connect, topic, new.issubset, give_up_s=give_up_s)
     return topics.topic_info(cluster, connect, topic)
+
+
+def per_broker_of_replicated(topic: str) -> errors.ArgumentError:
+    """Return the error for a number on each broker, of a topic with replicas."""
+    return errors.ArgumentError(
+        f"topic '{topic}' has replicas, which the controller places: give the total, --partitions"
+    )
 
 
 def _add_partitions(

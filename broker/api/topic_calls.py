@@ -73,7 +73,8 @@ class TopicCalls(Access):
         self,
         name: str,
         *,
-        partitions: int = 1,
+        partitions: int | None = None,
+        partitions_per_broker: int | None = None,
         replicas: int | None = None,
         brokers: Collection[int] | None = None,
         settings: Mapping[str, str | int | bool] = MappingProxyType({}),
@@ -85,7 +86,9 @@ class TopicCalls(Access):
 
         Args:
             name: of the topic.
-            partitions: 1 to 10,000; with `replicas` of all brokers together, else on each.
+            partitions: 1 to 10,000, of all brokers together, over which they are spread. By default
+                1; or, where the topic's `partition.count` is set already, that on each broker.
+            partitions_per_broker: on each broker, instead of `partitions`; without `replicas`.
             replicas: copies of each partition, which the controller spreads over the brokers; they
                 need ZooKeeper. None for a topic without.
             brokers: ids of those to create it on; by default all that are live. Without `replicas`.
@@ -97,7 +100,8 @@ class TopicCalls(Access):
 
         Raises:
             TopicExists: it exists, and not `exist_ok`.
-            Conflict: there are fewer live brokers than `replicas`.
+            Conflict: there are fewer live brokers than `replicas`; or a `partition.count` that was
+                set before is larger.
             UnknownBroker: no live broker has one of the ids.
             NoZooKeeper: `replicas` are given, and the brokers have none.
             NotSupported: a broker speaks only Kafka 0.7.
@@ -108,13 +112,15 @@ class TopicCalls(Access):
         from broker.admin.topic_changes import NewTopic, create
 
         topic_of(name)
-        _validate_partitions(partitions)
+        count = _partition_count(partitions, partitions_per_broker)
         chosen = broker_ids_of(brokers)
         texts = setting_texts_of(settings)
         if replicas is not None:
             whole_of("replicas", replicas, 1)
             if chosen:
                 raise ArgumentError("the controller places replicas: leave out `brokers`")
+            if partitions_per_broker is not None:
+                raise ArgumentError("the controller places replicas: give the total, `partitions`")
         elif texts:
             raise ArgumentError("`settings` are for topics with `replicas`")
         with self._call(timeout):
@@ -123,21 +129,28 @@ class TopicCalls(Access):
             return create(
                 self._cluster,
                 self._connect_in(timeout),
-                NewTopic(name, partitions, replicas, chosen, texts),
+                NewTopic(name, count, partitions_per_broker is not None, replicas, chosen, texts),
                 exist_ok=exist_ok,
                 is_plan=plan,
                 timeout_s=self._limit_s(timeout),
             )
 
     def alter_topic(
-        self, name: str, *, partitions: int, plan: bool = False, timeout: Timeout = UNSET
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        partitions_per_broker: int | None = None,
+        plan: bool = False,
+        timeout: Timeout = UNSET,
     ) -> TopicInfo:
         """Add partitions to a topic, and return it once all brokers show them.
 
         Args:
             name: of the topic.
-            partitions: how many it is to have; a topic without replicas, on each broker. For that
-                ZooKeeper is needed.
+            partitions: how many it is to have. Without replicas one number holds for each of its
+                brokers, which ZooKeeper tells them: a total that this cannot give is a `Conflict`.
+            partitions_per_broker: how many each of its brokers is to have; without replicas.
             plan: change nothing; return the topic as it would be.
             timeout: seconds; by default the client's.
 
@@ -150,14 +163,17 @@ class TopicCalls(Access):
         from broker.admin.topic_changes import alter
 
         topic_of(name)
-        _validate_partitions(partitions)
+        count = _partition_count(partitions, partitions_per_broker)
+        if count is None:
+            raise ArgumentError("either `partitions` or `partitions_per_broker` is needed")
         with self._call(timeout):
             return alter(
                 self._cluster,
                 self._connect_in(timeout),
                 lambda: self._zookeeper().session,
                 name,
-                partitions=partitions,
+                partitions=count,
+                is_per_broker=partitions_per_broker is not None,
                 is_plan=plan,
                 timeout_s=self._limit_s(timeout),
             )
@@ -313,7 +329,16 @@ class TopicCalls(Access):
         return self._repeated(find)
 
 
-def _validate_partitions(count: int) -> None:
-    whole_of("partitions", count, 1)
+def _partition_count(total: int | None, per_broker: int | None) -> int | None:
+    """Return the number that is given, if valid."""
+    if total is not None and per_broker is not None:
+        raise ArgumentError("either `partitions` or `partitions_per_broker`, not both")
+    name, count = (
+        ("partitions", total) if per_broker is None else ("partitions_per_broker", per_broker)
+    )
+    if count is None:
+        return None
+    whole_of(name, count, 1)
     if count > MAX_PARTITIONS:
-        raise ArgumentError(f"partitions is at most {MAX_PARTITIONS}, not {count}")
+        raise ArgumentError(f"{name} is at most {MAX_PARTITIONS}, not {count}")
+    return count

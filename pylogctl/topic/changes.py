@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from broker.admin import topic_changes, topic_deletion
 from broker.client.cluster import Cluster
 from broker.errors import TopicExistsError, TopicNotFoundError
-from broker.units import counted
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
@@ -27,15 +27,20 @@ def create_topic(
     cluster: Cluster,
     topic: str,
     *,
-    partition_count: int,
-    is_count_given: bool,
+    partition_count: int | None,
+    is_per_broker: bool,
     broker_ids: Sequence[int],
     if_not_exists: bool,
 ) -> None:
     """Create a topic without replicas."""
     connect = connector(env)
     plan = topic_changes.plan_creation(
-        cluster, connect, topic, partition_count=partition_count, broker_ids=broker_ids
+        cluster,
+        connect,
+        topic,
+        partition_count=partition_count,
+        is_per_broker=is_per_broker,
+        broker_ids=broker_ids,
     )
     if not if_not_exists:
         topic_changes.check_absent(topic, plan)
@@ -44,13 +49,16 @@ def create_topic(
             raise TopicExistsError(f"topic '{topic}' exists with replicas")
         env.note(f"topic '{topic}' exists with replicas; it stays as it is")
         return
-    for one in plan:
-        if is_count_given and one.before not in (0, partition_count):
-            env.warn(f"{topic_changes.existing_text(topic, one)}, not {partition_count}")
+    counts = {one.broker.id: one.before or one.partition_count for one in plan}
+    placement = topic_changes.placement_text(counts)
+    total = sum(counts.values())
+    wanted = len(plan) * partition_count if is_per_broker and partition_count else partition_count
+    if wanted not in (None, total):
+        env.warn(f"topic '{topic}' exists; it does not have {wanted}, but {placement}")
     if env.settings.dry_run:
         actions = ((one, "create" if one.is_needed else "exists") for one in plan)
         render(env, CREATE, [_create_row(topic, one, action) for one, action in actions])
-        env.note(_UNCHANGED)
+        env.note(f"topic {topic}: {placement}; {_UNCHANGED}")
         return
 
     def create_one(one: topic_changes.TopicCreation) -> CreateRow:
@@ -61,6 +69,9 @@ def create_topic(
     homes = {row.broker for row in rows}
     topic_changes.await_topic(cluster, topic, homes, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
     render(env, CREATE, rows)
+    if rows:
+        made = {row.broker: counts[row.broker] for row in rows}
+        env.note(f"topic {topic}: {topic_changes.placement_text(made)}")
     raise_failures(env, done)
 
 
@@ -70,31 +81,41 @@ def _create_row(topic: str, creation: topic_changes.TopicCreation, action: str) 
 
 
 def set_partition_count(
-    env: Environment, cluster: Cluster, session: Session, topic: str, partition_count: int
+    env: Environment,
+    cluster: Cluster,
+    open_session: Callable[[], AbstractContextManager[Session]],
+    topic: str,
+    partition_count: int,
+    *,
+    is_per_broker: bool,
 ) -> None:
     """Have each broker add partitions to a topic without replicas."""
-    plan = topic_changes.plan_partition_count(cluster, topic, partition_count)
+    plan = topic_changes.plan_partition_count(
+        cluster, topic, partition_count, is_per_broker=is_per_broker
+    )
+    before = topic_changes.placement_text({one.broker.id: one.before for one in plan})
+    after = topic_changes.placement_text({one.broker.id: one.partition_count for one in plan})
 
     def show(action: str) -> None:
         rows = [
-            CreateRow(topic, one.broker.id, one.before, partition_count, action) for one in plan
+            CreateRow(topic, one.broker.id, one.before, one.partition_count, action) for one in plan
         ]
         render(env, CREATE, rows)
 
     if env.settings.dry_run:
         show("add")
-        env.note(_UNCHANGED)
+        env.note(f"topic {topic}: {after}; {_UNCHANGED}")
         return
-    brokers = ", ".join(str(one.broker.id) for one in plan)
     confirm(
         env,
         "topic alter",
-        f"have {counted(partition_count, 'partition')} of topic '{topic}' on each of broker "
-        f"{brokers}? They cannot be removed",
+        f"topic {topic} has {before}\nit gets {after}; they cannot be removed. Go on?",
     )
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-    topic_changes.set_partition_count(cluster, session, topic, plan, timeout_s=timeout_s)
+    with open_session() as session:
+        topic_changes.set_partition_count(cluster, session, topic, plan, timeout_s=timeout_s)
     show("added")
+    env.note(f"topic {topic}: {after}")
 
 
 def delete_topics(

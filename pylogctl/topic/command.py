@@ -23,6 +23,26 @@ if TYPE_CHECKING:
 app = new_app("List, describe, create, delete, count and sample topics.")
 
 _Topics = Annotated[list[str], argument("TOPIC...", "Topics.")]
+_Total = Annotated[
+    int | None,
+    option(
+        "--partitions N",
+        "Options",
+        "Partitions of all brokers together.",
+        min=1,
+        max=MAX_PARTITIONS,
+    ),
+]
+_PerBroker = Annotated[
+    int | None,
+    option(
+        "--partitions-per-broker N",
+        "Options",
+        "Partitions on each broker, without replicas.",
+        min=1,
+        max=MAX_PARTITIONS,
+    ),
+]
 _Offset = Annotated[
     list[str] | None, offset_option("Offsets to read, START or START:END. Default: start:end.")
 ]
@@ -92,7 +112,7 @@ def describe(env: Environment, topics: _Topics) -> None:
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic create orders --partitions 4",
-        "pylogctl topic create orders --partitions 4 --broker 0 --broker 2 --if-not-exists",
+        "pylogctl topic create orders --partitions-per-broker 2 --broker 0 --broker 2",
         "pylogctl topic create orders --partitions 6 --replication-factor 3 "
         "--set min.insync.replicas=2",
     ),
@@ -100,13 +120,8 @@ def describe(env: Environment, topics: _Topics) -> None:
 def create(
     env: Environment,
     topic: str = argument("TOPIC", "Name of the topic."),
-    partitions: int | None = option(
-        "--partitions N",
-        "Options",
-        "Partitions on each broker; with --replication-factor, of all together. Default: 1.",
-        min=1,
-        max=MAX_PARTITIONS,
-    ),
+    partitions: _Total = None,
+    per_broker: _PerBroker = None,
     targets: list[str] | None = option(
         "-b, --broker ID|HOST:PORT",
         "Connection",
@@ -129,29 +144,33 @@ def create(
         "With --replication-factor: a setting of the topic (repeatable).",
     ),
 ) -> None:
-    """Create a topic with a number of partitions on each of some brokers.
+    """Create a topic, its partitions spread over the brokers.
 
-    All brokers are checked before anything is changed. Without this command a topic is created
-    by its first message, with the broker's default number of partitions. With
-    --replication-factor each partition gets as many copies, and another of them leads it when its
-    leader goes.
+    Without a number it has one partition; or, if partition.count was set for it before, as many on
+    each broker. All brokers are checked before anything is changed. Without this command a topic is
+    created by its first message, with a broker's own number of partitions (num.partitions), on each
+    broker that gets one, as in Kafka 0.7. With --replication-factor each partition gets as many
+    copies, and another of them leads it when its leader goes.
     """
     from pylogctl.cli.connections import Absence, open_cluster
     from pylogctl.topic.changes import create_topic
 
     validate_topic_name(topic)
+    count = _partition_count(partitions, per_broker)
     env, broker_ids = _split_brokers(env, targets or [])
     if replication_factor is not None:
         from pylogctl.topic.replication import create_replicated_topic, parse_settings
 
         if broker_ids:
             raise UsageError("--replication-factor places replicas itself: leave out --broker ID")
+        if per_broker is not None:
+            raise UsageError("--replication-factor places replicas itself: give --partitions")
         with open_cluster(env, absence=Absence.FAIL) as cluster:
             create_replicated_topic(
                 env,
                 cluster,
                 topic,
-                partition_count=partitions or 1,
+                partition_count=count or 1,
                 replication_factor=replication_factor,
                 settings=parse_settings(settings or []),
                 if_not_exists=if_not_exists,
@@ -164,11 +183,18 @@ def create(
             env,
             cluster,
             topic,
-            partition_count=partitions or 1,
-            is_count_given=partitions is not None,
+            partition_count=count,
+            is_per_broker=per_broker is not None,
             broker_ids=broker_ids,
             if_not_exists=if_not_exists,
         )
+
+
+def _partition_count(total: int | None, per_broker: int | None) -> int | None:
+    """Return the number that is given."""
+    if total is not None and per_broker is not None:
+        raise UsageError("either --partitions or --partitions-per-broker, not both")
+    return total if per_broker is None else per_broker
 
 
 def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment, list[int]]:
@@ -198,24 +224,22 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
 def alter(
     env: Environment,
     topic: str = argument("TOPIC", "Topic."),
-    partitions: int | None = option(
-        "--partitions N",
-        "Options",
-        "Add partitions until it has N; of a topic without replicas, on each broker.",
-        min=1,
-        max=MAX_PARTITIONS,
-    ),
+    partitions: _Total = None,
+    per_broker: _PerBroker = None,
     replication_factor: int | None = option(
         "--replication-factor N", "Options", "Copies of each partition to have.", min=1
     ),
 ) -> None:
     """Change how many partitions, or replicas, a topic has.
 
-    Partitions cannot become fewer. A change of replicas goes on after the command, as `topic
-    reassign status` shows. A topic without replicas gets some from its home brokers, all of which
-    must be live. Settings of topics: pylogctl config set --topic.
+    Partitions cannot become fewer. A topic without replicas has one number for all brokers that
+    have it: a total that this cannot give is refused, with those that are possible. A change of
+    replicas goes on after the command, as `topic reassign status` shows. A topic without replicas
+    gets some from its home brokers, all of which must be live. Settings of topics: pylogctl config
+    set --topic.
     """
     from broker.admin import reassignment
+    from broker.admin.topic_changes import per_broker_of_replicated
     from pylogctl.cli.connections import (
         REQUEST_TIMEOUT_S,
         Absence,
@@ -228,23 +252,34 @@ def alter(
     from pylogctl.topic.replication import add_partitions, has_replicas, replicate_topic
 
     validate_topic_name(topic)
-    if (partitions is None) == (replication_factor is None):
-        raise UsageError("either --partitions or --replication-factor is needed")
+    count = _partition_count(partitions, per_broker)
+    if (count is None) == (replication_factor is None):
+        raise UsageError(
+            "either --partitions (or --partitions-per-broker) or --replication-factor is needed"
+        )
     with open_cluster(env, absence=Absence.WARN) as cluster:
         if not has_replicas(env, cluster, topic):
             if replication_factor is not None:
                 replicate_topic(env, cluster, topic, replication_factor)
                 return
-            assert partitions is not None
+            assert count is not None
             if env.settings.brokers:
                 raise UsageError(
                     f"topic '{topic}' has no replicas: how many partitions it has is a setting in "
                     "ZooKeeper, which --broker leaves out"
                 )
-            with zookeeper_session(env) as session:
-                set_partition_count(env, cluster, session, topic, partitions)
-        elif partitions is not None:
-            add_partitions(env, cluster, topic, partitions)
+            set_partition_count(
+                env,
+                cluster,
+                lambda: zookeeper_session(env),
+                topic,
+                count,
+                is_per_broker=per_broker is not None,
+            )
+        elif per_broker is not None:
+            raise per_broker_of_replicated(topic)
+        elif count is not None:
+            add_partitions(env, cluster, topic, count)
         else:
             plan = reassignment.make_plan(
                 cluster,

@@ -148,7 +148,7 @@ def test_facts_when_one_of_two_brokers_falls_silent_then_lack_its_part_only(
         return call(self, request)
 
     with pylogctl.connect([one.address for one in brokers], retries=0) as client:
-        client.create_topic("t")
+        client.create_topic("t", partitions=2)
         client.create_topic("u", brokers=[1])
         monkeypatch.setattr(Connection, "call", failing)
 
@@ -350,7 +350,14 @@ BAD: list[tuple[Call, type[Exception], str]] = [
     (lambda c: c.create_topic("u", timeout=-1), ValueError, "timeout is at least 0"),
     (lambda c: c.alter_topic("absent", partitions=2), pylogctl.UnknownTopic, "not found"),
     (lambda c: c.alter_topic("t", partitions="2"), TypeError, "not str"),  # type: ignore[arg-type]
-    (lambda c: c.alter_topic("t", partitions=1), pylogctl.Conflict, "has 1 partitions"),
+    (lambda c: c.alter_topic("t", partitions=1), pylogctl.Conflict, "has 1 partition on broker 0"),
+    (lambda c: c.alter_topic("t"), ValueError, "`partitions_per_broker` is needed"),
+    (
+        lambda c: c.create_topic("u", partitions=1, partitions_per_broker=1),
+        ValueError,
+        "not both",
+    ),
+    (lambda c: c.create_topic("u", partitions_per_broker=0), ValueError, "broker is at least 1"),
     (lambda c: c.alter_topic("t", partitions=2), pylogctl.NoZooKeeper, "have no ZooKeeper"),
     (lambda c: c.delete_topic(None), TypeError, "the topic as str, not NoneType"),  # type: ignore[arg-type]
     (lambda c: c.delete_topic("absent"), pylogctl.UnknownTopic, "not found"),
@@ -495,21 +502,42 @@ def test_topic_with_replicas_when_changed_then_every_broker_shows_it_when_the_ca
 def test_topic_without_replicas_when_changed_then_every_broker_shows_it_when_the_call_returns(
     client: pylogctl.Client, cluster: Cluster, pylog_topic: str, session: Session
 ) -> None:
-    made = client.create_topic(pylog_topic, partitions=2, brokers=[0, 2])
+    made = client.create_topic(pylog_topic, partitions=4, brokers=[0, 2])
     assert made == pylogctl.TopicInfo(pylog_topic, 4, None, (0, 2), 0)
     assert shown_by(cluster, pylog_topic) == [4, 4, 4]
     more = client.create_topic(pylog_topic, brokers=[1])
     assert (more.partitions, more.brokers) == (5, (0, 1, 2))
     client.send(pylog_topic, "12345", partition="1-0")
 
-    assert client.alter_topic(pylog_topic, partitions=3, plan=True).partitions == 9
-    assert client.alter_topic(pylog_topic, partitions=3).partitions == 9
+    with pytest.raises(pylogctl.Conflict, match="2 on each of brokers 0, 2, 1 on broker 1") as no:
+        client.alter_topic(pylog_topic, partitions=7)
+    assert "--partitions 6 (--partitions-per-broker 2) or --partitions 9" in str(no.value.hints)
+    assert client.alter_topic(pylog_topic, partitions=6).partitions == 6
+    assert client.alter_topic(pylog_topic, partitions=9, plan=True).partitions == 9
+    assert client.alter_topic(pylog_topic, partitions_per_broker=3).partitions == 9
     assert shown_by(cluster, pylog_topic) == [9, 9, 9]
 
     gone = client.delete_topic(pylog_topic)
     assert (gone.partitions, gone.brokers, gone.notes) == (9, (0, 1, 2), ())
     assert shown_by(cluster, pylog_topic) == [-1, -1, -1]
     assert not session.exists(paths.topic(pylog_topic))
+
+
+@pytest.mark.zookeeper
+def test_create_when_the_partition_count_was_set_before_then_it_is_what_brokers_get(
+    client: pylogctl.Client, pylog_topic: str
+) -> None:
+    client.set_settings({"partition.count": 2}, topic=pylog_topic, may_be_absent=True)
+
+    with pytest.raises(pylogctl.Conflict, match=r"its setting partition\.count was made before"):
+        client.create_topic(pylog_topic, partitions=3)
+    planned = client.create_topic(pylog_topic, plan=True)
+    made = client.create_topic(pylog_topic)
+
+    assert (made.partitions, made.brokers) == (6, (0, 1, 2))
+    assert planned == made
+    with pytest.raises(pylogctl.TopicExists):
+        client.create_topic(pylog_topic)
 
 
 @pytest.mark.zookeeper

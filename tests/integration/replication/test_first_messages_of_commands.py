@@ -45,6 +45,6 @@ def test_produce_when_auto_create_is_off_then_ends_with_an_error_that_says_how_t
     assert refused.status != 0
     assert "auto.create.topics.enable is false" in refused.stderr
     assert not cluster.has_topic("new")
-    assert invoke("topic", "create", "new", "--partitions", "1", *place).status == 0
+    assert invoke("topic", "create", "new", "--partitions", "3", *place).status == 0
     produced = invoke("produce", "new", *place, stdin=b"1\n")
     assert produced.status == 0, produced.stderr

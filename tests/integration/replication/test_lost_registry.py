@@ -293,7 +293,7 @@ def test_topic_when_it_got_replicas_and_zookeeper_loses_its_data_then_clients_kn
     cluster: LosableCluster, invoke: Invoke
 ) -> None:
     place = ("-Z", cluster.zookeeper)
-    assert invoke("topic", "create", "t", "--partitions", "1", *place).status == 0
+    assert invoke("topic", "create", "t", "--partitions", "3", *place).status == 0
     altered = invoke("topic", "alter", "t", "--replication-factor", "3", "--yes", *place)
     assert altered.status == 0, altered.stderr
     partitions = [TopicPartition("t", home, 0) for home in range(3)]

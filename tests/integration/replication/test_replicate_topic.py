@@ -33,7 +33,7 @@ def test_alter_when_a_pipe_and_a_group_run_then_nothing_is_missing_or_read_twice
 ) -> None:
     cluster = start_cluster()
     place = ("-Z", cluster.zookeeper)
-    assert invoke("topic", "create", TOPIC, "--partitions", "2", *place).status == 0
+    assert invoke("topic", "create", TOPIC, "--partitions-per-broker", "2", *place).status == 0
     way = Way(TOPIC, len(PARTITIONS), ("--partitioner", "round-robin"))
     pipe = Pipe(cluster, spawn, way, tmp_path, cluster.zookeeper, PARTITIONS)
     output = tmp_path / "consumed"
@@ -76,7 +76,7 @@ def test_alter_when_a_home_is_killed_at_once_then_it_leads_again_with_all_it_had
     group = ("consume", TOPIC, "--group", "g", "--default-offset", "start", "--exit-at-end", *place)
     lines = [str(number) for number in range(1000)]
     data = "".join(f"{line}\n" for line in lines).encode()
-    assert invoke("topic", "create", TOPIC, "--partitions", "2", *place).status == 0
+    assert invoke("topic", "create", TOPIC, "--partitions-per-broker", "2", *place).status == 0
     assert invoke("produce", TOPIC, "-p", "0-0", *place, stdin=data).status == 0
     assert invoke(*group).text.split() == lines
 
@@ -98,7 +98,7 @@ def test_alter_when_a_home_is_away_then_refused_by_name_and_no_replicas(
 ) -> None:
     cluster = start_cluster()
     place = ("-Z", cluster.zookeeper)
-    assert invoke("topic", "create", TOPIC, "--partitions", "2", *place).status == 0
+    assert invoke("topic", "create", TOPIC, "--partitions-per-broker", "2", *place).status == 0
     cluster.stop(2)
 
     refused = invoke("topic", "alter", TOPIC, "--replication-factor", "2", "--yes", *place)
@@ -114,7 +114,7 @@ def test_alter_when_not_confirmed_or_a_dry_run_then_nothing_is_changed(
     cluster = start_cluster(2)
     place = ("-Z", cluster.zookeeper)
     alter = ("topic", "alter", TOPIC, "--replication-factor", "2", *place)
-    assert invoke("topic", "create", TOPIC, "--partitions", "2", *place).status == 0
+    assert invoke("topic", "create", TOPIC, "--partitions-per-broker", "2", *place).status == 0
 
     assert invoke(*alter).status == ExitStatus.DECLINED
     planned = invoke(*alter, "--dry-run")
@@ -130,18 +130,22 @@ def test_alter_partitions_when_the_topic_has_no_replicas_then_each_home_adds_the
     cluster = start_cluster(2)
     place = ("-Z", cluster.zookeeper)
     alter = ("topic", "alter", TOPIC, "--partitions")
-    assert invoke("topic", "create", TOPIC, "--partitions", "2", *place).status == 0
+    assert invoke("topic", "create", TOPIC, "--partitions-per-broker", "2", *place).status == 0
 
-    planned = invoke(*alter, "3", *place, "--dry-run", "--output", "json")
+    odd = invoke(*alter, "5", *place)
+    assert odd.status == ExitStatus.CONFLICT
+    assert "it can have --partitions 6 (--partitions-per-broker 3)" in odd.stderr
+    planned = invoke(*alter, "6", *place, "--dry-run", "--output", "json")
     assert [one["before"] for one in json.loads(planned.text)["data"]] == [2, 2]
-    unasked = invoke(*alter, "3", *place)
+    unasked = invoke(*alter, "6", *place)
     assert unasked.status == ExitStatus.DECLINED
-    added = invoke(*alter, "3", *place, "--yes", "--output", "json")
+    added = invoke(*alter, "6", *place, "--yes", "--output", "json")
     assert added.status == 0, added.stderr
+    assert f"topic {TOPIC}: 6 partitions, 3 on each of brokers" in added.stderr
     assert [one["partitions"] for one in json.loads(added.text)["data"]] == [3, 3]
     produced = invoke("produce", TOPIC, "-p", "1-2", *place, stdin=b"1\n")
     assert produced.status == 0, produced.stderr
-    for fewer in ("3", "2"):
+    for fewer in ("6", "2"):
         refused = invoke(*alter, fewer, *place)
         assert refused.status == ExitStatus.CONFLICT
         assert "cannot become fewer" in refused.stderr

@@ -315,7 +315,7 @@ def cluster(spawn: Spawn, zookeeper: str, invoke: Invoke, tmp_path: Path) -> Ite
     """Brokers 0 and 1 as processes, which can crash."""
     crashing = Crashing(spawn, zookeeper, tmp_path)
     try:
-        created = invoke("topic", "create", "t", "--partitions", "1", "-Z", zookeeper)
+        created = invoke("topic", "create", "t", "--partitions", "2", "-Z", zookeeper)
         assert created.status == 0, created.stderr
         yield crashing
     finally:

@@ -269,7 +269,9 @@ def test_create_if_not_exists_when_it_exists_changes_nothing_and_is_fine(topic: 
     result = topic("create", "t", "--partitions", "3", "--if-not-exists", "--output", "json")
     assert result.status == ExitStatus.OK
     assert rows(result)[0]["action"] == "exists"
-    assert "warning: topic 't' exists on broker 0 with 2 partitions, not 3" in result.stderr
+    assert "warning: topic 't' exists; it does not have 3, but 2 partitions on broker 0" in (
+        result.stderr
+    )
 
 
 def test_create_when_it_is_a_dry_run_changes_nothing(topic: Invoke) -> None:
@@ -283,6 +285,43 @@ def test_create_when_it_is_a_dry_run_fails_as_the_real_run_would(topic: Invoke) 
     topic("create", "t", "--partitions", "3")
     result = topic("create", "t", "--partitions", "3", "--dry-run")
     assert result.status == ExitStatus.CONFLICT
+
+
+def test_create_spreads_its_partitions_over_the_brokers_and_says_where_they_are(
+    two_brokers: tuple[Broker, Broker], invoke: Invoke
+) -> None:
+    addresses = ["-b", at(*two_brokers)]
+    two = invoke("topic", "create", "t", "--partitions", "2", *addresses)
+    assert "topic t: 2 partitions, 1 on each of brokers 1, 2\n" in two.stderr
+    planned = invoke("topic", "create", "u", "--partitions", "5", "--dry-run", *addresses)
+    three = invoke("topic", "create", "u", "--partitions", "5", *addresses)
+    assert "topic u: 5 partitions, 3 on broker " in three.stderr
+    assert planned.stderr.partition(";")[0] == three.stderr.strip()
+    each = invoke("topic", "create", "v", "--partitions-per-broker", "3", *addresses)
+    assert "topic v: 6 partitions, 3 on each of brokers 1, 2\n" in each.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--partitions", "1", "--partitions-per-broker", "1"), "not both"),
+        (("--replication-factor", "2", "--partitions-per-broker", "1"), "give --partitions"),
+    ],
+)
+def test_create_when_the_numbers_do_not_go_together_is_a_usage_error(
+    topic: Invoke, options: tuple[str, ...], problem: str
+) -> None:
+    result = topic("create", "t", *options)
+    assert (result.status, problem in result.stderr) == (ExitStatus.USAGE, True)
+
+
+@pytest.mark.parametrize("command", ["create", "alter", "delete"])
+def test_change_when_the_name_is_illegal_says_so_before_a_missing_option(
+    invoke: Invoke, command: str
+) -> None:
+    result = invoke("topic", command, "a/b", "-b", "127.0.0.1:1")
+    assert result.status == ExitStatus.USAGE
+    assert "invalid topic name 'a/b': '/' is not allowed" in result.stderr
 
 
 def test_create_when_brokers_are_named_by_id_creates_it_there_only(
@@ -318,14 +357,6 @@ def test_create_when_a_broker_id_is_unknown_is_not_found(topic: Invoke) -> None:
     assert result.status == ExitStatus.NOT_FOUND
     assert "broker '7' not found" in result.stderr
     assert "live brokers: 0" in result.stderr
-
-
-def test_create_when_the_name_is_illegal_says_so_before_it_looks_at_anything_else(
-    invoke: Invoke,
-) -> None:
-    result = invoke("topic", "create", "a/b", "--set", "x=1", "-b", "127.0.0.1:1")
-    assert result.status == ExitStatus.USAGE
-    assert "invalid topic name 'a/b': '/' is not allowed" in result.stderr
 
 
 def test_create_without_a_number_of_partitions_makes_one(topic: Invoke) -> None:
