@@ -101,7 +101,7 @@ def plan_creation(
                 f"{counts[one]}: its setting {PARTITION_COUNT} was made before the topic",
                 hints=[
                     f"--partitions-per-broker {count}, or no number, is what the setting says",
-                    f"try: pylogctl config unset --topic {topic} --absent {PARTITION_COUNT}",
+                    f"try: pylogctl config unset --topic {topic} {PARTITION_COUNT}",
                 ],
             )
     return [

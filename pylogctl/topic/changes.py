@@ -106,11 +106,9 @@ def set_partition_count(
         show("add")
         env.note(f"topic {topic}: {after}; {_UNCHANGED}")
         return
-    confirm(
-        env,
-        "topic alter",
-        f"topic {topic} has {before}\nit gets {after}; they cannot be removed. Go on?",
-    )
+    if not env.settings.assume_yes:
+        env.report(f"topic {topic} has {before}; it gets {after}")
+    confirm(env, "topic alter", "add these partitions? They cannot be removed")
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     with open_session() as session:
         topic_changes.set_partition_count(cluster, session, topic, plan, timeout_s=timeout_s)
