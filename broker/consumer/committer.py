@@ -18,6 +18,7 @@ from broker.topic import MessagePosition, TopicPartition
 logger = logging.getLogger(__name__)
 
 _MAX_RETRY_S = 1.0
+_STARTS_TOGETHER_S = 0.2
 _NAMED_MAX = 5
 
 
@@ -226,17 +227,34 @@ def _names(partitions: Collection[TopicPartition]) -> str:
 
 
 class AutoCommit(StoppableThread):
-    """A thread that commits at intervals; a failed commit is logged and soon retried."""
+    """A thread that commits at intervals; a failed commit is logged and soon retried.
+
+    Where a new group begins is committed as it begins, not an interval later: the group's lag is
+    known from then on, and it goes on from there after a crash.
+    """
 
     def __init__(self, commit: Callable[[], object], interval_s: float) -> None:
         super().__init__("group-commit")
         self._commit = commit
         self._interval_s = interval_s
+        self._begins = threading.Event()
+
+    def note_start(self) -> None:
+        """Commit soon: a partition without a committed offset is being read from its start on."""
+        self._begins.set()
+
+    def stop(self) -> None:
+        """Ask the thread to stop."""
+        super().stop()
+        self._begins.set()
 
     def run(self) -> None:
         """Commit until the thread is stopped."""
         wait_s = self._interval_s
-        while not self._stopping.wait(wait_s):
+        while not self._stopping.is_set():
+            if self._begins.wait(wait_s) and self._stopping.wait(min(wait_s, _STARTS_TOGETHER_S)):
+                return
+            self._begins.clear()
             wait_s = self._interval_s
             try:
                 self._commit()

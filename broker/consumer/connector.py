@@ -344,6 +344,11 @@ class ConsumerConnector:
             coordinator,
         )
 
+    def _note_restart(self, partition: TopicPartition, offset: int) -> None:
+        self._offsets.restart(partition, offset)
+        if self._member is not None:
+            self._member.auto_commit.note_start()
+
     def _rebalance(self) -> None:
         if self._member is not None:
             self._member.coordinator.notify()
@@ -356,7 +361,7 @@ class ConsumerConnector:
             max_chunks=self._config.max_queued_chunks,
             timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
             on_room=self._wake_fetchers,
-            on_restart=self._offsets.restart,
+            on_restart=self._note_restart,
             is_wanted=self._is_wanted,
             next_good_message=self._next_good_message,
         )

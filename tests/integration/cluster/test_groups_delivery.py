@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -310,6 +311,21 @@ def test_group_when_auto_commit_is_on_then_commits_at_intervals(
         lambda: session.exists(path) is not None and session.get(path)[0] == b"11",
         "the commit of the first message",
     )
+
+
+def test_group_when_it_begins_then_commits_where_long_before_the_first_interval_ends(
+    producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"a")
+    await_registered(session)
+    stream = only_stream(join(offset_reset="largest", auto_commit_interval_ms=3_600_000))
+    with ThreadPoolExecutor(1) as application:
+        new = application.submit(take, stream, 1)
+        path = "/consumers/g/offsets/t/0-0"
+        wait_until(lambda: session.exists(path) is not None, "the commit of the start")
+        assert session.get(path)[0] == b"11"
+        send(producer, b"b")
+        assert new.result(60) == [b"b"]
 
 
 def test_group_when_auto_commit_is_off_then_a_release_commits_nothing(
