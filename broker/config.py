@@ -23,6 +23,7 @@ from broker.properties import (
     PropertyKind,
     parse_property,
 )
+from broker.times_of_day import parse_times_of_day
 
 
 def _processor_count() -> int:
@@ -158,6 +159,12 @@ class BrokerConfig(BaseConfig):
             "the same in milliseconds",
             1,
             maximum=525_600 * MINUTE_MS,
+        ),
+        _P(
+            "log.cleanup.times",
+            "cleanup_times",
+            _TEXT,
+            "times of day for it instead, of the machine's time zone: HH:MM,..; empty: none",
         ),
         _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
         _P(
@@ -351,6 +358,7 @@ class BrokerConfig(BaseConfig):
             "retention_bytes",
             "topic_retention_bytes",
             "cleanup_interval_ms",
+            "cleanup_times",
             "flush_interval_messages",
             "topic_flush_interval_messages",
             "flush_interval_ms",
@@ -391,6 +399,7 @@ class BrokerConfig(BaseConfig):
     retention_policy: str = "delete"
     archive_dir: Path | None = None
     cleanup_interval_ms: int = 10 * MINUTE_MS
+    cleanup_times: str = ""
     flush_interval_messages: int = 10_000
     topic_flush_interval_messages: Mapping[str, int] = field(default_factory=dict)
     flush_interval_ms: int = 100
@@ -434,6 +443,10 @@ class BrokerConfig(BaseConfig):
     def __post_init__(self) -> None:
         if self.retention_policy == "archive" and self.archive_dir is None:
             raise ConfigError("log.cleanup.policy=archive needs log.archive.dir")
+        try:
+            parse_times_of_day(self.cleanup_times)
+        except ConfigError as error:
+            raise ConfigError(f"log.cleanup.times={self.cleanup_times}: {error}") from error
         if self.replica_fetch_wait_ms >= self.replica_lag_ms:
             raise ConfigError(
                 f"replica.fetch.wait.max.ms={self.replica_fetch_wait_ms} must be below "

@@ -129,7 +129,7 @@ class HighWatermarks:
                 "high-watermarks",
                 self._write_or_log,
                 first_delay_s=interval_s,
-                interval_s=interval_s,
+                delay_s=lambda: interval_s,
             )
             if self._table.has_replicas:
                 self._task.start()

@@ -145,16 +145,21 @@ class Flusher:
 class PeriodicTask:
     """A thread that repeats a call until stopped; exceptions of the call are logged.
 
-    `interval_s` counts from the end of a call to the next one.
+    `delay_s` is asked at the end of a call for the seconds to the next one.
     """
 
     def __init__(
-        self, name: str, work: Callable[[], object], *, first_delay_s: float, interval_s: float
+        self,
+        name: str,
+        work: Callable[[], object],
+        *,
+        first_delay_s: float,
+        delay_s: Callable[[], float],
     ) -> None:
         self._work = work
         self._first_delay_s = first_delay_s
-        self._interval_s = interval_s
-        self._changed = Event()  # it is stopped, or has another interval
+        self._delay_s = delay_s
+        self._changed = Event()  # it is stopped, or has other delays
         self._is_stopping = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
@@ -163,11 +168,10 @@ class PeriodicTask:
         if self._thread.ident is None:
             self._thread.start()
 
-    def set_interval(self, interval_s: float) -> None:
-        """Change the seconds between calls; the next call comes this long after now."""
-        if interval_s != self._interval_s:
-            self._interval_s = interval_s
-            self._changed.set()
+    def set_delay(self, delay_s: Callable[[], float]) -> None:
+        """Change the delays; the next call comes that long after now."""
+        self._delay_s = delay_s
+        self._changed.set()
 
     def stop(self) -> None:
         """Stop after a call in progress, and join the thread."""
@@ -181,10 +185,10 @@ class PeriodicTask:
         while not self._is_stopping:
             if self._changed.wait(delay_s):
                 self._changed.clear()
-                delay_s = self._interval_s
+                delay_s = self._delay_s()
                 continue
             try:
                 self._work()
             except Exception:  # the next call may succeed
                 logger.exception("%s failed", self._thread.name)
-            delay_s = self._interval_s
+            delay_s = self._delay_s()

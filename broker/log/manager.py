@@ -35,6 +35,7 @@ from broker.log.segment import Disk, SegmentFiles, reason_of
 from broker.log.table import LogTable
 from broker.log.topics import HomeTopics, LogSettings
 from broker.stats import FLUSH_BOUNDS_S, SharedStats
+from broker.times_of_day import parse_times_of_day, seconds_to_next
 from broker.topic_settings import TopicOverrides
 
 _FIRST_RETENTION_DELAY_S = 60.0
@@ -57,6 +58,7 @@ class LogManager:
         self.is_loss_known = False
         """Whether a controller knows of a start that was not clean. Until then this run is not
         closed cleanly either: replicas may lack messages that they had."""
+        self._clock = clock
         self.flush_stats = SharedStats(clock, config.monitoring_period_ms / 1000, FLUSH_BOUNDS_S)
         self._disk = disk or Disk()
         self._flusher = Flusher(clock, thread_count=config.flusher_threads)
@@ -136,19 +138,20 @@ class LogManager:
     def start(self) -> None:
         """Start the threads that flush, apply retention and write the checkpoint."""
         config = self.settings.broker
-        checkpoint_s = config.checkpoint_interval_ms / 1000
         checkpoint = PeriodicTask(
             "checkpoint",
             self._checkpoint_and_check,
-            first_delay_s=checkpoint_s,
-            interval_s=checkpoint_s,
+            first_delay_s=self._checkpoint_delay_s(),
+            delay_s=self._checkpoint_delay_s,
         )
-        retention_s = config.cleanup_interval_ms / 1000
+        retention_s = self._retention_delay_s()
         retention = PeriodicTask(
             "retention",
             self.retention.apply,
-            first_delay_s=min(_FIRST_RETENTION_DELAY_S, retention_s),
-            interval_s=retention_s,
+            first_delay_s=retention_s
+            if config.cleanup_times
+            else min(_FIRST_RETENTION_DELAY_S, retention_s),
+            delay_s=self._retention_delay_s,
         )
         self._tasks = [checkpoint, retention]
         self.deletions.remove_in_background()
@@ -156,6 +159,15 @@ class LogManager:
         for task in self._tasks:
             task.start()
         self._high_watermarks.start(config.high_watermark_checkpoint_ms / 1000)
+
+    def _checkpoint_delay_s(self) -> float:
+        return self.settings.broker.checkpoint_interval_ms / 1000
+
+    def _retention_delay_s(self) -> float:
+        config = self.settings.broker
+        if times := parse_times_of_day(config.cleanup_times):
+            return seconds_to_next(times, self._clock.time_ms() / 1000)
+        return config.cleanup_interval_ms / 1000
 
     def reconfigure(
         self, config: BrokerConfig, overrides: Mapping[str, TopicOverrides]
@@ -166,6 +178,7 @@ class LogManager:
         topics that do not exist.
         """
         counts = {topic: self.topics.partition_count(topic) for topic in self.topics.names()}
+        before = self.settings.broker
         with self.table.lock:
             self.settings.replace(config, overrides)
             logs = self.table.all()
@@ -173,8 +186,13 @@ class LogManager:
             log.reconfigure(self.settings.of(log.partition.topic))
         if self._tasks:
             checkpoint, retention = self._tasks
-            checkpoint.set_interval(config.checkpoint_interval_ms / 1000)
-            retention.set_interval(config.cleanup_interval_ms / 1000)
+            if config.checkpoint_interval_ms != before.checkpoint_interval_ms:
+                checkpoint.set_delay(self._checkpoint_delay_s)
+            if (config.cleanup_interval_ms, config.cleanup_times) != (
+                before.cleanup_interval_ms,
+                before.cleanup_times,
+            ):
+                retention.set_delay(self._retention_delay_s)
         return [one for one, count in counts.items() if count != self.topics.partition_count(one)]
 
     def flush_all(self) -> None:

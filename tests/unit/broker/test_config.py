@@ -49,6 +49,8 @@ def texts(prop: Property) -> st.SearchStrategy[str]:
             path = st.from_regex(r"/?[a-z]{1,8}(/[a-z. ]{1,8}[a-z])?", fullmatch=True)
             count = 3 if prop.kind is PropertyKind.PATHS else 1
             return st.lists(path, min_size=1, max_size=count).map(",".join)
+        case PropertyKind.TEXT if prop.field == "cleanup_times":
+            return st.from_regex(r"([01][0-9]:[0-5][0-9](,2[0-3]:00)?)?", fullmatch=True)
         case PropertyKind.TEXT:
             return st.from_regex(r"([a-z0-9.]{1,9}(:[0-9]{1,5})?(,[a-z0-9:]+)?)?", fullmatch=True)
 
@@ -223,6 +225,7 @@ def test_topic_map_when_it_has_blanks_then_they_mean_nothing(
         ("port", "65536", "port is 65536; it must be at most 65535"),
         ("max.message.size", "2147483648", "it must be at most 2147483647"),
         ("log.cleanup.interval.mins", "525601", "it must be at most 525600"),
+        ("log.cleanup.times", "02:00,24:00", "'24:00' is no time of day"),
         ("topic.partition.count.map", "a:2147483648", "it must be at most 2147483647"),
         ("num.threads", "0", "num.threads is 0; it must be at least 1"),
         ("log.file.size", "4", "log.file.size is 4; it must be at least 5"),

@@ -161,14 +161,12 @@ def test_stop_when_idle_then_threads_are_gone() -> None:
     assert set(threading.enumerate()) <= threads
 
 
-def test_periodic_task_when_its_interval_becomes_shorter_then_need_not_wait_for_the_former() -> (
-    None
-):
+def test_periodic_task_when_its_delays_become_shorter_then_need_not_wait_for_the_former() -> None:
     called = threading.Event()
-    task = PeriodicTask("test", called.set, first_delay_s=3600, interval_s=3600)
+    task = PeriodicTask("test", called.set, first_delay_s=3600, delay_s=lambda: 3600)
     task.start()
     try:
-        task.set_interval(0.01)
+        task.set_delay(lambda: 0.01)
         assert called.wait(DEADLINE_S)
     finally:
         task.stop()
