@@ -13,7 +13,8 @@ from broker.errors import ArgumentError
 if TYPE_CHECKING:
     from broker.topic import TopicPartition
 
-_ITEM = re.compile(r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?")
+# compiled where it is used: commands import this at each start
+_ITEM = r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?"
 _HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3"
 
 
@@ -48,7 +49,7 @@ def parse_partition_list(text: str) -> PartitionList:
 
 def parse_partition(text: str) -> PartitionPattern:
     """Return the pattern of one item."""
-    match = _ITEM.fullmatch(text.strip())
+    match = re.fullmatch(_ITEM, text.strip())
     if match is None:
         raise ArgumentError(f"not a partition: '{text}'", hints=[_HINT])
     home, first, last = match.groups()

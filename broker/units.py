@@ -14,9 +14,10 @@ from broker.clock import Clock
 from broker.errors import ArgumentError
 
 _DURATION_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s?([A-Za-z]*)")
+# expressions are compiled where they are used: commands import this at each start
+_DURATION_PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
+_NUMBER = r"\d+(?:\.\d+)?"
+_SIZE = r"(\d+(?:\.\d+)?)\s?([A-Za-z]*)"
 _SIZE_UNITS = {
     "": 1,
     "b": 1,
@@ -45,9 +46,9 @@ class Rate(NamedTuple):
 
 def parse_duration_ms(text: str) -> int:
     """Parse `250ms`, `10s`, `5m`, `2h`, `7d`, several in a row (`1h30m`), or bare seconds."""
-    if _NUMBER.fullmatch(text):
+    if re.fullmatch(_NUMBER, text):
         return round(float(text) * 1000)
-    parts = _DURATION_PART.findall(text)
+    parts = re.findall(_DURATION_PART, text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ArgumentError(
             f"not a duration: '{text}'",
@@ -63,7 +64,7 @@ def parse_duration_s(text: str) -> float:
 
 def parse_size(text: str) -> int:
     """Return the bytes of `512`, `64KiB` (1024), `2kB` (1000), and so on to `TiB` and `TB`."""
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text)
     factor = _SIZE_UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
         raise ArgumentError(
@@ -77,9 +78,9 @@ def parse_rate(text: str) -> Rate:
     """Parse `1000/s`, `5MiB/s`, or a bare number of messages per second; zero is refused."""
     amount = text.removesuffix("/s")
     hints = ["valid: 1000/s, 5MiB/s, 250 (a bare number is messages per second)"]
-    if _NUMBER.fullmatch(amount):
+    if re.fullmatch(_NUMBER, amount):
         rate = Rate(float(amount), in_bytes=False)
-    elif amount != text and _SIZE.fullmatch(amount):
+    elif amount != text and re.fullmatch(_SIZE, amount):
         rate = Rate(float(parse_size(amount)), in_bytes=True)
     else:
         raise ArgumentError(f"not a rate: '{text}'", hints=hints)

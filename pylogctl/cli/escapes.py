@@ -11,20 +11,21 @@ import re
 _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 # Marks of writing direction, line separators, and bytes that were no UTF-8.
 _MISLEADING = r"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_CONTROL = re.compile(f"[{_CONTROLS}]")
-_UNSAFE = re.compile(f"[{_CONTROLS}{_MISLEADING}]")
+# expressions are compiled where they are used: commands import this at each start
+_CONTROL = f"[{_CONTROLS}]"
+_UNSAFE = f"[{_CONTROLS}{_MISLEADING}]"
 _NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _FIRST_RAW_BYTE = 0xDC80  # as `surrogateescape` decodes 0x80
 
 
 def one_line(text: str) -> str:
     """Return text with its control characters as escapes."""
-    return _CONTROL.sub(_escape, text)
+    return re.sub(_CONTROL, _escape, text)
 
 
 def printable(text: str, *, keep: str = "") -> str:
     """Return text with all that could mislead a terminal as escapes, but the characters to keep."""
-    return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _escape(match), text)
+    return re.sub(_UNSAFE, lambda match: match[0] if match[0] in keep else _escape(match), text)
 
 
 def printable_bytes(data: bytes, *, keep: str = "") -> bytes:

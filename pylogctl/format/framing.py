@@ -24,7 +24,8 @@ _SIMPLE = {
     "\\": b"\\",
     "e": b"\x1b",
 }
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|(.?))", re.DOTALL)
+# compiled where it is used: commands import this at each start
+_ESCAPE = r"(?s)\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|(.?))"
 _NAMES = {value[0]: "\\" + name for name, value in _SIMPLE.items()}
 _PRINTABLE = range(32, 127)
 _ESCAPED = [_NAMES.get(byte) or (chr(byte) if byte in _PRINTABLE else f"\\x{byte:02x}")
@@ -35,7 +36,7 @@ def unescape(text: str) -> bytes:
     r"""Return text as UTF-8, with the escapes `\n \r \t \0 \\ \e \uNNNN`, and `\xNN` for a byte."""
     parts = []
     position = 0
-    for match in _ESCAPE.finditer(text):
+    for match in re.finditer(_ESCAPE, text):
         parts.append(_encode(text[position : match.start()]))
         parts.append(_unescape_one(match))
         position = match.end()
