@@ -30,6 +30,7 @@ from typing import (
     ClassVar,
     Literal,
     NamedTuple,
+    Self,
     cast,
     dataclass_transform,
     get_args,
@@ -95,6 +96,10 @@ class Choice:
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
+
+    def changed(self, **values: Any) -> Self:
+        """Return the same choice with other values."""
+        return type(self)(**{**vars(self), **values})
 
     @classmethod
     def parameters(cls) -> list[inspect.Parameter]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from broker.spark.local import LocalProcesses, core_count
@@ -32,7 +31,7 @@ def checked_engine(
     """
     named = spark
     if wanted == "local" and spark.master == env.environ.get(MASTER_VARIABLE):
-        named = replace(spark, master=None)  # the variable is for all commands
+        named = spark.changed(master=None)  # the variable is for all commands
     if wanted == "local" and named != DEFAULT_SPARK:
         raise UsageError("--engine local takes no options of Spark, such as --master")
     if wanted == "spark" or named != DEFAULT_SPARK:

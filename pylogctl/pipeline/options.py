@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -400,8 +399,7 @@ class JoinChoice(Choice):
 
     def others(self, events: EventChoice) -> EventChoice:
         """Return where key and time are in the other topic."""
-        return replace(
-            events,
+        return events.changed(
             key_field=self.other_key_field or (None if self.other_pattern else events.key_field),
             time_field=self.other_time_field or (None if self.other_pattern else events.time_field),
             pattern=self.other_pattern or (None if self.other_key_field else events.pattern),
