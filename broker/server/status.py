@@ -137,7 +137,6 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
     metrics.REQUESTS,
     CONNECTIONS,
     metrics.REQUEST,
-    metrics.REQUEST_ERROR,
     LOG_MANAGER,
     FLUSHES,
     metrics.ALL_TOPICS,

@@ -196,8 +196,6 @@ class RequestHandlers:
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
         except errors.ServerError as error:
-            if request_type in requests.RequestType.__members__.values():
-                self._metrics.errors[request_type, type(error)] += 1
             return Response(encode_extension_error(header.correlation_id, error.code, str(error)))
 
     def _dispatch(

@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.errors import ServerError
 from broker.metrics import ManagedObject, Metric, Reading, counter, gauge, times, waits
 from broker.protocol.requests import RequestType
 from broker.server.requests.purgatory import DelayCounts, DelayKind
@@ -80,7 +79,6 @@ class ProcessorMetrics:
         self.bad_frames = 0
         self.topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
         self.requests: defaultdict[int, int] = defaultdict(int)  # by type, those that are known
-        self.errors: defaultdict[tuple[int, type[ServerError]], int] = defaultdict(int)
 
 
 # `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
@@ -116,27 +114,15 @@ REQUEST: ManagedObject[int] = ManagedObject(
     counter("Requests", lambda it: it,
         "requests of this type", series="broker_requests_total"),
 )  # fmt: skip
-REQUEST_ERROR: ManagedObject[int] = ManagedObject(
-    "RequestMetrics.{request}.{error}",
-    counter("Errors", lambda it: it,
-        "requests of this type that were refused as a whole, for this reason; of sets and reads in "
-        "them, `FailedProduceRequest` and `FailedFetchRequest` tell",
-        healthy="still", series="broker_request_errors_total"),
-)  # fmt: skip
 
 
 def request_readings(shards: Iterable[ProcessorMetrics]) -> Iterator[Reading]:
     """Yield the counts of each type of request that came."""
     requests: Counter[int] = Counter()
-    refused: Counter[tuple[int, type[ServerError]]] = Counter()
     for shard in shards:
         requests.update(dict(shard.requests))
-        refused.update(dict(shard.errors))
     for request_type, count in sorted(requests.items()):
         yield Reading(REQUEST, count, (RequestType(request_type).name.lower(),))
-    for (request_type, kind), count in refused.items():
-        labels = RequestType(request_type).name.lower(), kind.__name__.removesuffix("Error")
-        yield Reading(REQUEST_ERROR, count, labels)
 
 
 def total_of(shards: Iterable[ProcessorMetrics]) -> TopicCounters:

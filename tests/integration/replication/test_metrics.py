@@ -89,7 +89,11 @@ def _kind(name: str) -> str:
     """Return the object that the page describes for one that is named after a topic or broker."""
     if name.startswith("logs."):
         return "logs.TOPIC[HOME-INDEX]" if name.endswith("]") else "logs.TOPIC-INDEX"
-    named_after = {"BrokerTopicStat": "TOPIC", "ControllerChannelManager": "BROKER"}
+    named_after = {
+        "BrokerTopicStat": "TOPIC",
+        "ControllerChannelManager": "BROKER",
+        "RequestMetrics": "REQUEST",
+    }
     kind = name.partition(".")[0]
     return f"{kind}.{named_after[kind]}" if kind in named_after else name
 

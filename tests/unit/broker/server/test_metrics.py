@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker.config import BrokerConfig
-from broker.errors import OffsetOutOfRangeError
 from broker.protocol.requests import RequestType
 from broker.server.broker import Broker
 from broker.server.requests.metrics import (
@@ -62,12 +61,10 @@ def test_status_when_broker_is_not_started_then_tells_so(tmp_path: Path) -> None
     assert broker.status()["phase"] == "stopped"
 
 
-def test_requests_when_counted_by_type_and_error_then_added_up_by_their_names() -> None:
+def test_requests_when_counted_by_type_then_added_up_by_their_names() -> None:
     shards = [ProcessorMetrics(FakeClock(), 600.0) for _ in range(2)]
     for shard in shards:
         shard.requests[RequestType.PUBLISH] += 2
-        shard.errors[RequestType.READ, OffsetOutOfRangeError] += 1
     assert [one.attributes() for one in request_readings(shards)] == [
         ("RequestMetrics.publish", {"Requests": 4}),
-        ("RequestMetrics.read.OffsetOutOfRange", {"Errors": 2}),
     ]
