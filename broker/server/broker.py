@@ -344,9 +344,9 @@ class Broker:
         """Return the state and counters as a document; of one topic only, if it is named."""
         return self._status.document(self._phase, self.address(), self.config, parts, topic)
 
-    def exposition(self, *, with_partitions: bool = True) -> str:
-        """Return the metrics in Prometheus' text format, with those of each partition or not."""
-        return self._status.exposition(self._phase, with_partitions=with_partitions)
+    def exposition(self) -> str:
+        """Return the metrics in Prometheus' text format."""
+        return self._status.exposition(self._phase)
 
 
 def _advertised_host(host: str) -> str:

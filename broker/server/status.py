@@ -326,24 +326,25 @@ class BrokerStatus:
             found |= self._of_logs(broker_id, topic)
         return found
 
-    def exposition(self, phase: str, *, with_partitions: bool) -> str:
+    def exposition(self, phase: str) -> str:
         """Return the metrics as Prometheus reads them."""
         records = self._replica_records()
-        readings = [*self._of_broker(phase, records)]
         live = set(self.logs.topics.names())
-        for reading in metrics.topic_readings(self.server.metrics):
-            if reading.labels[0] in live:  # others were deleted, or only asked for
-                readings.append(reading)
-        text = exposition_text(readings)
-        if with_partitions:
-            logs = [(_labels(log), log) for log in self.logs.table.all()]
-            lags = [
-                (label_text(topic=one["topic"], partition=one["partition"], follower=id), lag)
-                for one in records
-                for id, lag in one["lags"].items()
-            ]
-            text += "".join((*lines(LOG.metrics, logs), *lines([FOLLOWER_LAG], lags)))
-        return text
+        seen = metrics.topic_readings(self.server.metrics)
+        topics = (one for one in seen if one.labels[0] in live)  # others are gone, or never were
+        logs = [(_labels(log), log) for log in self.logs.table.all()]
+        lags = [
+            (label_text(topic=one["topic"], partition=one["partition"], follower=id), lag)
+            for one in records
+            for id, lag in one["lags"].items()
+        ]
+        return "".join(
+            (
+                exposition_text([*self._of_broker(phase, records), *topics]),
+                *lines(LOG.metrics, logs),
+                *lines([FOLLOWER_LAG], lags),
+            )
+        )
 
     def _of_broker(self, phase: str, records: list[dict[str, Any]]) -> Iterator[Reading]:
         controller = self.membership.controller
