@@ -16,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from broker.zk.session import Session
 from pylogctl.testing import memory_cluster
 from pylogctl.testing.zookeeper import MemoryZooKeeper
 from tests.support.command_line import REPOSITORY
 from tests.support.command_line import clean_environment as clean_environment
 from tests.support.ports import port_of_its_own
+from tests.support.zookeeper import await_registered
 
 NOT_RUN = {
     "pip install .": "installs from an index",
@@ -124,10 +126,15 @@ def _zookeeper(block: str) -> Iterator[str]:
         with MemoryZooKeeper() as alone:
             yield alone.connect
         return
-    with memory_cluster() as cluster, cluster.connect() as client:
+    with (
+        memory_cluster() as cluster,
+        cluster.connect() as client,
+        Session(cluster.zookeeper) as session,
+    ):
         for topic in ("orders", "payments", "web"):
             if f"produce {topic}" not in block:
-                client.send(topic, "one")
+                home = client.send(topic, "one").partition.home
+                await_registered(session, topic, home)
         yield cluster.zookeeper
 
 
