@@ -137,18 +137,14 @@ class RequestHandlers:
                     if together is None:
                         single_end = end
                     else:
-                        is_publish = request_type == PUBLISH_TYPE
-                        kind = (
-                            requests.RequestType.PUBLISH
-                            if is_publish
-                            else requests.RequestType.PRODUCE
-                        )
-                        self._metrics.requests[kind] += end - position
+                        self._metrics.requests[int.from_bytes(request_type)] += end - position
                         position = end
                         for response in together:
                             yield position, response
                         continue
                 single = self._handle_one(frames[position], refused)
+                # only now: one beyond the budget is handled again, by a worker
+                self._metrics.requests[int.from_bytes(request_type)] += 1
                 position += 1
                 if single is not None:
                     yield position, single
@@ -166,7 +162,6 @@ class RequestHandlers:
             return self._handle_extension(request_type, reader, refused)
         if request_type not in requests.BASE_REQUESTS:
             raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
-        self._metrics.requests[request_type] += 1
         match requests.decode_request(frame):
             case requests.FetchRequest() as request:
                 return self._fetch.fetch(request)
@@ -187,7 +182,6 @@ class RequestHandlers:
                 raise errors.UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
-            self._metrics.requests[request_type] += 1
             if kind is PushStatesRequest:
                 return self._control.push(reader.rest, header)
             if issubclass(kind, ControllerRequest):

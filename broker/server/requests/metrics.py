@@ -78,7 +78,7 @@ class ProcessorMetrics:
         self.bytes_written = 0
         self.bad_frames = 0
         self.topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
-        self.requests: defaultdict[int, int] = defaultdict(int)  # by type, those that are known
+        self.requests: defaultdict[int, int] = defaultdict(int)  # by type
 
 
 # `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
@@ -118,11 +118,13 @@ REQUEST: ManagedObject[int] = ManagedObject(
 
 def request_readings(shards: Iterable[ProcessorMetrics]) -> Iterator[Reading]:
     """Yield the counts of each type of request that came."""
-    requests: Counter[int] = Counter()
+    requests: Counter[str] = Counter()
     for shard in shards:
-        requests.update(dict(shard.requests))
-    for request_type, count in sorted(requests.items()):
-        yield Reading(REQUEST, count, (RequestType(request_type).name.lower(),))
+        for request_type, count in list(shard.requests.items()):
+            is_known = request_type in RequestType.__members__.values()
+            requests[RequestType(request_type).name.lower() if is_known else "other"] += count
+    for name, count in sorted(requests.items()):
+        yield Reading(REQUEST, count, (name,))
 
 
 def total_of(shards: Iterable[ProcessorMetrics]) -> TopicCounters:
@@ -149,7 +151,7 @@ class Delays(NamedTuple):
     deadline_count: int
 
 
-_REQUESTS = {
+_REQUEST_OF = {
     DelayKind.PUBLISH: "produce",
     DelayKind.READ: "fetch",
     DelayKind.FOLLOWER_READ: "follower_fetch",
@@ -160,7 +162,7 @@ def _delays(
     kind: DelayKind, name: str, noun: str, *, hint: str = "", expired: str, healthy: str = ""
 ) -> tuple[Metric[Delays], ...]:
     label = f'{{kind="{kind.name.lower()}"}}'
-    waited = f'broker_request_remote_seconds{{request="{_REQUESTS[kind]}"}}'
+    waited = f'broker_request_remote_seconds{{request="{_REQUEST_OF[kind]}"}}'
     return (
         gauge(f"{name}Waiting", lambda it: it.waiting[kind],
             f"{noun} that wait now{hint}", healthy=healthy and "few",

@@ -25,7 +25,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import DeleteTopicRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16
-from broker.protocol.requests import ProduceRequest, decode_request, encode_request
+from broker.protocol.requests import ProduceRequest, RequestType, decode_request, encode_request
 from broker.server.broker import Broker
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
@@ -35,7 +35,7 @@ from broker.server.requests.handlers import CloseConnection, Offload, RequestHan
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.topic_creations import TopicCreations
-from broker.server.requests.validation import Validator
+from broker.server.requests.validation import TURN_BYTES, Validator
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import PeerFactory
 from tests.support.waiting import wait_until
@@ -186,6 +186,17 @@ def test_append_together_when_the_budget_is_exceeded_then_only_the_rest_is_left(
 ) -> None:
     limited, done_count = effect_of_run(frames_of_run, turn_bytes)
     assert limited == effect_of_each(frames_of_run[:done_count])
+
+
+def test_request_when_a_worker_takes_it_over_then_counted_once(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    peer = connect(running_broker)
+    large = build_set([bytes(500_000)] * (TURN_BYTES // 500_000 + 1), Codec.GZIP)
+    peer.send_bytes(encode_request(ProduceRequest("events", 0, large)))
+    peer.status()
+    assert running_broker._server._offload_metrics.requests == {RequestType.PRODUCE: 1}
+    assert running_broker.status()["metrics"]["RequestMetrics.produce"] == {"Requests": 1}
 
 
 def test_produce_run_when_its_topic_is_deleted_then_nothing_keeps_the_log(
