@@ -22,7 +22,7 @@ _TIMEOUT_S = 10.0
 _AT_A_TIME = 2
 _SHARED_S = 1.0
 """Scrapes within this time of one another get the same text."""
-_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
+_HOST = "127.0.0.1"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -44,38 +44,37 @@ class _Shared:
 
 
 @contextmanager
-def served_metrics(write: Callable[[], str], port: int, host: str = "127.0.0.1") -> Iterator[str]:
-    """Serve metrics until the end of a block, and give their address.
+def served_metrics(write: Callable[[], str], port: int) -> Iterator[str]:
+    """Serve metrics on this machine until the end of a block, and give their address.
 
-    At `/metrics` is the text, at `/-/healthy` a word. On loopback, requests with a name of another
-    host are refused: a page of a foreign site may send them from a browser here.
+    At `/metrics` is the text, at `/-/healthy` a word. Requests with the name of another host are
+    refused: a page of a foreign site may send them from a browser here.
 
     Args:
         write: returns the text; called by threads of the server, one at a time.
         port: 0 for any free one.
-        host: the address to listen on.
 
     Raises:
-        AddressInUseError: the address cannot be listened on.
+        AddressInUseError: the port cannot be listened on.
     """
     try:
-        server = _make_server(_Shared(write), port, host)
+        server = _make_server(_Shared(write), port)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUseError(
-            f"cannot serve metrics on {host}:{port}: {reason.lower()}; port 0 is any free one"
+            f"cannot serve metrics on {_HOST}:{port}: {reason.lower()}; port 0 is any free one"
         ) from error
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()
     try:
-        yield f"http://{host}:{server.server_port}/metrics"
+        yield f"http://{_HOST}:{server.server_port}/metrics"
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
 
 
-def _make_server(shared: _Shared, port: int, host: str) -> ThreadingHTTPServer:
+def _make_server(shared: _Shared, port: int) -> ThreadingHTTPServer:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # late: seldom asked for
 
     class Handler(BaseHTTPRequestHandler):
@@ -83,7 +82,7 @@ def _make_server(shared: _Shared, port: int, host: str) -> ThreadingHTTPServer:
         server_version = sys_version = ""
 
         def do_GET(self) -> None:
-            if host in _LOOPBACK and self.headers.get("Host", "") not in allowed:
+            if self.headers.get("Host", "") not in allowed:
                 self.send_error(421, "this name is not of this server")
             elif self.path == "/metrics":
                 self._respond_metrics()
@@ -140,6 +139,6 @@ def _make_server(shared: _Shared, port: int, host: str) -> ThreadingHTTPServer:
             """Leave a client alone that has gone."""
 
     places = threading.BoundedSemaphore(_AT_A_TIME)
-    server = Server((host, port), Handler)
-    allowed = {f"{name}:{server.server_port}" for name in _LOOPBACK}
+    server = Server((_HOST, port), Handler)
+    allowed = {f"{name}:{server.server_port}" for name in (_HOST, "localhost")}
     return server

@@ -175,7 +175,7 @@ FETCHERS: ManagedObject[ReplicaManager] = ManagedObject(
     gauge("ReassignmentThrottle", lambda it: it.throttle.bytes_per_s,
         "how much this broker may copy to replicas that are being added; 0: no limit",
         healthy="0 when none are moved", unit="bytes per second",
-        series="broker_reassignment_limit_bytes"),
+        series="broker_reassignment_limit_bytes_per_second"),
 )  # fmt: skip
 
 
