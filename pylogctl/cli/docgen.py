@@ -178,8 +178,11 @@ def generate(repository: Path = REPOSITORY) -> list[_Generated]:
     for fragment in sorted(source.glob("*.[57].md")):
         name, _, section = fragment.name.removesuffix(".md").rpartition(".")
         files.append(_page(name, int(section), _topic_page(name, int(section), fragment)))
-    files += (_Generated(_SCHEMAS / name, text) for name, text in schemas.files().items())
-    return files
+    return [*files, *_schema_files()]
+
+
+def _schema_files() -> list[_Generated]:
+    return [_Generated(_SCHEMAS / name, text) for name, text in schemas.files().items()]
 
 
 def _page(name: str, section: int, lines: Iterable[str]) -> _Generated:
@@ -408,13 +411,18 @@ def main(args: list[str]) -> int:
         for path in stale:
             sys.stderr.write(f"stale: {path} (run python -m pylogctl.cli.docgen)\n")
         return 1 if stale else 0
-    for file in generate():
-        path = REPOSITORY / file.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.text, encoding="utf-8")
+    _write(_schema_files())  # first: completions offer the columns that they name
+    _write(generate())
     for leftover in stale_files():
         (REPOSITORY / leftover).unlink()
     return 0
+
+
+def _write(files: Iterable[_Generated]) -> None:
+    for file in files:
+        path = REPOSITORY / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text, encoding="utf-8")
 
 
 if __name__ == "__main__":
