@@ -463,8 +463,8 @@ __pylogctl_values() {
     'pylogctl broker --log-format') words='text json' ;;
     'pylogctl broker --color') words='auto always never' ;;
     'pylogctl broker --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl broker --columns') words='id host port creator since session topics state led all broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note' ;;
-    'pylogctl broker --sort') words='id host port creator since session topics state led all broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note' ;;
+    'pylogctl broker --columns') words='id host port creator since session topics state first_topics all_topics broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note' ;;
+    'pylogctl broker --sort') words='id host port creator since session topics state first_topics all_topics broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note' ;;
     'pylogctl broker --progress') words='auto always never' ;;
     'pylogctl broker start --config') words='@file' ;;
     'pylogctl broker start --data') words='@dir' ;;
@@ -497,8 +497,8 @@ __pylogctl_values() {
     'pylogctl broker decommission --log-format') words='text json' ;;
     'pylogctl broker decommission --color') words='auto always never' ;;
     'pylogctl broker list --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl broker list --columns') words='id host port creator since session topics state led all' ;;
-    'pylogctl broker list --sort') words='id host port creator since session topics state led all' ;;
+    'pylogctl broker list --columns') words='id host port creator since session topics state first_topics all_topics' ;;
+    'pylogctl broker list --sort') words='id host port creator since session topics state first_topics all_topics' ;;
     'pylogctl broker list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker list -c' | 'pylogctl broker list --context') words='@context' ;;
     'pylogctl broker list --log-format') words='text json' ;;

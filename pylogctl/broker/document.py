@@ -40,8 +40,8 @@ class BrokerRow(Row):
     session: Annotated[Text, "session with ZooKeeper", Rank(4)]
     topics: Annotated[Integer, "number of topics"]
     state: Annotated[str, "up, or DOWN: not registered", Fit.STATE] = "up"
-    led: Annotated[Text, "the first topics of a broker that is DOWN", Fit.WRAP, Rank(1)] = None
-    all: Annotated[tuple[str, ...], "all of them", Fit.WRAP, HIDDEN] = ()
+    first_topics: Annotated[Text, "some of them, if it is DOWN", Fit.WRAP, Rank(1)] = None
+    all_topics: Annotated[tuple[str, ...], "all of them, if it is DOWN", Fit.WRAP, HIDDEN] = ()
 
 
 class ShutdownStep(Row):
@@ -116,9 +116,9 @@ STOP = Document("broker.stop/1", ShutdownStep, empty="")
 
 def down_row(id: int, topics: Sequence[str]) -> BrokerRow:
     """Return the row of a broker that is not registered, and has logs of topics."""
-    led = ", ".join(topics[:3]) + ", ..." * (len(topics) > 3)
+    first = ", ".join(topics[:3]) + ", ..." * (len(topics) > 3)
     nothing = (None,) * 5
-    return BrokerRow(id, *nothing, len(topics), "DOWN", led, tuple(topics))
+    return BrokerRow(id, *nothing, len(topics), "DOWN", first, tuple(topics))
 
 
 def status_row(

@@ -646,7 +646,7 @@ def test_list_of_given_brokers_shows_them(invoke: Invoke, running_broker: Broker
     address = f"127.0.0.1:{running_broker.port}"
     text = invoke("broker", "list", "-b", address, "--output", "csv").text
     header, row = text.splitlines()
-    assert header == "id,host,port,creator,since,session,topics,state,led"
+    assert header == "id,host,port,creator,since,session,topics,state,first_topics"
     assert row.startswith(f"0,127.0.0.1,{running_broker.port},,20")
 
 
