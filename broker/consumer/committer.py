@@ -240,7 +240,7 @@ class AutoCommit(StoppableThread):
         self._begins = threading.Event()
 
     def note_start(self) -> None:
-        """Commit soon: a partition without a committed offset is being read from its start on."""
+        """Commit soon: a partition is read from an offset that is not committed, as at first."""
         self._begins.set()
 
     def stop(self) -> None:

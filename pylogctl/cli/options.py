@@ -102,12 +102,12 @@ class Choice:
         return type(self)(**{**vars(self), **values})
 
     @classmethod
-    def parameters(cls) -> list[inspect.Parameter]:
+    def parameters(cls) -> tuple[inspect.Parameter, ...]:
         """Return the fields as the parameters of a function that declares the same options."""
         kinds: dict[str, Any] = {}
         for base in reversed(cls.__mro__[:-2]):  # without this class and `object`
             kinds.update(inspect.get_annotations(base, eval_str=True))
-        return [_parameter(name, kinds[name], value) for name, value in cls._declared.items()]
+        return tuple(_parameter(name, kinds[name], value) for name, value in cls._declared.items())
 
 
 class OptionalValue(NamedTuple):
@@ -346,12 +346,12 @@ class _Others(Choice):
     no_pager: bool = flag("--no-pager", "Output", "Never start a pager.")
 
 
-GENERAL = tuple(_General.parameters())
-OUTPUT = tuple(_Output.parameters())
-SUMMARY = tuple(_Summary.parameters())
-CONFIRM = tuple(_Confirm.parameters())
+GENERAL = _General.parameters()
+OUTPUT = _Output.parameters()
+SUMMARY = _Summary.parameters()
+CONFIRM = _Confirm.parameters()
 REGISTRY, BROKERS, CONTEXT, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
-    (one,) for one in tuple(_Others.parameters())
+    (one,) for one in _Others.parameters()
 )
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
 
@@ -443,7 +443,7 @@ def topic_patterns(include_help: str) -> OptionGroup:
             "--exclude RE", "Selection", "Leave out topics whose whole name matches (repeatable)."
         )
 
-    return OptionGroup(tuple(_Patterns.parameters()), _make_topic_patterns)
+    return OptionGroup(_Patterns.parameters(), _make_topic_patterns)
 
 
 class _Patterns07(Choice):
@@ -453,7 +453,7 @@ class _Patterns07(Choice):
 
 TOPIC_PATTERNS = topic_patterns("Only topics whose whole name matches (repeatable). Default: all.")
 TOPIC_PATTERNS_07 = OptionGroup(
-    (*TOPIC_PATTERNS.options, *tuple(_Patterns07.parameters())), _make_topic_patterns
+    (*TOPIC_PATTERNS.options, *_Patterns07.parameters()), _make_topic_patterns
 )
 """`TOPIC_PATTERNS`, and hidden options with the names that Kafka 0.7 gives them."""
 
@@ -641,7 +641,7 @@ def _options_of(kind: type[Choice]) -> OptionGroup:
 def _parameters_of(kind: Callable[..., Any]) -> list[inspect.Parameter]:
     """Return the parameters of a function or `Choice`; see `_parameter`."""
     if isinstance(kind, type) and issubclass(kind, Choice):
-        return kind.parameters()
+        return list(kind.parameters())
     return [
         _parameter(one.name, one.annotation, one.default)
         for one in inspect.signature(kind, eval_str=True).parameters.values()

@@ -194,7 +194,7 @@ def _framing(panel: str, *, delimiter_help: str, length_help: str) -> OptionGrou
         base64_lines: bool = flag("--base64", panel, "A base64 line each.")
 
     return OptionGroup(
-        tuple(_Options.parameters()),
+        _Options.parameters(),
         FramingChoice,
         {"-L": _LENGTH_CODE, "--length-prefixed": _LENGTH_CODE},
     )

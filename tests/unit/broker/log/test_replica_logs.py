@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,16 +197,9 @@ def test_start_when_an_interval_for_high_watermarks_is_set_then_they_are_written
     intervals: dict[str, float] = {}
 
     class NotedTask(PeriodicTask):
-        def __init__(
-            self,
-            name: str,
-            work: Callable[[], object],
-            *,
-            first_delay_s: float,
-            delay_s: Callable[[], float],
-        ) -> None:
-            super().__init__(name, work, first_delay_s=first_delay_s, delay_s=delay_s)
-            intervals[name] = delay_s()
+        def __init__(self, name: str, work: Callable[[], object], **delays: Any) -> None:
+            super().__init__(name, work, **delays)
+            intervals[name] = delays["delay_s"]()
 
     monkeypatch.setattr("broker.log.checkpoints.PeriodicTask", NotedTask)
     manager = opened(make_manager(high_watermark_checkpoint_ms=10), AWAY)
