@@ -41,7 +41,7 @@ def test_broker_when_killed_then_describe_and_health_show_it_until_it_is_back(
     for where in ("-Z", cluster.zookeeper), ("-b", cluster.listed()):
         listed = invoke("broker", "list", *where, "--output", "json")
         here, away = json.loads(listed.text)["data"]
-        assert (here["state"], away["state"], away["led"]) == ("up", "DOWN", "t"), where
+        assert (here["state"], away["state"], away["first_topics"]) == ("up", "DOWN", "t"), where
 
     cluster.start(1)
     wait_until(lambda: ask("describe")[1]["live"], "its registration", deadline_s=60)

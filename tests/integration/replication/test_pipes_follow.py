@@ -24,6 +24,7 @@ from tests.integration.replication.pipes import WAYS, Pipe
 from tests.integration.replication.replicated_cluster import (
     ReplicatedCluster,
 )
+from tests.integration.replication.test_metrics import metrics
 from tests.support.command_line import Invoke, Spawn
 from tests.support.command_line import spawn as spawn
 from tests.support.waiting import wait_until
@@ -235,7 +236,8 @@ def test_pipe_when_the_leader_hangs_then_says_so_and_ends_at_a_signal(
 def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_what_is_lost(
     start_cluster: StartCluster, spawn: Spawn
 ) -> None:
-    cluster = start_cluster(replica_lag_time_max_ms="60000")
+    # followers' reads wait at the leader for longer than the test needs to freeze both and send
+    cluster = start_cluster(replica_lag_time_max_ms="60000", replica_fetch_wait_max_ms="30000")
     (partition,) = cluster.create_topic("t", 1, 3, min_insync_replicas="2")
     cluster.await_full_isr([partition])
     words = ("produce", "t", "-Z", cluster.zookeeper, "-X", "request.required.acks=1")
@@ -245,6 +247,11 @@ def test_pipe_when_told_not_to_wait_for_followers_and_the_leader_dies_then_says_
         leader = cluster.leader(partition)
         wait_until(lambda: cluster.log_bytes(leader, partition)[1], "the first line")
         cluster.await_equal_logs(partition)
+
+        def both_wait() -> bool:
+            return bool(metrics(cluster, leader)["Purgatory"]["FollowerReadWaiting"] == 2)
+
+        wait_until(both_wait, "the reads of both followers")
         followers = [one for one in (0, 1, 2) if one != leader]
         for broker_id in followers:
             cluster.freeze(broker_id)
