@@ -72,8 +72,10 @@ class BrokerProcess:
         return Connection(self.address, timeout_s=60)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, as SIGSTOP."""
+        """Send it a signal; one that stops the process has done so on return."""
         self._process.send_signal(number)
+        if number == signal.SIGSTOP:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def memory_mb(self, field: str) -> float:
         """Return a memory figure in MB.

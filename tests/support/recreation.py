@@ -10,6 +10,7 @@ from broker.protocol.extension_requests import DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
+from broker.zk import paths
 from broker.zk.creations import read_creations
 from broker.zk.session import Session
 from tests.support.spark_session import publish
@@ -27,7 +28,7 @@ def create_again(broker: Broker, topic: str, payloads: Sequence[bytes]) -> None:
 def await_creation(
     session: Session | None, topic: str, *, other_than: Creation | None = None
 ) -> Creation | None:
-    """Wait until broker 0 has recorded the creation of a topic, which is not a former one.
+    """Wait until broker 0 has recorded the creation of a topic, not a former one, and the topic.
 
     Without a session nothing is waited for.
     """
@@ -41,7 +42,8 @@ def await_creation(
         if present is None or present.id == "deleted":
             return False
         found.append(present)
-        return present != other_than
+        counts = paths.topic_broker(topic, 0)  # written after the creation
+        return present != other_than and counts in session.get_many([counts])
 
     wait_until(is_recorded, f"the creation of '{topic}'")
     return found[-1]

@@ -14,7 +14,6 @@ from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
 from broker.protocol.responses import BrokerAddress
 from tests.integration.broker.server.peer import Peer
-from tests.support.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[3]
 WAIT_S = 60.0
@@ -76,11 +75,7 @@ class BrokerProcess:
         """Send a signal; one that stops the process has done so on return."""
         self._process.send_signal(number)
         if number == signal.SIGSTOP:
-            wait_until(self._is_stopped, "the process to stop")
-
-    def _is_stopped(self) -> bool:
-        stat = Path(f"/proc/{self.pid}/stat").read_text()
-        return stat.rpartition(")")[2].split()[0] == "T"
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def limit_file_size(self, size: int) -> None:
         """Let no file of the broker grow above a size; -1 lifts the limit."""
