@@ -16,7 +16,7 @@ setup: $(STAMP)
 
 SOURCES := pyproject.toml setup.py $(wildcard broker/protocol/native/*)
 
-$(STAMP): EXTRAS := [spark,test]
+$(STAMP): EXTRAS := [spark,web,test]
 $(STAMP) $(PLAIN): $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "pylogctl needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 9; }
