@@ -79,8 +79,8 @@ class LoggedChange(NamedTuple):
         epoch = "" if self.leader_epoch is None else f"leader epoch {self.leader_epoch}: "
         return f"{controller}{self.partition}: {epoch}broker {self.broker} {self.what}"
 
-    def encode(self) -> bytes:
-        """Return the line, with its end."""
+    def fields(self) -> dict[str, Any]:
+        """Return the fields that it has."""
         fields: dict[str, Any] = {"kind": self.kind, "ms": self.time_ms, "broker": self.broker}
         if self.controller_epoch is not None:
             fields["controller_epoch"] = self.controller_epoch
@@ -90,7 +90,11 @@ class LoggedChange(NamedTuple):
         fields |= {name: one for name in others if (one := getattr(self, name)) is not None}
         if self.text:
             fields["text"] = self.text
-        return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+        return fields
+
+    def encode(self) -> bytes:
+        """Return the line, with its end."""
+        return json.dumps(self.fields(), separators=(",", ":")).encode() + b"\n"
 
 
 def decode_changes(lines: Iterable[bytes]) -> tuple[list[LoggedChange], int]:

@@ -139,7 +139,7 @@ class FetcherThread(StoppableThread):
         self._align(fetcher, feeds)
         chunks = fetcher.poll()
         if self._failure:
-            logger.info("broker %d is being read again", self._broker_id)
+            logger.info("broker %(peer)d is being read again", {"peer": self._broker_id})
         self._failure, self._backoff_s = "", _FIRST_BACKOFF_S
         for chunk in chunks:
             feed = feeds.get(chunk.partition)
@@ -352,7 +352,8 @@ class FetcherThread(StoppableThread):
             return
         if not self._failure:
             self._failure = str(error)
-            logger.warning("cannot read from broker %d: %s; trying on", self._broker_id, error)
+            values = {"peer": self._broker_id, "error": error}
+            logger.warning("cannot read from broker %(peer)d: %(error)s; trying on", values)
         if isinstance(error, errors.BrokerUnreachableError | errors.RequestTimeoutError):
             self._leave_moved()
         self._wake.wait(self._backoff_s)

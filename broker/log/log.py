@@ -401,8 +401,14 @@ class Log:
     def _replace_end(self, offset: int, *, keeps_start: bool = True) -> None:
         """Make the log end at an offset, with a new segment; caller holds both locks."""
         logger.warning(
-            "%s is cut from offset %d to %d (high watermark %d)",
-            *(self.partition, self.log_end_offset, offset, self.high_watermark),
+            "%(partition)s is cut from offset %(former_end)d to %(offset)d (high watermark "
+            "%(high_watermark)d)",
+            {
+                "partition": self.partition,
+                "former_end": self.log_end_offset,
+                "offset": offset,
+                "high_watermark": self.high_watermark,
+            },
         )
         if offset < self.flushed_offset or not keeps_start:
             self.flushed_offset = offset

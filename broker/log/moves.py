@@ -173,7 +173,8 @@ class Moves:
         except BaseException:
             copy.discard()
             raise
-        logger.info("moved %s from %s to %s", partition, source.path, target.path)
+        values = {"partition": partition, "source": source.path, "target": target.path}
+        logger.info("moved %(partition)s from %(source)s to %(target)s", values)
         self._deletions.remove_in_background()
 
     def _switch(self, log: Log, target: DataDirectory, final: Path, copy: LogCopy) -> None:

@@ -192,9 +192,14 @@ def _cut(
     found.reverse()
     for recovery in found:
         logger.warning(
-            "%s: cut %d bytes at offset %d of %s, kept in %s",
-            *(partition, recovery.cut_bytes, recovery.valid_end),
-            *(recovery.file, recovery.side_file.name),
+            "%(partition)s: cut %(bytes)d bytes at offset %(offset)d of %(file)s, kept in %(kept)s",
+            {
+                "partition": partition,
+                "bytes": recovery.cut_bytes,
+                "offset": recovery.valid_end,
+                "file": recovery.file,
+                "kept": recovery.side_file.name,
+            },
         )
     return found
 

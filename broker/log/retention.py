@@ -140,7 +140,8 @@ def apply_retention(
                 if archive_dir is not None:
                     archive_segment(archive_dir, log.partition, segment.path)
                 log.remove(segment)
-                logger.info("%s: removed segment %d", log.partition, segment.base_offset)
+                values = {"partition": log.partition, "offset": segment.base_offset}
+                logger.info("%(partition)s: removed segment %(offset)d", values)
             count += len(segments)
     except StorageError as error:
         logger.error("retention of %s: %s", log.partition, error)

@@ -147,7 +147,8 @@ class Broker:
             self._stop_everything()
             raise
         self._phase = "running"
-        logger.info("broker %d serves %s:%d", self.config.broker_id, self.config.host, self.port)
+        values = {"broker": self.config.broker_id, "host": self.config.host, "port": self.port}
+        logger.info("broker %(broker)d serves %(host)s:%(port)d", values)
 
     def _apply_settings(self, overrides: Overrides) -> None:
         """Use the settings of the start, overridden by those in ZooKeeper."""
@@ -273,7 +274,7 @@ class Broker:
         self._is_flushed = shutdown.run("flush", self._logs.flush_all)
         self._stop_everything()
         self._phase = "stopped"
-        logger.info("broker %d is down", self.config.broker_id)
+        logger.info("broker %(broker)d is down", {"broker": self.config.broker_id})
 
     def kill(self, when_cut_off: Callable[[], object]) -> None:
         """End as after a crash: nobody is told, nothing more is responded to. For tests.

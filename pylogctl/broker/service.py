@@ -19,6 +19,7 @@ from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.properties import BROKER, Layer, dump_properties, given_layers
@@ -29,7 +30,6 @@ from pylogctl.cli.service import (
     leave_terminal,
     notify_manager,
     pid_file,
-    set_up_logging,
 )
 
 EMBEDDED = "embedded"
@@ -53,7 +53,7 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
         status = go_to_background(process.log_file)
         if status is not None:
             return status
-    set_up_logging(env, process.log_file)
+    set_up_logging(env, process.log_file, broker=config.broker_id)
     needs_zookeeper = options.zookeeper_port is not None or any(
         BrokerConfig.name_in_07(name) == "zk.connect"
         for layer in layers[1:]

@@ -1,13 +1,11 @@
-"""Services: the READY line, pid files, running in the background, and logging.
+"""Services: the READY line, pid files, and running in the background.
 
-Scripts wait for the READY line: it is written once, as a whole, and flushed. Services log the
-library's records; other commands print its warnings as their own.
+Scripts wait for the READY line: it is written once, as a whole, and flushed.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import socket
@@ -15,14 +13,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from broker.units import format_time
 from pylogctl.cli.columns import Document, Row
 from pylogctl.cli.environment import Environment
-from pylogctl.cli.escapes import printable
 from pylogctl.cli.render import render
 
 
@@ -129,78 +124,3 @@ def leave_terminal(log_file: Path | None) -> None:
         os.dup2(source, target)
     os.write(writer, b"+")
     os.close(writer)
-
-
-_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
-
-
-def set_up_logging(env: Environment, log_file: Path | None) -> None:
-    """Log to a file (INFO even without `-v`) or to standard error, as `-v` and `--quiet` say."""
-    handler: logging.Handler
-    if log_file is None:
-        handler = logging.StreamHandler(sys.stderr)
-    else:
-        handler = logging.FileHandler(log_file, encoding="utf-8")
-    is_json = env.settings.log_format == "json"
-    handler.setFormatter(_JsonFormatter() if is_json else _TextFormatter())
-    root = logging.getLogger()
-    root.addHandler(handler)
-    verbosity = env.settings.verbosity + (log_file is not None)
-    level = _LEVELS[min(verbosity, len(_LEVELS) - 1)]
-    root.setLevel(logging.ERROR if env.settings.quiet else level)
-
-
-class _TextFormatter(logging.Formatter):
-    """`2026-11-20T08:00:00.250Z WARNING broker.log.recovery: ...`."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as below
-        # Names from clients may have control characters.
-        return printable(super().formatMessage(record))
-
-    def formatTime(  # noqa: N802 - the name is logging's
-        self, record: logging.LogRecord, datefmt: str | None = None
-    ) -> str:
-        return format_time(int(record.created * 1000))
-
-
-class _JsonFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        fields = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            fields["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(fields)
-
-
-@contextmanager
-def library_warnings(env: Environment) -> Iterator[None]:
-    """Print the library's warnings as those of the command; with `-v` its INFO records too."""
-    handler = _EnvironmentHandler(env)
-    library = logging.getLogger("broker")
-    former_level = library.level
-    library.addHandler(handler)
-    library.setLevel(logging.INFO if env.settings.verbosity else logging.WARNING)
-    try:
-        yield
-    finally:
-        library.setLevel(former_level)
-        library.removeHandler(handler)
-
-
-class _EnvironmentHandler(logging.Handler):
-    def __init__(self, env: Environment) -> None:
-        super().__init__()
-        self._env = env
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.levelno >= logging.WARNING:
-            self._env.warn(record.getMessage())
-        else:
-            self._env.trace(1, record.getMessage())

@@ -29,7 +29,7 @@ from broker.zk import paths
 from broker.zk.registry import Registry
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.service import library_warnings
+from pylogctl.cli.logs import library_warnings
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import GroupOptions, Request
 

@@ -30,9 +30,9 @@ from pylogctl.cli.connections import (
 )
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
-from pylogctl.cli.service import set_up_logging
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.metrics import exposition, source_ends

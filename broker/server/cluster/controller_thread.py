@@ -344,9 +344,9 @@ class ControllerThread:
         self._look()
         if self._term is not None and self._term.epoch == epoch:
             logger.warning(
-                "controller epoch %d is not the last one, and ZooKeeper knows of no later one: it "
-                "has lost its data, or node %s was edited by hand",
-                *(epoch, CONTROLLER_EPOCH),
+                "controller epoch %(controller_epoch)d is not the last one, and ZooKeeper knows of "
+                "no later one: it has lost its data, or node %(node)s was edited by hand",
+                {"controller_epoch": epoch, "node": CONTROLLER_EPOCH},
             )
             self._term = self._election.raise_epoch(self._term, 2 * epoch)
             self.controller = None
@@ -414,13 +414,14 @@ class _UnreadableReport:
         for topic, reason in reasons.items():
             if self._reasons.get(topic) != reason:
                 logger.error(
-                    "topic '%s' cannot be read: %s. Its brokers go on as they are, without "
-                    "elections. Write the node again, or delete the topic with `pylogctl topic "
-                    "delete %s --data` (docs/operations/cluster.md, Damaged nodes)",
-                    *(topic, reason, topic),
+                    "topic '%(topic)s' cannot be read: %(reason)s. Its brokers go on as they "
+                    "are, without elections. Write the node again, or delete the topic with "
+                    "`pylogctl topic delete %(topic)s --data` (docs/operations/cluster.md, "
+                    "Damaged nodes)",
+                    {"topic": topic, "reason": reason},
                 )
         for topic in self._reasons.keys() - reasons.keys():
-            logger.info("topic '%s' can be read again, or is gone", topic)
+            logger.info("topic '%(topic)s' can be read again, or is gone", {"topic": topic})
         self._reasons = reasons
 
 

@@ -141,7 +141,10 @@ class PushSender:
         with self._changed:
             if not self._is_stopped and str(error) != self._reported_error:
                 self._reported_error = str(error)
-                logger.warning("broker %d is told again and again: %s", self.broker.id, error)
+                logger.warning(
+                    "broker %(peer)d is told again and again: %(error)s",
+                    {"peer": self.broker.id, "error": error},
+                )
             if not self._is_stopped:
                 self._changed.wait_for(lambda: self._is_stopped, _RETRY_S)
             self._waiting = push if self._waiting is None else _joined(push, self._waiting)

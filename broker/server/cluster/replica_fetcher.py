@@ -220,9 +220,10 @@ class ReplicaFetcher(StoppableThread):
 
     def _note_failure(self, text: str) -> None:
         if text and not self._failure:
-            logger.warning("cannot copy from broker %d: %s", self._leader_id, text)
+            values = {"leader": self._leader_id, "reason": text}
+            logger.warning("cannot copy from broker %(leader)d: %(reason)s", values)
         elif not text and self._failure:
-            logger.info("broker %d can be copied from again", self._leader_id)
+            logger.info("broker %(leader)d can be copied from again", {"leader": self._leader_id})
         self._failure = text
 
     def _take(self, parts: list[ReplicaPart], asked: dict[TopicPartition, _Asked]) -> None:

@@ -271,7 +271,10 @@ class ReplicaOrders:
                 except errors.TopicExistsError:
                     continue  # a client's message created it before this push
                 except errors.ServerError as error:
-                    logger.error("cannot create topic '%s' here: %s", topic, error)
+                    logger.error(
+                        "cannot create topic '%(topic)s' here: %(error)s",
+                        {"topic": topic, "error": error},
+                    )
 
     def _raise_if_stopping(self) -> None:
         if self._is_stopping:

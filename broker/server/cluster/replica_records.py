@@ -106,10 +106,14 @@ class ReplicaRecords:
             topics.setdefault(one.record.partition.topic, []).append(one.record.partition.name)
         for topic in topics.keys() - self._reported:
             logger.error(
-                "ZooKeeper does not have topic '%s' (or not all of it), of which %d logs are here, "
-                "of partitions %s: they are kept, and nobody can use them. If ZooKeeper has lost "
-                "its data: pylogctl cluster recover",
-                *(topic, len(topics[topic]), ", ".join(sorted(topics[topic])[:_NAMED_MAX])),
+                "ZooKeeper does not have topic '%(topic)s' (or not all of it), of which "
+                "%(count)d logs are here, of partitions %(partitions)s: they are kept, and nobody "
+                "can use them. If ZooKeeper has lost its data: pylogctl cluster recover",
+                {
+                    "topic": topic,
+                    "count": len(topics[topic]),
+                    "partitions": ", ".join(sorted(topics[topic])[:_NAMED_MAX]),
+                },
             )
         self._reported = set(topics)
 

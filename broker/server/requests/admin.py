@@ -230,7 +230,7 @@ class AdminHandler:
                     "recover` restores it, or discards them"
                 )
             self._logs.deletions.delete_topic(request.topic)
-            logger.info("deleted topic '%s'", request.topic)
+            logger.info("deleted topic '%(topic)s'", {"topic": request.topic})
             return b""
 
         return self._on_worker(header, work)

@@ -87,6 +87,7 @@ class TopicCreations:
 
     def _create(self, topic: str) -> None:
         refusal: errors.ServerError | None = None
+        about: dict[str, object] = {"topic": topic}
         try:
             brokers = list(self._snapshot().brokers.values())
             # as many partitions at each home as a topic without replicas gets
@@ -94,17 +95,22 @@ class TopicCreations:
             settings = tuple(Setting(*item) for item in self._settings_of(topic).items())
             request = CreateReplicatedTopicRequest(topic, count, self._factor, settings)
             ask_controller(brokers, self._connect, request, timeout_s=0.0)
-            logger.info("topic '%s' was created by its first message", topic)
+            logger.info("topic '%(topic)s' was created by its first message", about)
         except errors.TopicExistsError as error:  # this broker hears of it soon
-            logger.info("topic '%s' was not created by its first message: %s", topic, error)
+            about["error"] = error
+            logger.info("topic '%(topic)s' was not created by its first message: %(error)s", about)
         except errors.ServerError as error:
+            about["error"] = error
             if error.is_retriable:  # by the next message
-                logger.warning("topic '%s' is not created yet: %s", topic, error)
+                logger.warning("topic '%(topic)s' is not created yet: %(error)s", about)
             else:
-                logger.error("topic '%s' is not created by its first message: %s", topic, error)
+                logger.error(
+                    "topic '%(topic)s' is not created by its first message: %(error)s", about
+                )
                 refusal = error
         except errors.BrokerError as error:
-            logger.warning("whether topic '%s' was created is not known: %s", topic, error)
+            about["error"] = error
+            logger.warning("whether topic '%(topic)s' was created is not known: %(error)s", about)
         with self._lock:
             self._under_way.discard(topic)
             if refusal is not None and len(self._refusals) < _MAX_REFUSALS:

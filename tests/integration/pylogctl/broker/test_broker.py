@@ -715,11 +715,21 @@ def test_start_with_a_port_for_metrics_serves_what_happened_to_the_messages(
     assert samples["pylogctl_broker_state", ()] == 3
 
 
-def test_started_broker_shows_its_log_when_told_to(serve: Callable[..., Served]) -> None:
-    broker = serve("--ephemeral", "-v", "--log-format", "json")
+def test_started_broker_shows_its_log_when_told_to(
+    serve: Callable[..., Served], run_process: Invoke
+) -> None:
+    broker = serve("--ephemeral", "-v", "--log-format", "json", "-X", "brokerid=5")
+    address = ("-b", broker.address)
+    assert run_process("produce", "t", *address, stdin=b"a\n").status == 0
+    assert (
+        run_process("topic", "delete", "t", "--data", "--yes", "--confirm", "t", *address).status
+        == 0
+    )
     _, errors = broker.end()
     lines = [json.loads(line) for line in errors.splitlines()]
-    assert any(line["message"] == "broker 0 is down" for line in lines)
+    assert {line["broker"] for line in lines if "time" in line} == {5}
+    assert any(line["message"] == "broker 5 is down" for line in lines)
+    assert [line["topic"] for line in lines if line["message"] == "deleted topic 't'"] == ["t"]
 
 
 def test_status_when_a_disk_fails_then_warns_of_its_directory_once_and_lists_all(
