@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import AddressInUseError
+from broker.units import ListenAddress
 
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
@@ -22,7 +24,7 @@ _TIMEOUT_S = 10.0
 _AT_A_TIME = 2
 _SHARED_S = 1.0
 """Scrapes within this time of one another get the same text."""
-_HOST = "127.0.0.1"
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -44,37 +46,42 @@ class _Shared:
 
 
 @contextmanager
-def served_metrics(write: Callable[[], str], port: int) -> Iterator[str]:
-    """Serve metrics on this machine until the end of a block, and give their address.
+def served_metrics(write: Callable[[], str], where: ListenAddress) -> Iterator[str]:
+    """Serve metrics until the end of a block, and give their address.
 
-    At `/metrics` is the text, at `/-/healthy` a word. Requests with the name of another host are
-    refused: a page of a foreign site may send them from a browser here.
+    At `/metrics` is the text, at `/-/healthy` a word. On a loopback address requests with the name
+    of another host are refused: a page of a foreign site may send them from a browser here.
 
     Args:
         write: returns the text; called by threads of the server, one at a time.
-        port: 0 for any free one.
+        where: to listen.
 
     Raises:
-        AddressInUseError: the port cannot be listened on.
+        AddressInUseError: the address cannot be listened on.
     """
     try:
-        server = _make_server(_Shared(write), port)
+        server = _make_server(_Shared(write), where)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUseError(
-            f"cannot serve metrics on {_HOST}:{port}: {reason.lower()}; port 0 is any free one"
+            f"cannot serve metrics on {_text(where)}: {reason.lower()}; port 0 is any free one"
         ) from error
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()
     try:
-        yield f"http://{_HOST}:{server.server_port}/metrics"
+        yield f"http://{_text(where._replace(port=server.server_port))}/metrics"
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
 
 
-def _make_server(shared: _Shared, port: int) -> ThreadingHTTPServer:
+def _text(where: ListenAddress) -> str:
+    host = f"[{where.host}]" if ":" in where.host else where.host
+    return f"{host}:{where.port}"
+
+
+def _make_server(shared: _Shared, where: ListenAddress) -> ThreadingHTTPServer:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # late: seldom asked for
 
     class Handler(BaseHTTPRequestHandler):
@@ -82,7 +89,7 @@ def _make_server(shared: _Shared, port: int) -> ThreadingHTTPServer:
         server_version = sys_version = ""
 
         def do_GET(self) -> None:
-            if self.headers.get("Host", "") not in allowed:
+            if is_local and self.headers.get("Host", "") not in allowed:
                 self.send_error(421, "this name is not of this server")
             elif self.path == "/metrics":
                 self._respond_metrics()
@@ -119,6 +126,7 @@ def _make_server(shared: _Shared, port: int) -> ThreadingHTTPServer:
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        address_family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         block_on_close = False  # a scraper that stops reading must not hold up the end
 
         def process_request(self, request: Any, client_address: Any) -> None:
@@ -139,6 +147,7 @@ def _make_server(shared: _Shared, port: int) -> ThreadingHTTPServer:
             """Leave a client alone that has gone."""
 
     places = threading.BoundedSemaphore(_AT_A_TIME)
-    server = Server((_HOST, port), Handler)
-    allowed = {f"{name}:{server.server_port}" for name in (_HOST, "localhost")}
+    is_local = where.host in _LOOPBACK
+    server = Server(where, Handler)
+    allowed = {_text(ListenAddress(name, server.server_port)) for name in _LOOPBACK}
     return server

@@ -1,4 +1,4 @@
-"""Durations, sizes, rates and times: parsing, formatting, and pacing to a rate.
+"""Durations, sizes, rates, times and ports: parsing, formatting, and pacing to a rate.
 
 A malformed text is an ArgumentError.
 """
@@ -42,6 +42,25 @@ class Rate(NamedTuple):
     def burst(self) -> int:
         """Return how many messages, or bytes, to send at a time so that the flow stays even."""
         return max(1, int(self.per_second / _BURSTS_PER_SECOND))
+
+
+class ListenAddress(NamedTuple):
+    """An address that a server of this process listens on."""
+
+    host: str
+    port: int  # 0 for any free one
+
+
+def parse_listen_address(text: str) -> ListenAddress:
+    """Parse `PORT` of this machine alone, `HOST:PORT`, or `[IPv6]:PORT`."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not re.fullmatch(r"\d{1,5}", port) or int(port) > 65535 or text.startswith(":"):
+        raise ArgumentError(
+            f"not a port or an address: '{text}'",
+            hints=["valid: 9308 (for this machine alone), 0.0.0.0:9308, 0 for any free port"],
+        )
+    return ListenAddress(host, int(port))
 
 
 def parse_duration_ms(text: str) -> int:

@@ -108,7 +108,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l port -d 'Port t
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l data -d 'Data directory, or several: DIR,DIR' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l no-zookeeper -d 'Run without ZooKeeper'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zookeeper-port -d 'Port of the embedded ZooKeeper; 0 picks a free one' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l metrics-port -d 'Serve metrics for Prometheus on 127.0.0.1; 0 picks a free port' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l metrics-port -d 'Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ephemeral -d 'A temporary directory, no ZooKeeper, a free port; deleted at the end'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l check-config -d 'Validate the settings and end'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ready-file -d 'Write the READY line there too' -r -F
@@ -1468,7 +1468,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s g -l group -d 'Co
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l streams -d 'Threads that consume from the source' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l producers -d 'Threads that send to the target' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l queue -d 'Capacity of the queue of each producer, in message sets' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l metrics-port -d 'Serve metrics for Prometheus on 127.0.0.1; 0 picks a free port' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l metrics-port -d 'Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.options import Choice, flag, option
 
 
@@ -33,13 +34,7 @@ class StartOptions(Choice):
         min=0,
         max=65535,
     )
-    metrics_port: int | None = option(
-        "--metrics-port PORT",
-        "Options",
-        "Serve metrics for Prometheus on 127.0.0.1; 0 picks a free port.",
-        min=0,
-        max=65535,
-    )
+    metrics_port: shared.MetricsPortOption = None
     ephemeral: bool = flag(
         "--ephemeral",
         "Options",

@@ -41,7 +41,13 @@ import typer
 
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionList, parse_partition_list
-from broker.units import parse_duration_ms, parse_duration_s, parse_size
+from broker.units import (
+    ListenAddress,
+    parse_duration_ms,
+    parse_duration_s,
+    parse_listen_address,
+    parse_size,
+)
 from pylogctl.cli.confirmation import confirm_context
 from pylogctl.cli.context import in_context
 from pylogctl.cli.environment import (
@@ -63,6 +69,7 @@ _PARSERS: Mapping[tuple[str, object], Callable[[str], Any]] = {  # by value name
     ("DUR", int): parse_duration_ms,
     ("SIZE", int): parse_size,
     ("LIST", PartitionList): parse_partition_list,
+    ("[HOST:]PORT", ListenAddress): parse_listen_address,
 }
 
 
@@ -391,6 +398,14 @@ OnCorruptOption = Annotated[
         "--on-corrupt",
         "Limits",
         "Stop at a corrupt message with status 8, or leave it out and end with 6.",
+    ),
+]
+MetricsPortOption = Annotated[
+    ListenAddress | None,
+    option(
+        "--metrics-port [HOST:]PORT",
+        "Options",
+        "Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port.",
     ),
 ]
 VerifyOption = Annotated[

@@ -49,11 +49,5 @@ class RunChoice(Choice):
         min=1,
         default=16,
     )
-    metrics_port: int | None = option(
-        "--metrics-port PORT",
-        "Output",
-        "Serve metrics for Prometheus on 127.0.0.1; 0 picks a free port.",
-        min=0,
-        max=65535,
-    )
+    metrics_port: shared.MetricsPortOption = None
     on_corrupt: shared.OnCorruptOption = "stop"

@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": {"errors", "clock"},
     "metrics": {"stats"},
     "exposition": {"metrics", "stats"},
-    "metrics_server": {"errors"},
+    "metrics_server": {"errors", "units"},
     "files": set(),
     "threads": set(),
     "cluster_state": {"topic"},

@@ -15,6 +15,9 @@ import pytest
 
 from broker.errors import AddressInUseError
 from broker.metrics_server import CONTENT_TYPE, served_metrics
+from broker.units import ListenAddress
+
+ANY_PORT = ListenAddress("127.0.0.1", 0)
 
 
 class Answer(NamedTuple):
@@ -32,7 +35,7 @@ def ask(address: str, path: str = "/metrics", method: str = "GET", **headers: st
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    with served_metrics(lambda: "up 1\n", 0) as found:
+    with served_metrics(lambda: "up 1\n", ANY_PORT) as found:
         yield found
     with pytest.raises(ConnectionRefusedError):
         ask(found)
@@ -64,6 +67,13 @@ def test_metrics_when_the_request_is_wrong_then_refused(
     assert ask(address, path, method, **headers).status == status
 
 
+@pytest.mark.parametrize(("host", "status"), [("0.0.0.0", 200), ("::1", 421)])
+def test_metrics_when_other_machines_may_ask_then_any_name_will_do(host: str, status: int) -> None:
+    with served_metrics(lambda: "up 1\n", ListenAddress(host, 0)) as address:
+        assert ask(address).status == 200
+        assert ask(address, Host="metrics.test").status == status
+
+
 def test_metrics_when_two_are_being_read_then_another_scraper_is_sent_away() -> None:
     entered, go_on = threading.Semaphore(0), threading.Event()
 
@@ -72,7 +82,7 @@ def test_metrics_when_two_are_being_read_then_another_scraper_is_sent_away() -> 
         go_on.wait(60)
         return "up 1\n"
 
-    with served_metrics(write, 0) as address:
+    with served_metrics(write, ANY_PORT) as address:
         where = urlsplit(address)
         waiting = [socket.create_connection((where.hostname, where.port)) for _ in range(2)]
         try:
@@ -95,7 +105,7 @@ def test_metrics_when_the_port_is_taken_then_the_error_names_it() -> None:
         port = taken.getsockname()[1]
         with (
             pytest.raises(AddressInUseError, match=f"metrics on 127.0.0.1:{port}: address already"),
-            served_metrics(str, port),
+            served_metrics(str, ListenAddress("127.0.0.1", port)),
         ):
             pass
 
@@ -106,7 +116,7 @@ def test_metrics_when_they_cannot_be_read_then_the_log_says_why(
     def fail() -> str:
         raise ValueError("no figures")
 
-    with served_metrics(fail, 0) as address:
+    with served_metrics(fail, ANY_PORT) as address:
         assert ask(address).status == 500
         assert ask(address, "/-/healthy").status == 200
     assert "no figures" in caplog.text

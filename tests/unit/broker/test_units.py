@@ -15,6 +15,7 @@ from broker.units import (
     format_size,
     format_time,
     parse_duration_ms,
+    parse_listen_address,
     parse_rate,
     parse_size,
 )
@@ -117,3 +118,25 @@ def test_format_size_given_any_size_never_shows_four_digits_above_bytes(size: in
 
 def test_format_time_given_milliseconds_is_rfc_3339_in_utc() -> None:
     assert format_time(1_763_625_600_250) == "2025-11-20T08:00:00.250Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("9308", "127.0.0.1", 9308),
+        ("0", "127.0.0.1", 0),
+        ("0.0.0.0:9308", "0.0.0.0", 9308),
+        ("[::]:1", "::", 1),
+    ],
+)
+def test_parse_listen_address_given_a_valid_text_returns_host_and_port(
+    text: str, host: str, port: int
+) -> None:
+    assert parse_listen_address(text) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["", "localhost", ":9308", "a:b", "1.2.3.4:65536", "-1", "1 2"])
+def test_parse_listen_address_given_anything_else_shows_examples(text: str) -> None:
+    with pytest.raises(ArgumentError, match="not a port or an address") as raised:
+        parse_listen_address(text)
+    assert len(raised.value.hints) == 1
