@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk context doctor completion man help version' words=''
+        commands='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk web context doctor completion man help version' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -403,6 +403,10 @@ __pylogctl_tables() {
         commands='' words=''
         options='--data --host --port --log-file --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--data --host --port --log-file --output --log-format --color' ;;
+    'pylogctl web')
+        commands='' words=''
+        options='--listen --public-host --token-file --allow-changes --output --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--listen --public-host --token-file --output -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl context')
         commands='list show use add remove' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -436,11 +440,11 @@ __pylogctl_tables() {
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl man')
-        commands='' words='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl help')
-        commands='' words='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl version')
@@ -1305,6 +1309,12 @@ __pylogctl_values() {
     'pylogctl zk start --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk start --log-format') words='text json' ;;
     'pylogctl zk start --color') words='auto always never' ;;
+    'pylogctl web --token-file') words='@file' ;;
+    'pylogctl web --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl web --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl web -c' | 'pylogctl web --context') words='@context' ;;
+    'pylogctl web --log-format') words='text json' ;;
+    'pylogctl web --color') words='auto always never' ;;
     'pylogctl context --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl context -c' | 'pylogctl context --context') words='@context' ;;
     'pylogctl context --log-format') words='text json' ;;

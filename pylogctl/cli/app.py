@@ -48,6 +48,7 @@ class Pylogctl(RootGroup):
         "zk": RootCommand(
             "pylogctl.zk.command", "Look into ZooKeeper, change nodes, or start a server."
         ),
+        "web": RootCommand("pylogctl.web.command", "Serve a JSON API and pages over a cluster."),
         "context": RootCommand(
             "pylogctl.context.command", "Name clusters, and choose the one that commands use."
         ),

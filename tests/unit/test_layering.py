@@ -119,6 +119,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "audit": {"cli"},
     "perf": {"cli", "broker"},
     "pipeline": {"cli", "format", "log", "audit"},
+    "web": {"cli"},
 }
 """What each room of `pylogctl` may import besides itself; every room has a line here."""
 

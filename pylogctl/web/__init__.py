@@ -1,0 +1,1 @@
+"""`pylogctl web`: a JSON API and pages over a cluster."""

@@ -1,0 +1,65 @@
+"""`pylogctl web`: serve a JSON API and pages over a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.options import CONNECTION, SUMMARY, accepts, flag, option
+from pylogctl.cli.tree import Command, new_app
+
+app = new_app()
+
+
+@app.command("web", cls=Command)
+@accepts(
+    *SUMMARY,
+    *CONNECTION,
+    exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG),
+    examples=(
+        "pylogctl web",
+        "pylogctl web --listen 127.0.0.1:0 --allow-changes --broker localhost:9092",
+        "pylogctl web --listen 0.0.0.0:8080 --token-file token --public-host logs.example.com",
+    ),
+)
+def web(
+    env: Environment,
+    listen: str = option(
+        "--listen HOST:PORT", "Options", "Port 0 picks a free one.", default="127.0.0.1:8080"
+    ),
+    public_host: list[str] | None = option(
+        "--public-host HOST[:PORT]",
+        "Options",
+        "Name by which browsers reach it, besides that of --listen, as through a proxy "
+        "(repeatable).",
+    ),
+    token_file: Path | None = option(
+        "--token-file FILE",
+        "Options",
+        "Token that clients have to give, at least 16 characters; elsewhere than on loopback it "
+        "is needed. Environment: PYLOGCTL_WEB_TOKEN, the token itself.",
+    ),
+    allow_changes: bool = flag(
+        "--allow-changes", "Options", "Let clients change topics and groups, and produce."
+    ),
+) -> None:
+    """Serve a JSON API and pages over a cluster.
+
+    Reads only, unless changes are allowed; ends with a signal. The API is below /api/v1;
+    /api/v1/openapi.json describes it. Prints one line once it is ready.
+    """
+    try:
+        import jinja2  # noqa: F401 - whether the extra is there
+        import msgspec  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise CliError(
+            ExitStatus.CONFIG,
+            f"{error.name} is not installed",
+            hints=["try: pip install 'pylogctl[web]'"],
+        ) from error
+    from pylogctl.web.run import WebOptions, run
+
+    run(env, WebOptions(listen, tuple(public_host or ()), token_file, allow_changes))

@@ -1,0 +1,18 @@
+"""The document that `pylogctl web` writes once it serves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pylogctl.cli.columns import Document, Row
+
+
+class ReadyRow(Row):
+    """The server that has started."""
+
+    url: Annotated[str, "address of the first page"]
+    pid: Annotated[int, "process id"]
+    changes: Annotated[bool, "whether changes are allowed"]
+
+
+READY = Document("web/1", ReadyRow, empty="not started")

@@ -1,0 +1,88 @@
+"""Errors as problem documents (RFC 9457)."""
+
+from __future__ import annotations
+
+import http
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.report import failure_of
+
+MEDIA_TYPE = "application/problem+json"
+DOCS = "operations/web/#problems"
+_STATUSES = {
+    ExitStatus.USAGE: 422,
+    ExitStatus.NOT_FOUND: 404,
+    ExitStatus.CONFLICT: 409,
+    ExitStatus.TIMEOUT: 504,
+    ExitStatus.CONFIG: 501,
+    ExitStatus.UNSUPPORTED: 501,
+    ExitStatus.FAILED: 500,
+}
+_OF_BROKERS = 502
+
+
+class FieldError(msgspec.Struct):
+    """What is wrong in a request; the pointer (RFC 6901) says where."""
+
+    pointer: str
+    message: str
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """An error; `code` is a word for programs, `instance` the id of the request in the log."""
+
+    status: int
+    title: str
+    detail: str
+    type: str = ""
+    code: str = ""
+    instance: str = ""
+    hints: list[str] = []
+    errors: list[FieldError] = []
+    retry_after: int | None = None
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        code: str = "",
+        hints: tuple[str, ...] = (),
+        errors: tuple[FieldError, ...] = (),
+        retry_after_s: int | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(detail)
+        title = http.HTTPStatus(status).phrase
+        self.headers = dict(headers)
+        if retry_after_s is not None:
+            self.headers["Retry-After"] = str(retry_after_s)
+        self.problem = Problem(
+            status=status,
+            title=title,
+            detail=detail,
+            type=DOCS,
+            code=code or title.upper().replace(" ", "_").replace("-", "_"),
+            hints=list(hints),
+            errors=list(errors),
+            retry_after=retry_after_s,
+        )
+
+
+def problem_error(error: BaseException) -> ProblemError | None:
+    """Return the problem for an error of the library, None if it is a bug."""
+    if isinstance(error, ProblemError):
+        return error
+    failure = failure_of(error)
+    if failure is None:
+        return None
+    status = _STATUSES.get(failure.status, _OF_BROKERS)
+    return ProblemError(status, failure.message, code=failure.code, hints=failure.hints)

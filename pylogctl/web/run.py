@@ -1,0 +1,122 @@
+"""Runs `pylogctl web`: listens, connects to the cluster, and serves until a signal."""
+
+from __future__ import annotations
+
+import os
+import socket
+from ipaddress import ip_address
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.api.client import Client, connect
+from broker.errors import AddressInUseError
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.logs import set_up_logging
+from pylogctl.cli.process import graceful_stop
+from pylogctl.cli.service import announce_ready
+from pylogctl.web.app import make_app
+from pylogctl.web.document import READY, ReadyRow
+from pylogctl.web.security import TokenAuthentication
+from pylogctl.web.server import serving
+from pylogctl.web.site import Site
+
+_TOKEN_VARIABLE = "PYLOGCTL_WEB_TOKEN"
+_MIN_TOKEN = 16
+_BACKLOG = 128
+
+
+class WebOptions(NamedTuple):
+    """The options of the command."""
+
+    listen: str
+    public_hosts: tuple[str, ...]
+    token_file: Path | None
+    allow_changes: bool
+
+
+def run(env: Environment, options: WebOptions) -> None:
+    """Serve until a signal."""
+    host, port = _address_of(options.listen)
+    token = _token(env, options.token_file)
+    is_loopback = _is_loopback(host)
+    if token is None and not is_loopback:
+        raise UsageError(
+            f"'{host}' is not of this machine only, so clients have to give a token",
+            hints=[f"--token-file FILE, or {_TOKEN_VARIABLE}", "--listen 127.0.0.1:8080"],
+        )
+    listener = _listen(host, port)
+    with listener, graceful_stop() as stop, _client(env) as client:
+        set_up_logging(env, None)
+        name = f"[{host}]" if ":" in host else host
+        port = listener.getsockname()[1]
+        site = Site(client, options.allow_changes)
+        hosts = _hosts(name, port, is_loopback, options.public_hosts)
+        authenticate = None if token is None else TokenAuthentication(token)
+        with serving(make_app(site, hosts, authenticate), listener) as thread:
+            url = f"http://{name}:{port}/"
+            announce_ready(env, READY, ReadyRow(url, os.getpid(), options.allow_changes))
+            while not stop.wait(0.5):
+                if not thread.is_alive():
+                    raise CliError(ExitStatus.FAILED, f"the server at {url} ended by itself")
+        site.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _client(env: Environment) -> Client:
+    brokers = list(env.settings.brokers)
+    return connect(
+        brokers or None,
+        zookeeper=None if brokers else env.zookeeper,
+        timeout=env.timeout_s(REQUEST_TIMEOUT_S),
+        client_id="pylogctl-web",
+    )
+
+
+def _address_of(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(
+            f"not an address: '{listen}'", hints=["valid: 127.0.0.1:8080, localhost:0, [::1]:8080"]
+        )
+    return host, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _token(env: Environment, file: Path | None) -> str | None:
+    if file is not None:
+        token, origin = file.read_text(encoding="utf-8").strip(), str(file)
+    elif (given := env.environ.get(_TOKEN_VARIABLE)) is not None:
+        token, origin = given.strip(), _TOKEN_VARIABLE
+    else:
+        return None
+    if len(token) < _MIN_TOKEN:
+        raise UsageError(f"the token of {origin} has less than {_MIN_TOKEN} characters")
+    return token
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise AddressInUseError(
+            f"cannot listen on {host}:{port}: {reason}",
+            hints=["port 0 is any free one"],
+        ) from error
+
+
+def _hosts(name: str, port: int, is_loopback: bool, public: tuple[str, ...]) -> set[str]:
+    names = ("127.0.0.1", "localhost", "[::1]", name) if is_loopback else (name,)
+    hosts = {f"{one}:{port}".lower() for one in names}
+    if port == 80:  # which browsers leave out
+        hosts |= {one.lower() for one in names}
+    return hosts | {one.lower() for one in public}

@@ -1,0 +1,235 @@
+"""Guards the application: who may ask, from where, for how much; and headers for browsers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pylogctl.web.problems import ProblemError
+
+MAX_HEAD_BYTES = 8 << 10
+MAX_BODY_BYTES = 1 << 20
+CSRF_HEADER = "X-CSRF-Token"
+COOKIE = "pylogctl_session"
+SAFE_METHODS = ("GET", "HEAD")
+_FAILURES_PER_MINUTE = 5
+_SESSION = re.compile(r"[0-9A-Za-z_-]{43}")
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": (
+        "camera=(), display-capture=(), fullscreen=(), geolocation=(), microphone=(), payment=(), "
+        "usb=()"
+    ),
+}
+"""On every response; besides them `Cache-Control: no-store`, unless it has its own."""
+
+Authenticate = Callable[[Headers], str | None]
+"""Returns the name of the user that the headers of a request prove, None if they prove none."""
+
+
+class TokenAuthentication:
+    """One token for all: as a bearer's, or as the password that a browser asks for (Basic)."""
+
+    def __init__(self, token: str) -> None:
+        self._digest = hashlib.sha256(token.encode()).digest()
+
+    def __call__(self, headers: Headers) -> str | None:
+        """Return the user, which a browser asks for beside the password, if the token is right."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        user = "token"
+        if scheme.lower() == "basic":
+            try:
+                user, _, given = base64.b64decode(given, validate=True).decode().partition(":")
+            except ValueError:
+                return None
+        elif scheme.lower() != "bearer":
+            return None
+        digest = hashlib.sha256(given.strip().encode()).digest()
+        return (user or "token") if hmac.compare_digest(digest, self._digest) else None
+
+
+class Guard:
+    """ASGI middleware around the whole application."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        respond_error: Callable[[Request, ProblemError], ASGIApp],
+        hosts: Collection[str],
+        authenticate: Authenticate | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Guard `app`.
+
+        Args:
+            app: what is guarded.
+            respond_error: returns the response to a request that is refused.
+            hosts: the values of `Host` that are this server, in lower case.
+            authenticate: None if everybody may ask.
+            clock: seconds.
+        """
+        self._app = app
+        self._respond_error = respond_error
+        self._hosts = frozenset(hosts)
+        self._authenticate = authenticate
+        self._clock = clock
+        self._secret = secrets.token_bytes(32)
+        self._failures: dict[str, deque[float]] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or refuse it."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        state = scope.setdefault("state", {})
+        state |= {"request_id": secrets.token_hex(8), "user": "anonymous"}
+        session = _session_of(request)
+        new_session = None if session else secrets.token_urlsafe(32)
+        state["session"] = session or new_session
+        state["csrf_token"] = self._csrf_token(state["session"])
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+                if new_session and headers.get("content-type", "").startswith("text/html"):
+                    cookie = f"{COOKIE}={new_session}; Path=/; HttpOnly; SameSite=Strict"
+                    headers.append("Set-Cookie", cookie)
+            await send(message)
+
+        app = self._app
+        try:
+            self._check(request, session)
+        except ProblemError as error:
+            app = self._respond_error(request, error)
+        await app(scope, _limited(receive), send_guarded)
+
+    def _check(self, request: Request, session: str | None) -> None:
+        """Raise the problem of a request that is refused."""
+        headers = request.headers
+        head_bytes = len(request.url.path) + len(request.url.query)
+        head_bytes += sum(len(name) + len(value) + 4 for name, value in headers.raw)
+        if head_bytes > MAX_HEAD_BYTES:
+            raise ProblemError(431, f"the request's head is larger than {MAX_HEAD_BYTES} bytes")
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            raise ProblemError(
+                421,
+                f"this server is not {' and '.join(map(repr, hosts)) or 'without a name'}",
+                hints=("--public-host tells it a name by which browsers reach it",),
+            )
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > MAX_BODY_BYTES:
+            raise _too_large()
+        site = headers.get("sec-fetch-site")
+        if site is not None and site not in ("same-origin", "none"):
+            # a link on a foreign page may open a page here, and nothing else
+            is_visit = headers.get("sec-fetch-mode") == "navigate" and request.method == "GET"
+            if not is_visit or headers.get("sec-fetch-dest", "document") != "document":
+                raise ProblemError(403, "pages of other sites have no access")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != hosts[0].lower():
+            raise ProblemError(403, f"pages of {origin!r} have no access")
+        self._check_user(request)
+        if request.method not in SAFE_METHODS:
+            self._check_change(request, session)
+
+    def _check_user(self, request: Request) -> None:
+        if self._authenticate is None:
+            return
+        address = request.client.host if request.client else ""
+        now = self._clock()
+        failures = self._failures.setdefault(address, deque())
+        while failures and now - failures[0] > 60:
+            failures.popleft()
+        if len(failures) >= _FAILURES_PER_MINUTE:
+            raise ProblemError(429, "too many wrong tokens", retry_after_s=60)
+        user = self._authenticate(request.headers)
+        if user is None:
+            if "authorization" in request.headers:
+                failures.append(now)
+            raise ProblemError(
+                401,
+                "give the token of this server",
+                hints=("Authorization: Bearer TOKEN; in a browser, as the password",),
+                headers={"WWW-Authenticate": 'Basic realm="pylogctl", charset="UTF-8"'},
+            )
+        if not failures:
+            self._failures.pop(address, None)
+        request.state.user = user
+
+    def _check_change(self, request: Request, session: str | None) -> None:
+        headers = request.headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        if kind != "application/json" and (has_body or kind or request.method != "DELETE"):
+            raise ProblemError(415, "the body has to be application/json")
+        is_browser = any(name in headers for name in ("origin", "sec-fetch-site", "cookie"))
+        if not is_browser:
+            return  # a program acts for nobody but itself
+        if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            raise ProblemError(403, "only pages of this server may change something")
+        given = headers.get(CSRF_HEADER, "")
+        if session is None or not hmac.compare_digest(
+            given.encode(), self._csrf_token(session).encode()
+        ):
+            raise ProblemError(
+                403,
+                f"{CSRF_HEADER} is missing, or of another session",
+                code="CSRF",
+                hints=("load the page again",),
+            )
+
+    def _csrf_token(self, session: str) -> str:
+        return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
+
+
+def _session_of(request: Request) -> str | None:
+    try:
+        cookies = SimpleCookie(request.headers.get("cookie", ""))
+    except CookieError:
+        return None
+    value = cookies[COOKIE].value if COOKIE in cookies else ""
+    return value if _SESSION.fullmatch(value) else None
+
+
+def _limited(receive: Receive) -> Receive:
+    """Return what receives a body, as long as it is not too large."""
+    taken = 0
+
+    async def receive_limited() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MAX_BODY_BYTES:
+            raise _too_large()
+        return message
+
+    return receive_limited
+
+
+def _too_large() -> ProblemError:
+    return ProblemError(413, f"the body is larger than {MAX_BODY_BYTES} bytes")

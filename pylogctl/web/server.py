@@ -1,0 +1,125 @@
+"""Runs the application on uvicorn, with limits for clients that are slow."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pylogctl.web.security import MAX_HEAD_BYTES
+
+HEAD_S = 10.0
+BODY_S = 30.0
+WRITE_S = 10.0
+MAX_CONNECTIONS = 600
+MAX_CONNECTIONS_OF_ADDRESS = 50
+"""Elsewhere than on loopback."""
+_GRACE_S = 3
+
+
+class _Protocol(H11Protocol):
+    """Ends connections on which a head, a body or a write takes too long."""
+
+    _reading: asyncio.TimerHandle | None = None
+    _reads: Any = None
+    _writing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS or self._has_too_many():
+            transport.abort()
+        else:
+            self._watch_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._reading, self._writing):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_reading()
+        self._end_soon_if_closing()
+
+    def on_response_complete(self) -> None:
+        self._reads = None  # what follows is another request
+        super().on_response_complete()
+        self._watch_reading()
+        self._end_soon_if_closing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._end_soon_if_closing()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._writing = self.loop.call_later(WRITE_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+        super().resume_writing()
+
+    def _has_too_many(self) -> bool:
+        """Whether the address of the client has more connections than one may have."""
+        if self.client is None or ip_address(self.client[0]).is_loopback:
+            return False
+        clients = [one.client for one in self.connections if isinstance(one, _Protocol)]
+        alike = sum(one is not None and one[0] == self.client[0] for one in clients)
+        return alike > MAX_CONNECTIONS_OF_ADDRESS
+
+    def _watch_reading(self) -> None:
+        """Limit the time of the head or body that is expected."""
+        state = self.conn.their_state
+        if state is self._reads:
+            return
+        self._reads = state
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+        limit_s = {h11.IDLE: HEAD_S, h11.SEND_BODY: BODY_S}.get(state)
+        if limit_s is not None:
+            self._reading = self.loop.call_later(limit_s, self.transport.abort)
+
+    def _end_soon_if_closing(self) -> None:
+        """A client that does not take the rest of a response keeps no socket open."""
+        if self.transport.is_closing() and self._writing is None:
+            self._writing = self.loop.call_later(WRITE_S, self.transport.abort)
+
+
+@contextmanager
+def serving(app: ASGIApp, listener: socket.socket) -> Iterator[threading.Thread]:
+    """Serve an application until the end of a block, by a thread, which is given."""
+    config = uvicorn.Config(
+        app,
+        http=_Protocol,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],), name="web", daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        server.should_exit = True
+        thread.join()
