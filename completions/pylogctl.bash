@@ -41,8 +41,8 @@ __pylogctl_tables() {
         valued='--include --exclude -p --partition -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
-        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -n --max-messages --rate --on-corrupt --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl cluster')
         commands='describe health recover changes' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -257,16 +257,16 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -X --timeout -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort -Z --zookeeper -X --timeout -c --context --log-format --color' ;;
     'pylogctl mirror status')
         commands='' words=''
-        options='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl mirror verify')
         commands='' words=''
-        options='--include --exclude --topic-map -o --offset --target-offset --exact --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -o --offset --target-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -o --offset --target-offset --exact --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -o --offset --target-offset --from --from-context --to --to-context --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl audit')
         commands='show check' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -321,12 +321,12 @@ __pylogctl_tables() {
         valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --idle-timeout --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads -p --partition -o --offset --idle-timeout --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads -p --partition -o --offset --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --rate --size -z --codec --warmup --idle-timeout --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --idle-timeout --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf compare')
         commands='' words=''
         options='--fail-below --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -369,16 +369,16 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk health')
         commands='' words=''
-        options='--admin-port --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--admin-port --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk set')
         commands='' words='@zk-path'
-        options='--file --if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --if-version --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--if-version --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk create')
         commands='' words='@zk-path'
-        options='--file --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk rm')
         commands='' words='@zk-path'
         options='-R --recursive --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -401,8 +401,8 @@ __pylogctl_tables() {
         valued='-Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl zk start')
         commands='' words=''
-        options='--data --host --port --log-file --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--data --host --port --log-file --output --log-format --color' ;;
+        options='--data --host --port --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--data --host --port --output --log-format --color' ;;
     'pylogctl web')
         commands='' words=''
         options='--listen --public-host --token-file --allow-changes --output --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -425,8 +425,8 @@ __pylogctl_tables() {
         valued='--log-format --color' ;;
     'pylogctl context add')
         commands='' words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
-        options='-Z --zookeeper -b --broker --default-timeout --prompt-color --protected --read-only -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper -b --broker --default-timeout --prompt-color --log-format --color' ;;
+        options='-Z --zookeeper -b --broker --protected --read-only -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper -b --broker --log-format --color' ;;
     'pylogctl context remove')
         commands='' words='@context'
         options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -547,6 +547,8 @@ __pylogctl_values() {
     'pylogctl consume --color') words='auto always never' ;;
     'pylogctl copy -o' | 'pylogctl copy --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl copy --on-corrupt') words='stop skip' ;;
+    'pylogctl copy --from' | 'pylogctl copy --from-context') words='@context' ;;
+    'pylogctl copy --to' | 'pylogctl copy --to-context') words='@context' ;;
     'pylogctl copy --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl copy --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl copy --progress') words='auto always never' ;;
@@ -959,11 +961,13 @@ __pylogctl_values() {
     'pylogctl mirror --log-format') words='text json' ;;
     'pylogctl mirror --color') words='auto always never' ;;
     'pylogctl mirror --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl mirror --columns') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt partition end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status' ;;
-    'pylogctl mirror --sort') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt partition end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status' ;;
+    'pylogctl mirror --columns') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status' ;;
+    'pylogctl mirror --sort') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status' ;;
     'pylogctl mirror --progress') words='auto always never' ;;
     'pylogctl mirror run -g' | 'pylogctl mirror run --group') words='@group' ;;
     'pylogctl mirror run --on-corrupt') words='stop skip' ;;
+    'pylogctl mirror run --from' | 'pylogctl mirror run --from-context') words='@context' ;;
+    'pylogctl mirror run --to' | 'pylogctl mirror run --to-context') words='@context' ;;
     'pylogctl mirror run --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror run --columns') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt' ;;
     'pylogctl mirror run --sort') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt' ;;
@@ -972,18 +976,20 @@ __pylogctl_values() {
     'pylogctl mirror run --log-format') words='text json' ;;
     'pylogctl mirror run --color') words='auto always never' ;;
     'pylogctl mirror status -g' | 'pylogctl mirror status --group') words='@group' ;;
-    'pylogctl mirror status --by') words='topic partition' ;;
     'pylogctl mirror status --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror status --fail-above') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl mirror status --from' | 'pylogctl mirror status --from-context') words='@context' ;;
     'pylogctl mirror status --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl mirror status --columns') words='topic partition end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
-    'pylogctl mirror status --sort') words='topic partition end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
+    'pylogctl mirror status --columns') words='topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
+    'pylogctl mirror status --sort') words='topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
     'pylogctl mirror status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror status -c' | 'pylogctl mirror status --context') words='@context' ;;
     'pylogctl mirror status --log-format') words='text json' ;;
     'pylogctl mirror status --color') words='auto always never' ;;
     'pylogctl mirror verify -o' | 'pylogctl mirror verify --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl mirror verify --target-offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl mirror verify --from' | 'pylogctl mirror verify --from-context') words='@context' ;;
+    'pylogctl mirror verify --to' | 'pylogctl mirror verify --to-context') words='@context' ;;
     'pylogctl mirror verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror verify --columns') words='topic target messages target_messages missing surplus digest target_digest status' ;;
     'pylogctl mirror verify --sort') words='topic target messages target_messages missing surplus digest target_digest status' ;;
@@ -1161,7 +1167,6 @@ __pylogctl_values() {
     'pylogctl perf consume --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --save') words='@file' ;;
     'pylogctl perf consume -o' | 'pylogctl perf consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
-    'pylogctl perf consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf consume --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes' ;;
     'pylogctl perf consume --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes' ;;
@@ -1174,7 +1179,6 @@ __pylogctl_values() {
     'pylogctl perf e2e --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --save') words='@file' ;;
     'pylogctl perf e2e -z' | 'pylogctl perf e2e --codec') words='none gzip snappy lz4 zstd' ;;
-    'pylogctl perf e2e --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf e2e --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush' ;;
     'pylogctl perf e2e --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush' ;;
@@ -1257,7 +1261,6 @@ __pylogctl_values() {
     'pylogctl zk health -c' | 'pylogctl zk health --context') words='@context' ;;
     'pylogctl zk health --log-format') words='text json' ;;
     'pylogctl zk health --color') words='auto always never' ;;
-    'pylogctl zk set --file') words='@file' ;;
     'pylogctl zk set --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk set --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk set --sort') words='path action bytes ephemeral before after' ;;
@@ -1265,7 +1268,6 @@ __pylogctl_values() {
     'pylogctl zk set -c' | 'pylogctl zk set --context') words='@context' ;;
     'pylogctl zk set --log-format') words='text json' ;;
     'pylogctl zk set --color') words='auto always never' ;;
-    'pylogctl zk create --file') words='@file' ;;
     'pylogctl zk create --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk create --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk create --sort') words='path action bytes ephemeral before after' ;;
@@ -1305,7 +1307,6 @@ __pylogctl_values() {
     'pylogctl zk shell --log-format') words='text json' ;;
     'pylogctl zk shell --color') words='auto always never' ;;
     'pylogctl zk start --data') words='@dir' ;;
-    'pylogctl zk start --log-file') words='@file' ;;
     'pylogctl zk start --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk start --log-format') words='text json' ;;
     'pylogctl zk start --color') words='auto always never' ;;
@@ -1335,8 +1336,6 @@ __pylogctl_values() {
     'pylogctl context show --color') words='auto always never' ;;
     'pylogctl context use --log-format') words='text json' ;;
     'pylogctl context use --color') words='auto always never' ;;
-    'pylogctl context add --default-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl context add --prompt-color') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl context add --log-format') words='text json' ;;
     'pylogctl context add --color') words='auto always never' ;;
     'pylogctl context remove --log-format') words='text json' ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --partitions-per-broker --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --admin-port --if-version --listen --public-host --token-file --default-timeout --prompt-color
+    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from --from-context --to --to-context --topic --since --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --table-format --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --if-version --listen --public-host --token-file
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -319,10 +319,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l rate -d 'No faster than
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l verify -d 'Read everything back and compare CRCs; status 8 on a difference'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-broker -d 'Brokers to read from, without ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from -l from-context -d 'Cluster to read from: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to -l to-context -d 'Cluster to write to: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1455,8 +1453,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l timeout -d 'Limit of 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt partition end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt partition end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1471,9 +1469,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l producers -d 'Thr
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l queue -d 'Capacity of the queue of each producer, in message sets' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l metrics-port -d 'Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from -l from-context -d 'Cluster to read from: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to -l to-context -d 'Cluster to write to: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt'
@@ -1497,13 +1494,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s h -l help -l help
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that has the offsets of the mirror' -r -a '(__pylogctl_lookup group)'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l by -d 'Show a row for each topic or partition' -r -a 'topic partition'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l interval -d 'Sample twice, this long apart, and show rates' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l fail-above -d 'Status 12 if the lag is larger than this' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l from -l from-context -d 'Cluster to read from: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition end mirrored lag_bytes rate mirrors failing error_time last_error corrupt'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition end mirrored lag_bytes rate mirrors failing error_time last_error corrupt'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1523,10 +1519,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l topic-map -d '
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s o -l offset -d 'Offsets to compare in the source, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l target-offset -d 'Offsets to compare in the target' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exact -d 'Status 8 also if the target has surplus messages, such as duplicates'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-broker -d 'Brokers to read from, without ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from -l from-context -d 'Cluster to read from: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to -l to-context -d 'Cluster to write to: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic target messages target_messages missing surplus digest target_digest status'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic target messages target_messages missing surplus digest target_digest status'
@@ -1956,7 +1950,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l threads -d 'Thr
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s o -l offset -d 'Offsets to read, START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l simple -d 'Read one partition (default: 0), one fetch request at a time, as Kafka 0.7'\''s simple consumer'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes'
@@ -1986,7 +1979,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l rate -d 'Send so mu
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l size -d 'Bytes of payload, at least 16, or a range to choose from evenly' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s z -l codec -d 'Compression; 0.7 knows only gzip and snappy' -r -a 'none gzip snappy lz4 zstd'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l warmup -d 'Messages to send before any is counted' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l idle-timeout -d 'Stop when sent messages do not arrive for so long; status 7' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush'
@@ -2041,7 +2033,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a stat -d 'Show version, si
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a find -d 'Find nodes by their paths or values'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a watch -d 'Write a line for each change of a node and its children, until stopped'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a sessions -d 'List the sessions with ephemeral nodes: who is registered by which'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a health -d 'Ask each server how it is: by four-letter words, or its admin server'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a health -d 'Ask each server how it is: by four-letter words, or its admin server at port 8080'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a set -d 'Replace the value of a node; the former one is saved'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a create -d 'Create a persistent node, and its parents where they are missing'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a rm -d 'Delete a node; its value is saved'
@@ -2203,7 +2195,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s h -l help -l help-all -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l admin-port -d 'Of the admin servers' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'server state mode answered_by connections outstanding nodes ephemeral watches version problem facts'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'server state mode answered_by connections outstanding nodes ephemeral watches version problem facts'
@@ -2221,7 +2212,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l color -d 'Colour a
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l file -d 'Read the value, exactly; `-` is standard input' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l if-version -d 'Only if the node has this version' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path action bytes ephemeral before after'
@@ -2243,7 +2233,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l color -d 'Colour and 
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l file -d 'Read the value, exactly; `-` is standard input' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path action bytes ephemeral before after'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path action bytes ephemeral before after'
@@ -2345,7 +2334,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s h -l help -l help-a
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l data -d 'Data directory' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l host -d 'Address to listen on' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l port -d '0 picks a free one' -r
-complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-file -d 'Default: zookeeper.log beside the data' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2435,8 +2423,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -s h -l help -l hel
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s Z -l zookeeper -d 'ZooKeeper of the cluster' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s b -l broker -d 'Its brokers, if it has no ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l default-timeout -d 'Limit of a request' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l prompt-color -d 'Of its name in questions' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l protected -d 'Changes ask for the context'\''s name'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l read-only -d 'Changes are refused'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'

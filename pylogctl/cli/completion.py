@@ -30,6 +30,7 @@ _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
     "ID": ("@broker",),
     "ID|HOST:PORT": ("@broker",),
     "CONTEXT": ("@context",),
+    "CLUSTER": ("@context",),
     "FILE": (FILES,),
     "FILE|DIR": (FILES,),
     "DIR": (DIRECTORIES,),

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from broker.protocol.responses import BrokerAddress
     from broker.zk.registry import Registry
     from broker.zk.session import Session
-    from pylogctl.cli.options import ClusterChoice
 
 
 REQUEST_TIMEOUT_S = 10.0
@@ -265,14 +264,6 @@ class Side(NamedTuple):
 
     cluster: Cluster
     connect: Connect
-
-
-def at_cluster(env: Environment, choice: ClusterChoice) -> Environment:
-    """Return the environment for one of the two clusters of a command."""
-    if choice.zookeeper is None and choice.brokers is None:
-        return env
-    brokers = tuple(filter(None, (choice.brokers or "").split(",")))
-    return replace(env, settings=replace(env.settings, zookeeper=choice.zookeeper, brokers=brokers))
 
 
 def cluster_name(env: Environment) -> str:

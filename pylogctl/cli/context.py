@@ -234,13 +234,36 @@ def in_context(env: Environment, name: str | None, *, takes_brokers: bool) -> En
     if name is None:
         return env
     context = contexts.find(name)._replace(is_named="context" in env.given)
+    _check_use(context, takes_brokers=takes_brokers)
+    return replace(env, settings=_filled(settings, context), context=context)
+
+
+def at_cluster(env: Environment, text: str | None, *, takes_brokers: bool = True) -> Environment:
+    """Return the environment of a cluster that `--from` or `--to` names; None is that of `env`."""
+    if text is None:
+        return env
+    brokers = text.removeprefix("brokers=")
+    if brokers == text and ":" not in text:
+        context = read_contexts(env.environ).find(text)._replace(is_named=True)
+        _check_use(context, takes_brokers=takes_brokers)
+        return replace(env, settings=_filled(env.settings, context), context=context)
+    if brokers == text:
+        settings = replace(env.settings, zookeeper=text, brokers=())
+    elif takes_brokers:
+        addresses = tuple(filter(None, brokers.split(",")))
+        settings = replace(env.settings, zookeeper=None, brokers=addresses)
+    else:
+        raise UsageError(f"'{text}' has brokers only, and this command needs a ZooKeeper")
+    return replace(env, settings=settings, context=None)
+
+
+def _check_use(context: Context, *, takes_brokers: bool) -> None:
     if not (context.zookeeper or takes_brokers):
         raise CliError(
             ExitStatus.CONFIG,
-            f"context '{name}' has brokers only, and this command needs a ZooKeeper",
+            f"context '{context.name}' has brokers only, and this command needs a ZooKeeper",
             hints=[f"it is in {context.file}", "-Z HOST:PORT names one for this run"],
         )
-    return replace(env, settings=_filled(settings, context), context=context)
 
 
 def _filled(settings: SharedOptions, context: Context) -> SharedOptions:

@@ -49,7 +49,7 @@ from broker.units import (
     parse_size,
 )
 from pylogctl.cli.confirmation import confirm_context
-from pylogctl.cli.context import in_context
+from pylogctl.cli.context import at_cluster, in_context
 from pylogctl.cli.environment import (
     ASKS_FOR_PROPERTIES,
     Environment,
@@ -473,45 +473,16 @@ TOPIC_PATTERNS_07 = OptionGroup(
 """`TOPIC_PATTERNS`, and hidden options with the names that Kafka 0.7 gives them."""
 
 
-class ClusterChoice(NamedTuple):
-    """One of the two clusters of a command; without any value it is that of `-Z` and `-b`."""
-
-    zookeeper: str | None = None
-    brokers: str | None = None
-
-
-SAME_CLUSTER = ClusterChoice()
-
-
-def _cluster_group(side: str, verb: str, *, registry_only: bool = False) -> OptionGroup:
-    zookeeper = _parameter(
-        f"{side}_zookeeper",
-        str | None,
-        option(
-            f"--{side}-zookeeper HOST:PORT[,..][/CHROOT]",
-            "Connection",
-            f"ZooKeeper of the cluster to {verb}. Default: --zookeeper.",
-        ),
-    )
-    brokers = _parameter(
-        f"{side}_broker",
-        str | None,
-        option(
-            f"--{side}-broker HOST:PORT[,..]",
-            "Connection",
-            f"Brokers to {verb}, without ZooKeeper. Default: --broker.",
-        ),
-    )
-
-    def make(**values: str | None) -> ClusterChoice:
-        return ClusterChoice(values[zookeeper.name], values.get(brokers.name))
-
-    return OptionGroup((zookeeper,) if registry_only else (zookeeper, brokers), make)
-
-
-FROM_CLUSTER = _cluster_group("from", "read from")
-FROM_REGISTRY = _cluster_group("from", "read from", registry_only=True)
-TO_CLUSTER = _cluster_group("to", "write to")
+_CLUSTERS = "a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]."
+FromOption = Annotated[
+    str | None,
+    option("--from, --from-context CLUSTER", "Connection", f"Cluster to read from: {_CLUSTERS}"),
+]
+ToOption = Annotated[
+    str | None,
+    option("--to, --to-context CLUSTER", "Connection", f"Cluster to write to: {_CLUSTERS}"),
+]
+"""The two clusters of a command; that of `--context`, `-Z` or `-b` if one is not given."""
 
 _EXITS = {  # statuses by the shared options of commands that may end with them
     "timeout_s": (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE),
@@ -584,6 +555,7 @@ def accepts(
 
                 env = dataclasses.replace(env, settings=with_found_broker(settings))
             changes_cluster = has_context and _changes_cluster(values, changes)
+            target = at_cluster(env, values.get("to_cluster"))
             values = _with_groups(values, groups)
             if env.settings.properties:
                 from pylogctl.cli.properties import validate_given  # late: few runs set any
@@ -595,7 +567,7 @@ def accepts(
                 show_fields(env, ctx.command_path)
             elif asks.isdisjoint(env.settings.properties):
                 if changes_cluster:
-                    confirm_context(env, ctx.command_path, can_say_yes="assume_yes" in names)
+                    confirm_context(target, ctx.command_path, can_say_yes="assume_yes" in names)
                 function(env, **values)
                 if env.left_out:
                     raise typer.Exit(ExitStatus.PARTIAL)
@@ -623,12 +595,7 @@ def _given(ctx: Any, names: Iterable[str]) -> frozenset[str]:
 
 
 def _changes_cluster(values: Mapping[str, Any], changes: bool) -> bool:
-    """Return whether a run changes the cluster of its context, given its own options.
-
-    It does not if it shows a plan only, or changes a cluster that options name.
-    """
-    if values.get("to_zookeeper") or values.get("to_broker"):
-        return False
+    """Return whether a run changes a cluster, given its own options; a plan only changes none."""
     return bool(values.get("to_topic")) or (changes and values.get("execute") is not False)
 
 

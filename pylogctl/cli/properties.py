@@ -102,7 +102,6 @@ PERF_CONSUME = Use(
         "fetcher.backoff.ms": _NO_GROUP,
         "rebalance.retries.max": _NO_GROUP,
         "rebalance.backoff.ms": _NO_GROUP,
-        "consumer.timeout.ms": "--idle-timeout says when to end",
     },
     _CLIENT_DEFAULTS,
 )
@@ -110,8 +109,8 @@ MIRROR = Use(
     "consumer",
     {
         "groupid": "--group names the group",
-        "zk.connect": "--from-zookeeper names the source's ZooKeeper",
-        "broker.list": "--from-zookeeper names the source's ZooKeeper",
+        "zk.connect": "--from names the source's ZooKeeper",
+        "broker.list": "--from names the source's ZooKeeper",
         "autocommit.enable": "offsets are committed once the target has acknowledged",
         "consumer.timeout.ms": "only a signal ends a mirror",
     },

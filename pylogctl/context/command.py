@@ -59,7 +59,7 @@ def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one b
     exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
     examples=(
         "pylogctl context add dev -Z localhost:2181/dev",
-        "pylogctl context add prod -Z zk1:2181,zk2:2181,zk3:2181 --protected --prompt-color red",
+        "pylogctl context add prod -Z zk1:2181,zk2:2181,zk3:2181 --protected",
     ),
 )
 def add(
@@ -71,21 +71,18 @@ def add(
     brokers: str | None = option(
         "-b, --broker HOST:PORT[,..]", "Options", "Its brokers, if it has no ZooKeeper."
     ),
-    timeout: str | None = option("--default-timeout DUR", "Options", "Limit of a request."),
-    prompt_color: str | None = option(
-        "--prompt-color NAME", "Options", "Of its name in questions."
-    ),
     protected: bool = flag("--protected", "Options", "Changes ask for the context's name."),
     read_only: bool = flag("--read-only", "Options", "Changes are refused."),
 ) -> None:
-    """Add a context to the user's configuration file."""
+    """Add a context to the user's configuration file.
+
+    In the file it may also have a timeout, and a colour of its name in questions.
+    """
     if (zookeeper is None) == (brokers is None):
         raise UsageError("give the cluster's ZooKeeper (-Z) or its brokers (-b)")
     given: dict[str, str | bool | None] = {
         "zookeeper": zookeeper,
         "brokers": brokers,
-        "timeout": timeout,
-        "color": prompt_color,
         "protected": protected,
         "read_only": read_only,
     }

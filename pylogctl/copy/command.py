@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from pylogctl.cli.connections import at_cluster
+from pylogctl.cli.context import at_cluster
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import (
     BROKERS,
     DRY_RUN,
-    FROM_CLUSTER,
     PROGRESS,
     REGISTRY,
-    SAME_CLUSTER,
     SUMMARY,
     TIMEOUT,
-    TO_CLUSTER,
-    ClusterChoice,
+    FromOption,
     MaxMessagesOption,
     OnCorruptOption,
     RateOption,
     StrictOffsetOption,
+    ToOption,
     VerifyOption,
     accepts,
     argument,
@@ -52,11 +48,11 @@ app = new_app()
         ExitStatus.REMOTE,
         ExitStatus.UNSUPPORTED,
     ),
-    first="-o -n --keep-partition --rate --verify --from-zookeeper --to-zookeeper --to-broker",
+    first="-o -n --keep-partition --rate --verify --from --to",
     examples=(
         "pylogctl copy orders orders-backup --verify",
-        "pylogctl copy orders orders -o @-1h --from-zookeeper zk1:2181 --to-zookeeper zk2:2181",
-        "pylogctl copy orders test -n 1000 --to-broker localhost:9092",
+        "pylogctl copy orders orders -o @-1h --from zk1:2181 --to zk2:2181",
+        "pylogctl copy orders test -n 1000 --to brokers=localhost:9092",
     ),
 )
 def copy(
@@ -77,8 +73,8 @@ def copy(
     verify: VerifyOption = False,
     on_corrupt: OnCorruptOption = "stop",
     strict_offset: StrictOffsetOption = False,
-    from_cluster: Annotated[ClusterChoice, FROM_CLUSTER] = SAME_CLUSTER,
-    to_cluster: Annotated[ClusterChoice, TO_CLUSTER] = SAME_CLUSTER,
+    from_cluster: FromOption = None,
+    to_cluster: ToOption = None,
 ) -> None:
     """Copy messages from topic to topic.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.connections import at_cluster, cluster_name
+from pylogctl.cli.connections import cluster_name
+from pylogctl.cli.context import at_cluster
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts, flag, offset_option, option
@@ -15,13 +16,10 @@ from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.mirror.options import (
     DEFAULT_GROUP,
-    From,
-    FromRegistry,
     Map,
     MirrorGroup,
     Patterns,
     RunChoice,
-    To,
 )
 
 if TYPE_CHECKING:
@@ -43,12 +41,11 @@ app = new_app("Mirror topics into another cluster.")
     *shared.CONFIRM,
     *shared.DRY_RUN,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
-    first="--from-zookeeper --to-zookeeper --to-broker --include --exclude --topic-map -g "
-    "--metrics-port",
+    first="--from --to --include --exclude --topic-map -g --metrics-port",
     examples=(
-        "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --dry-run",
-        "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --yes",
-        "pylogctl mirror run --from-zookeeper zk1:2181 --to-broker b2:9092 --include 'app\\..*' "
+        "pylogctl mirror run --from zk1:2181 --to zk2:2181 --dry-run",
+        "pylogctl mirror run --from zk1:2181 --to zk2:2181 --yes",
+        "pylogctl mirror run --from zk1:2181 --to brokers=b2:9092 --include 'app\\..*' "
         "--topic-map 's/^/dc1./' --yes",
     ),
 )
@@ -59,8 +56,8 @@ def run(
     group: MirrorGroup = DEFAULT_GROUP,
     *,
     choice: RunChoice,
-    from_cluster: FromRegistry = shared.SAME_CLUSTER,
-    to_cluster: To = shared.SAME_CLUSTER,
+    from_cluster: shared.FromOption = None,
+    to_cluster: shared.ToOption = None,
 ) -> None:
     """Mirror topics until stopped by a signal.
 
@@ -74,7 +71,7 @@ def run(
     from pylogctl.mirror.run import run as run_mirror
 
     selection = _selection(patterns, topic_map)
-    source_env = at_cluster(env, from_cluster)
+    source_env = at_cluster(env, from_cluster, takes_brokers=False)
     target_env = at_cluster(env, to_cluster)
     config = consumer_config(dict(env.settings.properties), group, source_env.zookeeper)
     if env.settings.dry_run:
@@ -108,43 +105,39 @@ def run(
     *shared.TIMEOUT,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
     examples=(
-        "pylogctl mirror status --from-zookeeper zk1:2181",
-        "pylogctl mirror status --from-zookeeper zk1:2181 --interval 10s --by partition",
-        "pylogctl mirror status --from-zookeeper zk1:2181 --fail-above 64MiB",
+        "pylogctl mirror status --from zk1:2181",
+        "pylogctl mirror status --from zk1:2181 --interval 10s",
+        "pylogctl mirror status --from zk1:2181 --fail-above 64MiB",
     ),
 )
 def status(
     env: Environment,
     patterns: Patterns = shared.ALL_TOPICS,
     group: MirrorGroup = DEFAULT_GROUP,
-    by: Literal["topic", "partition"] = option(
-        "--by", "Output", "Show a row for each topic or partition.", default="topic"
-    ),
     interval: float | None = option(
         "--interval DUR", "Limits", "Sample twice, this long apart, and show rates."
     ),
     fail_above: int | None = option(
         "--fail-above SIZE", "Limits", "Status 12 if the lag is larger than this."
     ),
-    from_cluster: FromRegistry = shared.SAME_CLUSTER,
+    from_cluster: shared.FromOption = None,
 ) -> None:
     """Show the lag of a mirror, by the offsets committed in the source.
 
     Of the topics that the group consumes or has offsets of; with --include, of all that match.
-    The last error of each partition is shown too, also of a mirror that has ended.
+    The last error of each topic is shown too, also of a mirror that has ended.
     """
     from broker.units import format_size
     from pylogctl.cli.render import render
     from pylogctl.mirror.document import STATUS
 
     selection = _selection(patterns, None)
-    source_env = at_cluster(env, from_cluster)
+    source_env = at_cluster(env, from_cluster, takes_brokers=False)
     rows = _status_rows(
         source_env,
         selection,
         group,
         interval,
-        by_partition=by == "partition",
         only_of_group=not patterns.include,
     )
     render(env, STATUS, rows)
@@ -163,7 +156,6 @@ def _status_rows(
     group: str,
     interval_s: float | None,
     *,
-    by_partition: bool,
     only_of_group: bool,
 ) -> list[StatusRow]:
     """Sample once, or twice with an interval, and return the rows."""
@@ -191,7 +183,6 @@ def _status_rows(
             samples,
             len(snapshot.members),
             load_errors(registry.session, group, partitions),
-            by_partition=by_partition,
         )
 
 
@@ -202,8 +193,8 @@ def _status_rows(
     *shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
-        "pylogctl mirror verify --from-zookeeper zk1:2181 --to-zookeeper zk2:2181",
-        "pylogctl mirror verify --from-broker b1:9092 --to-broker b2:9092 --include orders -o @-1d",
+        "pylogctl mirror verify --from zk1:2181 --to zk2:2181",
+        "pylogctl mirror verify --from brokers=b1:9092 --to brokers=b2:9092 -o @-1d",
     ),
 )
 def verify(
@@ -219,8 +210,8 @@ def verify(
     exact: bool = flag(
         "--exact", "Limits", "Status 8 also if the target has surplus messages, such as duplicates."
     ),
-    from_cluster: From = shared.SAME_CLUSTER,
-    to_cluster: To = shared.SAME_CLUSTER,
+    from_cluster: shared.FromOption = None,
+    to_cluster: shared.ToOption = None,
 ) -> None:
     """Compare topics with their mirrors, by CRC and length of every message.
 

@@ -34,7 +34,7 @@ class PlanRow(Row):
 
 
 class Errors(Row):
-    """The last error of a partition, or of a topic."""
+    """The last error of a topic."""
 
     failing: Annotated[Flag, "whether nothing came through since the last error"]
     error_time: Annotated[Millis, "when something went wrong last", HIDDEN] = None
@@ -43,13 +43,10 @@ class Errors(Row):
 
 
 class StatusRow(Row):
-    """How far a partition, or a topic, is mirrored."""
+    """How far a topic is mirrored."""
 
     topic: Annotated[Text, "topic of the source"]
-    partition: Annotated[
-        Text, "partition as home broker and index; none for a whole topic", Fit.WHOLE
-    ]
-    end: Annotated[Integer, "end of the source, for a topic the sum over its partitions", Rank(3)]
+    end: Annotated[Integer, "end of the source, the sum over its partitions", Rank(3)]
     mirrored: Annotated[Integer, "offset mirrored so far, summed likewise", Rank(2)]
     lag_bytes: Annotated[Size, "bytes that are not mirrored yet"]
     rate: Annotated[ByteRate, "bytes mirrored per second, with --interval", Rank(1)]

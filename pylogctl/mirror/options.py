@@ -11,9 +11,6 @@ from pylogctl.cli.selection import TopicPatterns
 DEFAULT_GROUP = "mirror"
 
 Patterns = Annotated[TopicPatterns, shared.TOPIC_PATTERNS_07]
-From = Annotated[shared.ClusterChoice, shared.FROM_CLUSTER]
-FromRegistry = Annotated[shared.ClusterChoice, shared.FROM_REGISTRY]
-To = Annotated[shared.ClusterChoice, shared.TO_CLUSTER]
 Map = Annotated[
     list[str] | None,
     option(

@@ -60,7 +60,7 @@ def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> boo
                 f"topic '{topic}' would go to '{renamed}' of the same cluster, which is mirrored "
                 "as well",
                 hints=[
-                    "another cluster as the target: --to-zookeeper or --to-broker",
+                    "another cluster as the target: --to",
                     "within one: --include or --exclude, and --topic-map 's/^/copy./'",
                 ],
             )
@@ -136,26 +136,22 @@ def status_rows(
     samples: Sequence[MirrorSample],
     mirror_count: int,
     errors: Mapping[TopicPartition, RouteError],
-    *,
-    by_partition: bool,
 ) -> list[StatusRow]:
-    """Return rows for the last of one or two samples.
+    """Return a row for each topic of the last of one or two samples.
 
     Args:
         samples: of the same topics; the rate comes from the first and the last.
         mirror_count: how many mirrors run.
         errors: the last error of each route that had one.
-        by_partition: a row for each partition, not for each topic.
     """
     before = {one.partition: one for one in samples[0].partitions}
     elapsed_s = samples[-1].at_s - samples[0].at_s
     rows: dict[str, list[Mirrored]] = {}
     for one in samples[-1].partitions:
-        rows.setdefault(str(one.partition) if by_partition else one.partition.topic, []).append(one)
+        rows.setdefault(one.partition.topic, []).append(one)
     return [
         StatusRow(
-            found[0].partition.topic,
-            found[0].partition.name if by_partition else None,
+            topic,
             sum(one.end for one in found),
             _sum_offsets(found),
             sum(one.lag_bytes for one in found),
@@ -163,7 +159,7 @@ def status_rows(
             mirror_count,
             _errors([errors[one.partition] for one in found if one.partition in errors]),
         )
-        for found in rows.values()
+        for topic, found in rows.items()
     ]
 
 

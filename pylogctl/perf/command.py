@@ -110,9 +110,11 @@ def consume(
 ) -> None:
     """Read messages as fast as possible, decode every one, and measure it.
 
-    Without --messages and --duration it reads the messages that exist now, for 10s at most. The
-    clock stops with the last message. A latency is the time a reader waits for the next chunk; one
-    request is always in flight. With --simple it is that of a request and its response.
+    Without --messages and --duration it reads the messages that exist now, for 10s at most. Without
+    --duration it ends when no message came for 5s, or for -X consumer.timeout.ms; with status 7 if
+    --messages is not reached. The clock stops with the last message. A latency is the time a reader
+    waits for the next chunk; one request is always in flight. With --simple it is that of a request
+    and its response.
     """
     from broker.config import ConsumerConfig
     from broker.partition_patterns import parse_partition_list
@@ -135,9 +137,7 @@ def consume(
     plan = ConsumePlan(
         message_count=choice.messages,
         duration_s=plans.duration_s_of(choice),
-        idle_timeout_s=plans.idle_timeout_s_of(
-            choice.idle_timeout, has_duration=choice.duration is not None
-        ),
+        idle_timeout_s=plans.idle_timeout_s_of(config, has_duration=choice.duration is not None),
         thread_count=choice.threads,
         fetch_bytes=config.fetch_bytes,
         max_wait_ms=config.max_wait_ms,

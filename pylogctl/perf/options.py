@@ -58,12 +58,6 @@ class ReadChoice(LoadChoice):
 
     partition: shared.PartitionsOption = None
     offset: list[str] | None = offset_option("Offsets to read, START[:END]. Default: start.")
-    idle_timeout: float | None = option(
-        "--idle-timeout DUR",
-        "Limits",
-        "Stop when no message came for so long; status 7 if --messages is not reached. Default: "
-        "5s without --duration.",
-    )
     simple: bool = flag(
         "--simple",
         "Options",
@@ -92,9 +86,4 @@ class PacedChoice(RunChoice):
         "Limits",
         "Messages to send before any is counted. Default: those of one second.",
         min=0,
-    )
-    idle_timeout: float | None = option(
-        "--idle-timeout DUR",
-        "Limits",
-        "Stop when sent messages do not arrive for so long; status 7. Default: 5s.",
     )

@@ -68,10 +68,10 @@ def duration_s_of(choice: RunChoice) -> float | None:
     return _DEFAULT_DURATION_S if choice.messages is None else None
 
 
-def idle_timeout_s_of(given_s: float | None, *, has_duration: bool) -> float | None:
+def idle_timeout_s_of(config: ConsumerConfig, *, has_duration: bool) -> float | None:
     """Return how long to wait for a message; None for no limit."""
-    if given_s is not None:
-        return given_s
+    if config.consumer_timeout_ms >= 0:
+        return config.consumer_timeout_ms / 1000
     return None if has_duration else _DEFAULT_IDLE_TIMEOUT_S
 
 
@@ -102,7 +102,7 @@ def e2e_plan(env: Environment, config: ProducerConfig, topic: str, choice: Paced
     A rate of bytes is of payloads of average size.
     """
     rate, sizes = parse_rate(choice.rate), parse_sizes(choice.size)
-    duration_s, idle_timeout_s = duration_s_of(choice), choice.idle_timeout
+    duration_s = duration_s_of(choice)
     if sizes.smallest < STAMP.size:
         raise UsageError(
             f"--size must be at least {STAMP.size}: a payload starts with a time",
@@ -119,7 +119,7 @@ def e2e_plan(env: Environment, config: ProducerConfig, topic: str, choice: Paced
         message_count=count,
         warmup_count=math.ceil(per_s) if choice.warmup is None else choice.warmup,
         sizes=sizes,
-        idle_timeout_s=_DEFAULT_IDLE_TIMEOUT_S if idle_timeout_s is None else idle_timeout_s,
+        idle_timeout_s=_DEFAULT_IDLE_TIMEOUT_S,
         timeout_s=env.timeout_s(config.socket_timeout_ms / 1000),
         connect_timeout_s=env.timeout_s(config.connect_timeout_ms / 1000),
     )

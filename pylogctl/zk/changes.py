@@ -41,13 +41,11 @@ from pylogctl.zk.document import (
 _DONE: dict[Action, str] = {"create": "created", "set": "set", "delete": "deleted"}
 
 
-def value_of(env: Environment, text: str | None, file: str | None) -> bytes | None:
-    """Return the value of a command line, exactly; None if it has none."""
-    if file is None:
-        return None if text is None else text.encode("utf-8", "surrogateescape")
-    if text is not None:
-        raise UsageError("VALUE cannot be used with --file")
-    with _opened(env, file) as found:
+def value_of(env: Environment, text: str) -> bytes:
+    """Return the value of a command line, exactly: `-` stands for that of standard input."""
+    if text != "-":
+        return text.encode("utf-8", "surrogateescape")
+    with _opened(env, text) as found:
         return found.read()
 
 

@@ -35,9 +35,7 @@ PathArgument = Annotated[str, argument("PATH", "Path below the chroot.", parser=
 _TreeArgument = Annotated[
     str, argument("PATH", "Path below the chroot. Default: all.", parser=checked_path)
 ]
-_ValueFileOption = Annotated[
-    str | None, option("--file FILE", "Input", "Read the value, exactly; `-` is standard input.")
-]
+_Value = Annotated[str, argument("VALUE", "The value, as it is; - reads it from standard input.")]
 
 
 @app.command("ls", cls=Command)
@@ -169,16 +167,11 @@ def sessions(env: Environment, path: _TreeArgument = HERE) -> None:
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG),
     examples=("pylogctl zk health -Z zk1,zk2,zk3",),
 )
-def health(
-    env: Environment,
-    admin_port: int = option(
-        "--admin-port PORT", "Options", "Of the admin servers.", min=1, max=65535, default=8080
-    ),
-) -> None:
-    """Ask each server how it is: by four-letter words, or its admin server."""
+def health(env: Environment) -> None:
+    """Ask each server how it is: by four-letter words, or its admin server at port 8080."""
     from pylogctl.zk import reads
 
-    reads.health(env, admin_port=admin_port)
+    reads.health(env)
 
 
 @app.command("set", cls=Command)
@@ -187,14 +180,13 @@ def health(
     exits=_CHANGES,
     examples=(
         "pylogctl zk set /consumers/billing/offsets/orders/0-0 4096",
-        "pylogctl zk set /app/limits --file limits.json --if-version 3",
+        "pylogctl zk set /app/limits - --if-version 3 < limits.json",
     ),
 )
 def set_(
     env: Environment,
     path: PathArgument,
-    value: str | None = argument("VALUE", "The value, as it is.", default=None),
-    file: _ValueFileOption = None,
+    value: _Value,
     if_version: int | None = option(
         "--if-version N", "Options", "Only if the node has this version.", min=0
     ),
@@ -202,10 +194,7 @@ def set_(
     """Replace the value of a node; the former one is saved."""
     from pylogctl.zk import changes
 
-    found = changes.value_of(env, value, file)
-    if found is None:
-        raise UsageError("missing VALUE (or --file)")
-    changes.set_value(env, path, found, version=if_version)
+    changes.set_value(env, path, changes.value_of(env, value), version=if_version)
 
 
 @app.command("create", cls=Command)
@@ -215,13 +204,12 @@ def set_(
 def create(
     env: Environment,
     path: PathArgument,
-    value: str | None = argument("VALUE", "The value, as it is. Default: empty.", default=None),
-    file: _ValueFileOption = None,
+    value: _Value = "",
 ) -> None:
     """Create a persistent node, and its parents where they are missing."""
     from pylogctl.zk import changes
 
-    changes.create(env, path, changes.value_of(env, value, file) or b"")
+    changes.create(env, path, changes.value_of(env, value))
 
 
 @app.command("rm", cls=Command)
@@ -340,25 +328,23 @@ def start(
     port: int = option(
         "--port PORT", "Options", "0 picks a free one.", min=0, max=65535, default=2181
     ),
-    log_file: Path | None = option(
-        "--log-file FILE", "Options", "Default: zookeeper.log beside the data."
-    ),
 ) -> None:
     """Run an embedded ZooKeeper server until it is told to stop.
 
-    Prints one line once it is ready. It is ZooKeeper's own server, from the jars that come with
-    PySpark, for development and single machines; it ends with this command.
+    Prints one line once it is ready; its log is zookeeper.log in the data directory. It is
+    ZooKeeper's own server, from the jars that come with PySpark, for development and single
+    machines; it ends with this command.
     """
     from broker.zk.embedded import EmbeddedZooKeeper
     from pylogctl.cli.process import graceful_stop
     from pylogctl.cli.service import announce_ready
     from pylogctl.zk.document import READY, ReadyRow
 
-    server = EmbeddedZooKeeper(data, host=host, port=port, log_file=log_file)
+    server = EmbeddedZooKeeper(data, host=host, port=port)
     with graceful_stop() as stop:
         server.start()
         try:
-            log = str(log_file or data / "zookeeper.log")
+            log = str(data / "zookeeper.log")
             announce_ready(env, READY, ReadyRow(server.connect, os.getpid(), str(data), log))
             while not stop.wait(0.5):
                 if server.pid is None:

@@ -228,17 +228,14 @@ def _session_row(owner: int, nodes: list[Node]) -> SessionRow:
     return SessionRow(f"0x{owner & (1 << 64) - 1:x}", len(nodes), brokers, members, paths)
 
 
-def health(env: Environment, *, admin_port: int) -> None:
+def health(env: Environment) -> None:
     """Ask each server of ZooKeeper how it is."""
     hosts = parse_connect_string(env.zookeeper).hosts
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
 
     def ask() -> Iterator[tuple[str, ServerHealth]]:
         for host, port in hosts:
-            yield (
-                join_address(host, port),
-                server_health(host, port, admin_port=admin_port, timeout_s=timeout_s),
-            )
+            yield join_address(host, port), server_health(host, port, timeout_s=timeout_s)
 
     found = dict(ask())
     render(env, HEALTH, [_health_row(server, one) for server, one in found.items()])

@@ -682,7 +682,6 @@ LISTINGS: Mapping[str, Listing] = {
         [
             mirror.StatusRow(
                 name,
-                f"{n}-17",
                 OFFSET,
                 OFFSET - MIB,
                 MIB,

@@ -34,7 +34,7 @@ class Mirror:
         self, source: str, target: str, group: str, topic: str, log: Path, *more: str
     ) -> None:
         self.log = log
-        words = ["mirror", "run", "--from-zookeeper", source, "--to-zookeeper", target, "-v", *more]
+        words = ["mirror", "run", "--from", source, "--to", target, "-v", *more]
         options = ["--group", group, "--include", topic, "--yes", "--streams", "2"]
         properties = ["-X", "zk.sessiontimeout.ms=4000", "-X", "autocommit.interval.ms=100"]
         with log.open("wb") as output:
@@ -160,7 +160,7 @@ def test_mirror_when_killed_in_the_middle_then_another_one_goes_on_without_loss(
     last.stop()
 
     check_complete_and_ordered(target, load)
-    sides = ("--from-zookeeper", cluster.zookeeper, "--to-zookeeper", target.zookeeper)
+    sides = ("--from", cluster.zookeeper, "--to", target.zookeeper)
     compared = run_mirror("verify", *sides, "--include", topic)
     assert compared["missing"] == 0
     print(f"{compared['surplus']} of {compared['messages']} messages came twice after three kills")
@@ -181,11 +181,9 @@ def test_mirror_when_stopped_then_all_that_is_mirrored_is_committed(
     await_mirrored(target, load)
     again.stop()
 
-    state = run_mirror(
-        "status", "--from-zookeeper", cluster.zookeeper, "--include", topic, "--group", topic
-    )
+    state = run_mirror("status", "--from", cluster.zookeeper, "--include", topic, "--group", topic)
     assert (state["lag_bytes"], state["mirrors"]) == (0, 0)
-    sides = ("--from-zookeeper", cluster.zookeeper, "--to-zookeeper", target.zookeeper)
+    sides = ("--from", cluster.zookeeper, "--to", target.zookeeper)
     compared = run_mirror("verify", *sides, "--include", topic, "--exact")
     assert compared["messages"] == sum(load.counts().values())
 
@@ -229,7 +227,7 @@ def test_mirror_when_the_target_is_away_then_status_and_metrics_tell_why(
 ) -> None:
     def status() -> dict[str, object]:
         return run_mirror(
-            "status", "--from-zookeeper", cluster.zookeeper, "--include", topic, "--group", topic
+            "status", "--from", cluster.zookeeper, "--include", topic, "--group", topic
         )
 
     load = Load(cluster, topic)
@@ -262,7 +260,7 @@ def test_mirror_when_a_message_is_corrupt_then_is_failing_until_one_that_skips_g
 ) -> None:
     def status() -> dict[str, object]:
         return run_mirror(
-            "status", "--from-zookeeper", cluster.zookeeper, "--include", topic, "--group", topic
+            "status", "--from", cluster.zookeeper, "--include", topic, "--group", topic
         )
 
     Load(cluster, topic).produce(20)

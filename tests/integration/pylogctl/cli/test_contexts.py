@@ -103,6 +103,23 @@ def test_context_when_it_is_read_only_then_changes_are_refused_and_reads_are_not
     assert invoke("zk", "ls", "/").text.splitlines()[1:] == ["kept"]
 
 
+def test_context_when_it_is_the_target_of_a_copy_then_it_is_guarded_and_as_a_source_is_not(
+    invoke: Invoke, pylog_broker: testing.Broker, pylog_topic: str
+) -> None:
+    address = pylog_broker.address
+    assert invoke("produce", pylog_topic, "-b", address, stdin=b"one\n").status == 0
+    assert invoke("context", "add", "ro", "-b", address, "--read-only").status == 0
+    to_it = ("copy", pylog_topic, f"{pylog_topic}-a", "--to", "ro")
+    for words in (to_it, (*to_it[:-2], "--to-context", "ro", "--from", f"brokers={address}")):
+        refused = invoke(*words, "-b", address)
+        assert refused.status == ExitStatus.CONFLICT, refused.stderr
+        assert "context 'ro' is read-only" in refused.stderr
+    from_it = ("copy", pylog_topic, f"{pylog_topic}-b", "--from", "ro")
+    assert invoke(*from_it, "--to", f"brokers={address}").status == 0
+    unknown = invoke(*from_it, "--to", "zk1")
+    assert (unknown.status, "known contexts: ro" in unknown.stderr) == (ExitStatus.NOT_FOUND, True)
+
+
 def test_context_when_it_has_no_zookeeper_then_a_command_that_needs_one_says_so(
     invoke: Invoke, prod: str
 ) -> None:
@@ -117,8 +134,8 @@ def test_context_file_when_changed_by_commands_then_the_rest_of_it_stays(
     config.parent.mkdir(parents=True)
     config.write_text('# mine\ndefault_context = "a"\n\n[contexts.a]  # first\nbrokers = "h:1"\n')
     before = config.read_text()
-    assert invoke("context", "add", "b", "-Z", "h:2/c", "--default-timeout", "5s").status == 0
-    assert config.read_text() == f'{before}\n[contexts.b]\nzookeeper = "h:2/c"\ntimeout = "5s"\n'
+    assert invoke("context", "add", "b", "-Z", "h:2/c", "--read-only").status == 0
+    assert config.read_text() == f'{before}\n[contexts.b]\nzookeeper = "h:2/c"\nread_only = true\n'
     assert "name,current" in invoke("context", "list", "--output", "csv").text
     assert invoke("context", "add", "b", "-Z", "h:2").status == ExitStatus.CONFLICT
     assert invoke("context", "remove", "b").status == 0

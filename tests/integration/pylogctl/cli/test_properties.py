@@ -80,7 +80,7 @@ def test_properties_when_dumped_then_one_given_by_its_name_of_08_has_its_origin(
         (("consume", "t", "-X", "groupid=g"), "--group names"),
         (("consume", "t", "-X", "autooffset.reset=fail"), "--default-offset says"),
         (("perf", "consume", "t", "-X", "rebalance.retries.max=1"), "no group is joined"),
-        (("mirror", "run", "-X", "zk.connect=h:1"), "--from-zookeeper names"),
+        (("mirror", "run", "-X", "zk.connect=h:1"), "--from names"),
     ],
 )
 def test_property_when_it_has_no_effect_then_says_what_has(

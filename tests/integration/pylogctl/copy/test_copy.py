@@ -66,7 +66,7 @@ def copy(pair: tuple[Broker, Broker], invoke: Invoke) -> Invoke:
     def run(*args: str) -> Result:
         source, target = pair
         result: Result = invoke(
-            "copy", *args, "--from-broker", at(source), "--to-broker", at(target)
+            "copy", *args, "--from", f"brokers={at(source)}", "--to", f"brokers={at(target)}"
         )
         return result
 
@@ -228,7 +228,7 @@ def test_copy_when_the_target_is_of_07_then_copies_but_cannot_verify(
     running_broker: Broker, broker_of_07: BrokerOf07, invoke: Invoke
 ) -> None:
     fill(running_broker, "t", numbers(0, 100))
-    sides = ("--from-broker", at(running_broker), "--to-broker", broker_of_07.address)
+    sides = ("--from", f"brokers={at(running_broker)}", "--to", f"brokers={broker_of_07.address}")
 
     copied = invoke("copy", "t", "u", *sides)
     verified = invoke("copy", "t", "v", "--verify", *sides)
@@ -275,7 +275,7 @@ def test_copy_when_interrupted_then_tells_where_to_go_on(
 ) -> None:
     source, target = pair
     fill(source, "t", numbers(0, 20_000))
-    sides = ("--from-broker", at(source), "--to-broker", at(target))
+    sides = ("--from", f"brokers={at(source)}", "--to", f"brokers={at(target)}")
 
     with spawn("copy", "t", "u", "--rate", "2000/s", *sides) as process:
         wait_until(lambda: len(stored(target, "u")) > 0, "the copy to begin")
@@ -295,7 +295,7 @@ def test_copy_when_the_target_goes_away_then_tells_what_is_confirmed(
 ) -> None:
     source, target = pair
     fill(source, "t", numbers(0, 20_000))
-    sides = ("--from-broker", at(source), "--to-broker", at(target))
+    sides = ("--from", f"brokers={at(source)}", "--to", f"brokers={at(target)}")
 
     with spawn("copy", "t", "u", "--rate", "1000/s", "--timeout", "5s", *sides) as process:
         wait_until(lambda: len(payloads(target, "u")) > 2500, "more than the window to arrive")
@@ -316,7 +316,9 @@ def test_copy_when_a_message_is_too_large_for_the_target_then_says_which(
     target = start_broker(broker_id=7, data_dir=tmp_path / "target", max_message_bytes=100)
     fill(source, "t", [b"x" * 101])
 
-    result = invoke("copy", "t", "u", "--from-broker", at(source), "--to-broker", at(target))
+    result = invoke(
+        "copy", "t", "u", "--from", f"brokers={at(source)}", "--to", f"brokers={at(target)}"
+    )
 
     assert result.status == ExitStatus.USAGE
     assert "u[7-0] does not take messages of t[0-0] before 111" in result.stderr

@@ -53,7 +53,7 @@ def mirror(pair: tuple[Broker, Broker], invoke: Invoke) -> Invoke:
     """Run `mirror` from the source to the target."""
 
     def run(command: str, *args: str) -> Result:
-        sides = ("--from-broker", at(pair[0]), "--to-broker", at(pair[1]))
+        sides = ("--from", f"brokers={at(pair[0])}", "--to", f"brokers={at(pair[1])}")
         result: Result = invoke("mirror", command, *sides, *args)
         return result
 
@@ -82,7 +82,7 @@ def test_plan_when_topics_are_chosen_and_renamed_then_shows_what_would_be_done(
     choice = ("--exclude", "tmp", "--topic-map", "s/^/m./")
 
     def plan(output: str) -> Result:
-        sides = ("--from-zookeeper", zookeeper, "--to-broker", at(target))
+        sides = ("--from", zookeeper, "--to", f"brokers={at(target)}")
         result: Result = invoke("mirror", "run", "--dry-run", *sides, *choice, "--output", output)
         return result
 
@@ -120,7 +120,7 @@ def test_plan_when_both_sides_are_one_then_refuses_to_mirror_a_mirror(
 
     assert loop.status == ExitStatus.USAGE
     assert "'t' would go to 'm.t' of the same cluster" in loop.stderr
-    assert "--to-zookeeper or --to-broker" in loop.stderr
+    assert "--to" in loop.stderr
     assert fine.status == ExitStatus.OK
 
 
@@ -231,8 +231,7 @@ def test_status_when_looked_at_twice_then_tells_lag_and_rate() -> None:
     before = MirrorSample(10.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 50, 90, None)])
     after = MirrorSample(12.0, [Mirrored(one, 0, 120, 100), Mirrored(two, 50, 90, None)])
 
-    (topic,) = status_rows([before, after], 1, {}, by_partition=False)
-    partitions = status_rows([after], 1, {}, by_partition=True)
+    (topic,) = status_rows([before, after], 1, {})
 
     assert (topic.end, topic.mirrored, topic.lag_bytes, topic.rate) == (
         210,
@@ -240,10 +239,6 @@ def test_status_when_looked_at_twice_then_tells_lag_and_rate() -> None:
         60,
         30,
     )
-    assert [(p.partition, p.mirrored, p.lag_bytes, p.rate) for p in partitions] == [
-        ("0-0", 100, 20, None),
-        ("0-1", None, 40, None),
-    ]
 
 
 def test_status_when_something_went_wrong_then_tells_the_last_error_that_still_holds() -> None:
@@ -251,16 +246,11 @@ def test_status_when_something_went_wrong_then_tells_the_last_error_that_still_h
     sample = MirrorSample(0.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 0, 90, 90)])
     errors = {one: RouteError("holds", 5, True), two: RouteError("is over", 9, False)}
 
-    (topic,) = status_rows([sample], 1, errors, by_partition=False)
-    partitions = status_rows([sample], 1, errors, by_partition=True)
+    (topic,) = status_rows([sample], 1, errors)
 
     assert topic.errors.by_column() == {
         "failing": True, "error_time": 5, "last_error": "holds", "corrupt": 0
     }  # fmt: skip
-    assert [(p.errors.failing, p.errors.last_error) for p in partitions] == [
-        (True, "holds"),
-        (False, "is over"),
-    ]
 
 
 @pytest.mark.zookeeper
@@ -268,7 +258,7 @@ def test_status_when_nothing_was_mirrored_then_says_how_to_name_the_mirror(
     zookeeper: str, session: Session, invoke: Invoke
 ) -> None:
     session.create("/consumers", b"")
-    result = invoke("mirror", "status", "--from-zookeeper", zookeeper)
+    result = invoke("mirror", "status", "--from", zookeeper)
     assert result.status == ExitStatus.NOT_FOUND
     assert "group 'mirror' not found: nothing was mirrored with it" in result.stderr
     assert "--group GROUP" in result.stderr
@@ -299,7 +289,7 @@ def test_status_when_the_source_has_other_topics_then_their_bytes_are_no_lag_unl
         await_registered(session, topic)
     session.create(paths.offset("mirror", TopicPartition("mirrored", 0, 0)), b"20")
 
-    where = ("--from-zookeeper", zookeeper, "--output", "json", "--fail-above", "1kB")
+    where = ("--from", zookeeper, "--output", "json", "--fail-above", "1kB")
     result = invoke("mirror", "status", *where, *more)
 
     assert result.status == status, result.stderr

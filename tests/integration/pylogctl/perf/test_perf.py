@@ -309,7 +309,7 @@ def test_consume_when_fewer_messages_come_than_asked_for_times_out(
     running_broker: Broker, perf: Invoke
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
-    result = perf("consume", "--messages", "11", "--idle-timeout", "2s")
+    result = perf("consume", "--messages", "11", "-X", "consumer.timeout.ms=2000")
     assert result.status == ExitStatus.TIMEOUT
     assert record(result)["messages"] == 10
     assert "no message came for 2s" in result.stderr
@@ -418,7 +418,7 @@ def test_simple_waits_for_messages_that_were_asked_for(
     running_broker: Broker, perf: Invoke
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
-    result = perf("consume", "--simple", "--messages", "11", "--idle-timeout", "2s")
+    result = perf("consume", "--simple", "--messages", "11", "-X", "consumer.timeout.ms=2000")
     assert result.status == ExitStatus.TIMEOUT
     assert record(result)["messages"] == 10
 

@@ -39,7 +39,7 @@ def test_create_makes_missing_parents_and_its_undo_deletes_them(
     invoke: Invoke, zookeeper: str, session: Session
 ) -> None:
     session.create("/x")
-    result = invoke("zk", "create", "/x/y/z", "--file", "-", "--yes", "-Z", zookeeper,
+    result = invoke("zk", "create", "/x/y/z", "-", "--yes", "-Z", zookeeper,
                     stdin=b"\x00\xff")  # fmt: skip
     assert (result.status, session.get("/x/y/z")[0]) == (0, b"\x00\xff")
     assert "2 nodes created" in result.stderr

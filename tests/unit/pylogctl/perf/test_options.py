@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.config import ConsumerConfig
 from broker.errors import ArgumentError
 from broker.producer.producer import codec_of
 from broker.protocol.compression import Codec
@@ -88,9 +89,9 @@ def test_there_is_always_a_limit() -> None:
 
 
 def test_idle_time_has_a_limit_unless_the_whole_run_has_one() -> None:
-    assert idle_timeout_s_of(None, has_duration=False) == 5
-    assert idle_timeout_s_of(None, has_duration=True) is None
-    assert idle_timeout_s_of(2, has_duration=True) == 2
+    assert idle_timeout_s_of(ConsumerConfig(), has_duration=False) == 5
+    assert idle_timeout_s_of(ConsumerConfig(), has_duration=True) is None
+    assert idle_timeout_s_of(ConsumerConfig(consumer_timeout_ms=2000), has_duration=True) == 2
 
 
 def test_interval_of_nothing_is_refused() -> None:
