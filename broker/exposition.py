@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from broker.metrics import Kind, Metric, Reading
+from broker.stats import bucket_counts
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import (
@@ -105,7 +106,7 @@ def _add(family: Family, labels: Sequence[str], metric: Metric[Any], source: Any
 
 def _histogram(stats: Sequence[Histogram]) -> tuple[list[tuple[str, float]], float]:
     """Return the cumulative buckets by upper end, and the sum, of what several threads counted."""
-    counts = map(sum, zip(*(list(one.bucket_counts) for one in stats), strict=True))
+    counts = bucket_counts(stats)
     ends = [*map(str, stats[0].bounds_s), "+Inf"]
     return list(zip(ends, accumulate(counts), strict=True)), sum(one.total_s for one in stats)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.clock import Clock
@@ -68,6 +69,11 @@ class Histogram:
         """Count `count` events that took `elapsed_s` together."""
         self.bucket_counts[bisect_left(self.bounds_s, elapsed_s / count)] += count
         self.total_s += elapsed_s
+
+
+def bucket_counts(stats: Iterable[Histogram]) -> list[int]:
+    """Return how many events several threads counted in each bucket."""
+    return [sum(each) for each in zip(*(list(one.bucket_counts) for one in stats), strict=True)]
 
 
 class WindowedStats(Histogram):

@@ -93,6 +93,7 @@ class StatusParts(IntFlag):
     METRICS = 4  # of the broker
     TOPICS = 8  # metrics of each topic
     LOGS = 16  # metrics of each log
+    REQUESTS = 32  # how long they took, as histograms
 
 
 ALL_PARTS = ~StatusParts(0)

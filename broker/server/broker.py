@@ -77,11 +77,13 @@ class Broker:
         logs.retention.is_ownerless = replicas.table.is_unknown
         logs.on_no_directory = self._fail
         logs.on_directory_failure = self._note_directory_failure
-        self._server = SocketServer(config, clock)
+        self._server = SocketServer(
+            config, clock, lambda name: name in logs.topics or name in replicas.table.topics
+        )
         self._view = view = ClusterView(config.zookeeper_connect, self.address())
         replicas.brokers.on_noted = view.set_racks
         self._membership = ClusterMembership(logs, replicas, view, self.changes, clock)
-        self._control = ControlHandler(replicas)
+        self._control = ControlHandler(replicas, self._server.errors)
         self._creations = TopicCreations(
             config,
             logs,
@@ -218,6 +220,7 @@ class Broker:
                 self._view,
                 self._clock,
                 self._server.workers,
+                metrics.errors,
             ),
             metrics,
         )

@@ -137,6 +137,8 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
     metrics.REQUESTS,
     CONNECTIONS,
     metrics.REQUEST,
+    metrics.REQUEST_TIMES,
+    metrics.REQUEST_ERROR,
     LOG_MANAGER,
     FLUSHES,
     metrics.ALL_TOPICS,
@@ -179,6 +181,11 @@ class BrokerStatus:
             records = self._replica_records()
         if parts & StatusParts.REPLICAS:
             found["replicas"] = [one for one in records if topic in ("", one["topic"])]
+        if parts & StatusParts.REQUESTS:
+            delays = [one.purgatory.counts for one in self.server.processors]
+            found["requests"] = metrics.time_counts(
+                metrics.group_times(self.server.metrics, delays)
+            )
         found["metrics"] = self._metrics(phase, address.id, parts, topic, records)
         return found
 
@@ -329,9 +336,7 @@ class BrokerStatus:
     def exposition(self, phase: str) -> str:
         """Return the metrics as Prometheus reads them."""
         records = self._replica_records()
-        live = set(self.logs.topics.names())
-        seen = metrics.topic_readings(self.server.metrics)
-        topics = (one for one in seen if one.labels[0] in live)  # others are gone, or never were
+        topics = metrics.topic_readings(self.server.metrics)
         logs = [(_labels(log), log) for log in self.logs.table.all()]
         lags = [
             (label_text(topic=one["topic"], partition=one["partition"], follower=id), lag)
@@ -361,6 +366,9 @@ class BrokerStatus:
         yield Reading(metrics.REQUESTS, shards)
         yield Reading(CONNECTIONS, self.server)
         yield from metrics.request_readings(shards)
+        for name, parts in metrics.group_times(shards, delays.counts):
+            yield Reading(metrics.REQUEST_TIMES, parts, (name,))
+        yield from metrics.error_readings(self.server.errors)
         yield Reading(SERVER, state)
         yield Reading(metrics.PURGATORY, delays)
         yield Reading(ZOOKEEPER, self.membership.registry)

@@ -77,6 +77,8 @@ class ServerConnection:
         self.responses = ResponseQueue()
         self._work: Future[Any] | None = None
         """A worker's task that only serves a response: it is cancelled if the client leaves."""
+        self.arrived_s = 0.0
+        """When the frames that are handled now, or held, arrived, by `time.perf_counter`."""
         self.turn_end_s = 0.0
         """The processor's measure of the work done for this connection."""
         self.fault: Exception | None = None  # why no more requests are received

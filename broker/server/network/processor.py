@@ -17,10 +17,11 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from broker.clock import Clock
 from broker.errors import ProtocolError
@@ -35,6 +36,7 @@ from broker.server.requests.handlers import (
     Offload,
     Outcome,
     RequestHandlers,
+    Work,
     YieldTurn,
 )
 from broker.server.requests.metrics import ProcessorMetrics
@@ -88,6 +90,7 @@ class Processor:
         self._selector = self._connections.selector
         self._selector.register(self._mailbox, selectors.EVENT_READ)
         self._yielded: list[ServerConnection] = []
+        self._turn_began_s = time.perf_counter()
         self._turn_start_s = 0.0
         """Of the connection served last, by the measure of `ServerConnection.turn_end_s`."""
         self._next_sweep_s = clock.monotonic_s() + _SWEEP_INTERVAL_S
@@ -171,10 +174,16 @@ class Processor:
             self._mailbox.run()
 
     def _turn(self) -> None:
-        ready = self._selector.select(self._seconds_to_next())
+        wait_s = self._seconds_to_next()
+        ended_s = time.perf_counter()
+        ready = self._selector.select(wait_s)
+        began_s = time.perf_counter()
+        self.metrics.busy_s += ended_s - self._turn_began_s
+        self.metrics.idle_s += began_s - ended_s
+        self._turn_began_s = began_s
         if len(ready) > 1:
             ready.sort(key=_turn_end_of)
-        end_s = time.perf_counter() + SLICE_S
+        end_s = began_s + SLICE_S
         for key, events in ready:
             connection: ServerConnection | None = key.data
             if key.fileobj is self._mailbox:
@@ -226,6 +235,7 @@ class Processor:
         self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
         self.metrics.bytes_read += connection.receiver.received_bytes
         if frames:
+            connection.arrived_s = self._turn_began_s
             self._handle(connection, frames)
             connection.mute_behind_flush(frames)
         self._advance(connection)
@@ -235,16 +245,19 @@ class Processor:
         if not connection.has_published:
             connection.has_published = frames[-1][:2] == PUBLISH_TYPE
         is_answered = False
-        for handled_count, outcome in self._handlers.handle(frames, connection.refused):
+        for handled_count, outcome in self._handlers.handle(
+            frames, connection.refused, connection.arrived_s
+        ):
             is_answered = True
             match outcome:
                 case Offload():
                     connection.offload(frames[handled_count:])
                     self._offload(connection, outcome.frames)
                     return
-                case Future():
-                    connection.offload(frames[handled_count:], outcome)
-                    self._await_work(connection, outcome)
+                case Work():
+                    connection.offload(frames[handled_count:], outcome.future)
+                    finish = partial(self._handlers.finish, outcome)
+                    self._await_work(connection, outcome.future, finish)
                     return
                 case YieldTurn():
                     connection.yield_turn(frames[handled_count:])
@@ -264,6 +277,7 @@ class Processor:
                     connection.responses.delay(outcome)
                 else:
                     connection.responses.append(outcome)
+                    self._note_total(outcome, time.perf_counter())
             case Response():
                 connection.responses.append(outcome)
             case CloseConnection(reason, is_bad_frame):
@@ -272,30 +286,33 @@ class Processor:
 
     def _offload(self, connection: ServerConnection, frames: list[memoryview]) -> None:
         assert self._worker_handlers is not None
-        handlers = self._worker_handlers
         kept = [memoryview(bytes(one)) if one.obj is self._shared else one for one in frames]
         future = self._worker.submit(
-            lambda: [outcome for _, outcome in handlers.handle(kept, connection.refused)]
+            self._worker_handlers.handle_all, kept, connection.refused, connection.arrived_s
         )
-        self._await_work(connection, future)
+        self._await_work(connection, future, future.result)
 
-    def _await_work(self, connection: ServerConnection, work: Future[list[Outcome]]) -> None:
+    def _await_work(
+        self,
+        connection: ServerConnection,
+        work: Future[Any],
+        outcomes_of: Callable[[], Sequence[Outcome]],
+    ) -> None:
         """Have the outcomes taken when a worker is done."""
         work.add_done_callback(
-            lambda done: self._mailbox.post(partial(self._take_work_done, connection, done))
+            lambda _: self._mailbox.post(partial(self._take_work_done, connection, outcomes_of))
         )
 
-    def _take_work_done(self, connection: ServerConnection, done: Future[list[Outcome]]) -> None:
+    def _take_work_done(
+        self, connection: ServerConnection, outcomes_of: Callable[[], Sequence[Outcome]]
+    ) -> None:
         connection.work_done()
-        self._serve(connection, partial(self._take_outcomes, done))
+        self._serve(connection, partial(self._take_outcomes, outcomes_of))
 
-    def _take_outcomes(self, done: Future[list[Outcome]], connection: ServerConnection) -> None:
-        outcomes: list[Outcome]
-        error = done.exception()
-        if isinstance(error, ProtocolError):
-            outcomes = [CloseConnection(error, is_bad_frame=True)]
-        else:
-            outcomes = done.result()
+    def _take_outcomes(
+        self, outcomes_of: Callable[[], Sequence[Outcome]], connection: ServerConnection
+    ) -> None:
+        outcomes = outcomes_of()
         for outcome in outcomes:
             self._take_outcome(connection, outcome)
         if not outcomes:
@@ -366,7 +383,7 @@ class Processor:
     ) -> None:
         for one in delayed:
             if connection.responses.attempt(one, is_last=is_last):
-                self.purgatory.remove(one)
+                self._note_total(one, self.purgatory.remove(one))
 
     def _expire(self) -> None:
         now_s = self._clock.monotonic_s()
@@ -377,6 +394,7 @@ class Processor:
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
             self._connections.sweep(now_s)
+            self.metrics.forget_topics()
 
     def _advance(self, connection: ServerConnection) -> None:
         """Send, leave held requests to the next turn, and wait for more."""
@@ -391,6 +409,13 @@ class Processor:
 
     def _send(self, connection: ServerConnection) -> None:
         self.metrics.bytes_written += connection.send()
+        if connection.responses.late:
+            for group, elapsed_s in connection.responses.late:
+                self.metrics.times[group].send.record(elapsed_s)
+            connection.responses.late.clear()
+
+    def _note_total(self, delayed: DelayedResponse, now_s: float) -> None:
+        self.metrics.times[delayed.group].total.record(now_s - delayed.arrived_s)
 
 
 def _turn_end_of(ready: tuple[selectors.SelectorKey, int]) -> float:

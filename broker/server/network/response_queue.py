@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections import deque
 
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import Buffer
-from broker.server.requests.purgatory import DelayedResponse, DelayKind, Part, Response
+from broker.server.requests.purgatory import (
+    DelayedResponse,
+    DelayKind,
+    Part,
+    RequestGroup,
+    Response,
+)
 
 MAX_WAITING_READS = 16
 """Delayed reads of one connection: each is attempted whenever messages arrive."""
@@ -28,6 +35,9 @@ class ResponseQueue:
         self.bytes_in_memory = 0
         self.sent_bytes = 0  # in all, since the start
         self.delayed: dict[DelayedResponse, None] = {}  # those not complete yet, in their order
+        self.late: list[tuple[RequestGroup, float]] = []
+        """The responses sent since it was emptied that found no room at first: seconds it took."""
+        self._full_since_s = 0.0  # by `time.perf_counter`; 0 while the socket has room
         self.has_lingering = False  # whether one was for the end of the broker
         self._waiting_read_count = 0
         self._responses: deque[Response] = deque()
@@ -99,13 +109,16 @@ class ResponseQueue:
                 if parts is None:
                     return
                 self._send_next(sock, parts)
-        except (BlockingIOError, InterruptedError):
+        except BlockingIOError:
+            self._full_since_s = self._full_since_s or time.perf_counter()
+        except InterruptedError:
             return
 
     def _join_small(self) -> None:
         """Join the small responses at the front, so that one call sends them all."""
         joined: list[Buffer] = []
         size = 0
+        group = self._responses[0].group  # they seldom differ
         while self._responses and size < _JOINED_BYTES:
             response = self._responses[0]
             if response.parts is None or response.bytes_in_memory > _JOINED_BYTES:
@@ -117,7 +130,9 @@ class ResponseQueue:
             size += response.bytes_in_memory
             self._responses.popleft()
         if joined:
-            self._responses.appendleft(Response(b"".join(joined)))
+            together = Response(b"".join(joined))
+            together.group = group
+            self._responses.appendleft(together)
 
     def _send_next(self, sock: socket.socket, parts: list[Part]) -> None:
         """Send as much of the next part as the socket takes."""
@@ -139,8 +154,12 @@ class ResponseQueue:
         self._part_sent = 0
         self._part += 1
         if is_last:
-            self.bytes_in_memory -= self._responses.popleft().bytes_in_memory
+            response = self._responses.popleft()
+            self.bytes_in_memory -= response.bytes_in_memory
             self._part = 0
+            if self._full_since_s:
+                self.late.append((response.group, time.perf_counter() - self._full_since_s))
+                self._full_since_s = 0.0
 
 
 def _send_from_file(sock: socket.socket, part: FileSlice, start: int, size: int) -> int:

@@ -17,7 +17,7 @@ from broker.server.network.connection import LingeringClient, ServerConnection
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
 from broker.server.requests.handlers import RequestHandlers
-from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.metrics import ProcessorMetrics, RequestErrors
 from broker.server.requests.purgatory import DelayedResponse
 from broker.server.requests.validation import TURN_BYTES
 
@@ -33,7 +33,8 @@ a delayed response is attempted again."""
 class SocketServer:
     """Listens, and serves connections in its processors."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(self, config: BrokerConfig, clock: Clock, is_topic: Callable[[str], bool]) -> None:
+        self._is_topic = is_topic
         self._clock = clock
         self._metrics_period_s = config.monitoring_period_ms / 1000
         self.port = config.port  # once it listens, the real one
@@ -47,13 +48,16 @@ class SocketServer:
         self._offload_worker = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="offload-worker"
         )
+        self.errors = RequestErrors()
         self._offload_metrics = self._make_metrics()
         self._handlers: list[RequestHandlers] = []
         self._listener: socket.socket | None = None
         self._acceptor: Acceptor | None = None
 
     def _make_metrics(self) -> ProcessorMetrics:
-        return ProcessorMetrics(self._clock, self._metrics_period_s)
+        made = ProcessorMetrics(self._clock, self._metrics_period_s, self.errors)
+        made.is_topic = self._is_topic
+        return made
 
     @property
     def metrics(self) -> list[ProcessorMetrics]:

@@ -43,7 +43,8 @@ from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.server.cluster.storage_faults import damage_in
-from broker.server.requests.purgatory import DelayedResponse, Part, Response
+from broker.server.requests.metrics import RequestErrors
+from broker.server.requests.purgatory import DelayedResponse, Part, RequestGroup, Response
 from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class AdminHandler:
         view: ClusterView,
         clock: Clock,
         workers: ThreadPoolExecutor,
+        refusals: RequestErrors,
     ) -> None:
         self._host = host
         self._shutdown = shutdown
@@ -90,6 +92,7 @@ class AdminHandler:
         self._replicas = replicas
         self._clock = clock
         self._workers = workers
+        self._refusals = refusals
         self._encoded_partitions = b""
         self._hello_body = b""
 
@@ -100,6 +103,12 @@ class AdminHandler:
         return _Listing(self._workers, request.queries, self._list_offset, header).start()
 
     def _list_offset(self, query: OffsetQuery) -> responses.ListedOffset:
+        listed = self._try_offset(query)
+        if listed.error != errors.NO_ERROR:
+            self._refusals.note(RequestGroup.OTHER, listed.error)
+        return listed
+
+    def _try_offset(self, query: OffsetQuery) -> responses.ListedOffset:
         partition = query.partition
         try:
             log = self._replicas.find_served(partition)
@@ -148,6 +157,8 @@ class AdminHandler:
         body_bytes = len(small[0])
         for topic in asked:
             is_known = topic in self._logs.topics
+            if not is_known:
+                self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
             count = self._logs.topics.partition_count(topic) if is_known else 0
             error = errors.NO_ERROR if is_known else errors.UnknownTopicError.code
             head = responses.encode_topic_metadata_header(topic, error, count)
@@ -177,7 +188,11 @@ class AdminHandler:
 
         def make_body() -> bytes:
             ready.result()  # raises if the broker stops before it has read the registry
-            return self._view.snapshot().encode(request.topics)
+            snapshot = self._view.snapshot()
+            for topic in request.topics or ():
+                if snapshot.topic(topic) is None:
+                    self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
+            return snapshot.encode(request.topics)
 
         if ready.done():
             if self._view.snapshot().is_cheap(request.topics):
@@ -187,7 +202,10 @@ class AdminHandler:
 
         def end_wait(_: Future[None]) -> None:
             if done.set_running_or_notify_cancel():
-                done.set_result([_respond(header, make_body)])
+                try:
+                    done.set_result([_respond(header, make_body)])
+                except errors.ServerError as error:
+                    done.set_exception(error)
 
         # a broker that has just started responds once it has read the registry
         ready.add_done_callback(end_wait)
@@ -331,12 +349,8 @@ class AdminHandler:
 
 
 def _respond(header: RequestHeader, make_body: Callable[[], bytes]) -> Response:
-    """Return the response with a body, or the refusal that making it raises."""
-    try:
-        body = make_body()
-    except errors.ServerError as error:
-        text = str(error)
-        return Response(responses.encode_extension_error(header.correlation_id, error.code, text))
+    """Return the response with a body."""
+    body = make_body()
     head = responses.encode_extension_header(header.correlation_id, len(body))
     # the last part must not be empty: the system holds what is sent before it, for 0.2 s
     return Response(head, body) if body else Response(head)

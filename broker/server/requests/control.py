@@ -8,8 +8,9 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker.errors import NotControllerError, ProtocolError, ServerError
-from broker.protocol.cluster_requests import ListUnknownReplicasRequest
+from broker.cluster_state import IsrDecision
+from broker.errors import NO_ERROR, BrokerError, NotControllerError
+from broker.protocol.cluster_requests import ListUnknownReplicasRequest, PartitionOutcome
 from broker.protocol.layouts import ControllerRequest, Layout
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
@@ -18,11 +19,12 @@ from broker.protocol.replica_requests import (
     decode_push_epochs,
 )
 from broker.protocol.requests import RequestHeader
-from broker.protocol.responses import encode_extension_error, encode_extension_response
+from broker.protocol.responses import encode_extension_response
 from broker.replica_records import UnknownReplica
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.requests.freed_memory import give_back_freed_memory
-from broker.server.requests.purgatory import Response
+from broker.server.requests.metrics import RequestErrors
+from broker.server.requests.purgatory import RequestGroup, Response
 
 if TYPE_CHECKING:
     from broker.server.cluster.controller_requests import ControllerRequests
@@ -34,8 +36,9 @@ _T = TypeVar("_T")
 class ControlHandler:
     """Handles requests between brokers and the controller."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
+    def __init__(self, replicas: ReplicaManager, refusals: RequestErrors) -> None:
         self._replicas = replicas
+        self._refusals = refusals
         self.controller: ControllerRequests | None = None  # None without a registry
         self._orders = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica-orders")
 
@@ -74,7 +77,16 @@ class ControlHandler:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
         else:
             outcome = self.controller.handle(request)
+        outcome.add_done_callback(self._count_refused)
         return _respond(outcome, header, request.RESPONSE)
+
+    def _count_refused(self, outcome: Future[Any]) -> None:
+        """Count the partitions for which a request was refused."""
+        if not outcome.cancelled() and outcome.exception() is None:
+            found = outcome.result()
+            for one in found if isinstance(found, list) else ():
+                if isinstance(one, PartitionOutcome | IsrDecision) and one.error != NO_ERROR:
+                    self._refusals.note(RequestGroup.OTHER, one.error)
 
 
 def _respond(
@@ -87,16 +99,11 @@ def _respond(
     def take(done: Future[_T]) -> None:
         # not raised here: a traceback would keep this frame, which keeps the future
         error = done.exception()
+        if isinstance(error, BrokerError):
+            response.set_exception(error)
+            return
         try:
-            if isinstance(error, ServerError):
-                frame = encode_extension_error(header.correlation_id, error.code, str(error))
-            elif isinstance(error, ProtocolError):
-                response.set_exception(error)
-                return
-            else:
-                frame = encode_extension_response(
-                    header.correlation_id, layout.encode(done.result())
-                )
+            frame = encode_extension_response(header.correlation_id, layout.encode(done.result()))
         except Exception as bug:  # it costs one connection
             response.set_exception(bug)
             raise

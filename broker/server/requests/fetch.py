@@ -9,7 +9,6 @@ replica: the leader is asked (`forwarder`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
@@ -38,6 +37,7 @@ from broker.server.requests.purgatory import (
     DelayedResponse,
     DelayKind,
     Part,
+    RequestGroup,
     Response,
     Watched,
     join_bytes,
@@ -147,7 +147,6 @@ class FetchHandler:
     def _fetch_all(
         self, fetches: Sequence[requests.FetchRequest], *, is_multifetch: bool
     ) -> Response:
-        started_s = time.perf_counter()
         fetched: list[_Fetched | PartitionPosition] = []
         here: list[_Fetched] = []
         room_bytes = _MAX_RESPONSE_BYTES - responses.ERROR_BYTES
@@ -161,9 +160,7 @@ class FetchHandler:
                 room_bytes -= found[1].length if isinstance(found[1], FileSlice) else 0
         if len(here) < len(fetched):
             return _ForwardedFetch(self, fetched, is_multifetch=is_multifetch)
-        response = Response(*_fetch_parts(here, is_multifetch=is_multifetch))
-        self.metrics.fetch.record(time.perf_counter() - started_s)
-        return response
+        return Response(*_fetch_parts(here, is_multifetch=is_multifetch))
 
     def _fetch_one(
         self, request: requests.FetchRequest, room_bytes: int, *, is_multifetch: bool = False
@@ -172,6 +169,7 @@ class FetchHandler:
         try:
             found = self._slice(request, room_bytes)
         except errors.ServerError as error:
+            self.note_refused(error.code)
             if self._logs.table.get(request.topic, request.index):
                 self.metrics.topics[request.topic].failed_fetch += 1
             return responses.encode_fetch_header(
@@ -310,11 +308,12 @@ class FetchHandler:
         self, request: ReadRequest, header: requests.RequestHeader, found: list[Found]
     ) -> list[Part]:
         """Return the response to a read, with what is readable now."""
-        started_s = time.perf_counter()
         max_bytes = min(request.max_bytes, _MAX_READ_BYTES)
-        parts = read_parts(header.correlation_id, found, max_bytes, self._read_one)
-        self.metrics.fetch.record(time.perf_counter() - started_s)
-        return parts
+        return read_parts(header.correlation_id, found, max_bytes, self._read_one)
+
+    def note_refused(self, code: int) -> None:
+        """Count a read, or one position of it, that is refused."""
+        self.metrics.errors.note(RequestGroup.FETCH, code)
 
     def _read_one(
         self, found: Found, room_bytes: int, has_messages: bool
@@ -338,11 +337,14 @@ class FetchHandler:
         if log is None or isinstance(error, errors.NotLeaderError):
             assert error is not None
             leader = error.leader if isinstance(error, errors.NotLeaderError) else 0
+            self.note_refused(error.code)
             part = responses.ReadPart(partition, error.code, leader, 0, b"")
             return responses.encode_read_part_header(part, 0), None
         if error is not None:
             code = error.code
             self.metrics.topics[partition.topic].failed_fetch += 1
+        if code != errors.NO_ERROR:
+            self.note_refused(code)
         # After the read: the high watermark in the response must not be below what was read.
         part = responses.ReadPart(partition, code, log.high_watermark, log.log_start_offset, b"")
         if messages is None:
@@ -401,7 +403,7 @@ def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
 class _ForwardedFetch(DelayedResponse):
     """The response to a fetch or multifetch of 0.7 of which a part is read at leaders."""
 
-    __slots__ = ("_fetched", "_handler", "_is_multifetch", "_result", "_started_s")
+    __slots__ = ("_fetched", "_handler", "_is_multifetch", "_result")
 
     def __init__(
         self,
@@ -410,7 +412,6 @@ class _ForwardedFetch(DelayedResponse):
         *,
         is_multifetch: bool,
     ) -> None:
-        self._started_s = time.perf_counter()
         positions = [one for one in fetched if isinstance(one, PartitionPosition)]
         wanted_bytes = sum(one.max_bytes for one in positions)
         super().__init__(
@@ -451,7 +452,6 @@ class _ForwardedFetch(DelayedResponse):
             self._take(next(forwarded)) if isinstance(one, PartitionPosition) else one
             for one in self._fetched
         ]
-        self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
         return _fetch_parts(fetched, is_multifetch=self._is_multifetch)
 
     def _take(self, part: responses.ReadPart) -> _Fetched:
@@ -462,6 +462,7 @@ class _ForwardedFetch(DelayedResponse):
                 part.error, f"{part.partition} cannot be read at its leader"
             )
             counters.failed_fetch += 1
+            self._handler.note_refused(error.code)
             code = _code_for_07(error, is_multifetch=self._is_multifetch)
             return responses.encode_fetch_header(code, 0), None
         counters.bytes_out += len(part.message_set)
@@ -515,7 +516,7 @@ class _DelayedRead(DelayedResponse):
 class _FilteredRead(_DelayedRead):
     """The response to a filtered read: waits for messages as any read, then for the search."""
 
-    __slots__ = ("_filter", "_result", "_searched", "_started_s")
+    __slots__ = ("_filter", "_result", "_searched")
 
     def __init__(
         self, handler: FetchHandler, request: FilteredReadRequest, header: requests.RequestHeader
@@ -526,7 +527,6 @@ class _FilteredRead(_DelayedRead):
         self._filter = request.payload_filter
         self._searched: list[tuple[Found, Search | None]] = []
         self._result: Future[None] | None = None
-        self._started_s = 0.0
 
     def forget(self) -> None:
         """Stop watching, and cancel the search for a client that is gone."""
@@ -549,11 +549,11 @@ class _FilteredRead(_DelayedRead):
         late = errors.RequestTimedOutError(
             f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
         )
+        self._handler.note_refused(late.code)
         return [responses.encode_extension_error(self._header.correlation_id, late.code, str(late))]
 
     def _start(self, found: list[Found]) -> list[Part] | None:
         """Start the search of the readable messages; return the response if there are none."""
-        self._started_s = time.perf_counter()
         handler = self._handler
         self._searched = [self._search_of(one) for one in found]
         searches = [search for _, search in self._searched if search is not None]
@@ -584,7 +584,6 @@ class _FilteredRead(_DelayedRead):
         body: list[Buffer] = [INT32.pack(len(self._searched))]
         for one in self._searched:
             body += self._encode(*one)
-        self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
         return [responses.encode_extension_response(self._header.correlation_id, b"".join(body))]
 
     def _encode(self, found: Found, search: Search | None) -> list[bytes]:
@@ -595,6 +594,8 @@ class _FilteredRead(_DelayedRead):
             counters = topics[position.partition.topic]
             counters.bytes_out += search.kept_bytes
             counters.messages_filtered_out += search.left_out_count
+        if error is not None:
+            self._handler.note_refused(error.code)
         if log is not None and error is not None:
             topics[position.partition.topic].failed_fetch += 1
         part = responses.FilteredPart(

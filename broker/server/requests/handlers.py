@@ -1,6 +1,8 @@
 """Dispatch: which handler a request goes to, and the outcome of an invalid one.
 
-It knows no socket: `CloseConnection` asks for the close, 0.7's only way to refuse a request.
+It knows no socket: `CloseConnection` asks for the close, 0.7's only way to refuse a request. Here
+requests are counted, their times, and the errors of whole requests; those of single partitions are
+counted where they are encoded.
 """
 
 from __future__ import annotations
@@ -51,9 +53,9 @@ from broker.protocol.responses import encode_extension_error
 from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.fetch import FetchHandler
-from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.metrics import ProcessorMetrics, request_group
 from broker.server.requests.produce import ProduceHandler, RefusedPartitions
-from broker.server.requests.purgatory import Response
+from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
 from broker.server.requests.replica_reads import ReplicaReadHandler
 from broker.server.requests.validation import ValidationBudgetExceededError, Validator
 
@@ -78,8 +80,21 @@ class YieldTurn:
     """The turn's time or validation budget is used up; the rest is handled in the next turn."""
 
 
-Outcome = Response | CloseConnection | Offload | YieldTurn | Future[Any]
-"""The outcome of a request. A `Future` is done when a worker has a list of outcomes for it."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A request that another thread handles; `RequestHandlers.finish` returns its outcome.
+
+    `future` is done with a list of responses, or with the error to refuse the request for.
+    """
+
+    future: Future[Any]
+    group: RequestGroup
+    correlation_id: int | None  # None for 0.7's
+    arrived_s: float
+    started_s: float
+
+
+Outcome = Response | CloseConnection | Offload | YieldTurn | Work
 _Outcome = Response | Future[Any]
 TURN_S = 0.005
 """How long requests of one connection are handled in one turn; the last may exceed it."""
@@ -113,21 +128,31 @@ class RequestHandlers:
             max_wait_ms=config.max_fetch_wait_ms, max_positions=config.max_fetch_positions
         )
 
+    def handle_all(
+        self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
+    ) -> list[Outcome]:
+        """Return the outcomes of frames that a worker handles."""
+        found = [outcome for _, outcome in self.handle(frames, refused, arrived_s)]
+        self._metrics.forget_topics()  # a worker has no turns to do it in
+        return found
+
     def handle(
-        self, frames: list[memoryview], refused: RefusedPartitions
+        self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         """Handle frames in order, each after the outcome of the one before has been taken.
 
         For each outcome yield how many frames are handled with it. A `CloseConnection` comes last,
-        for the request that caused it and all behind it. After an `Offload`, a `Future` or a
-        `YieldTurn`, where the caller stops, the rest is for another call.
+        for the request that caused it and all behind it. After an `Offload`, a `Work` or a
+        `YieldTurn`, where the caller stops, the rest is for another call. `arrived_s`: when the
+        frames had arrived, by `time.perf_counter`.
         """
         self._validator.begin_turn()
-        end_s = time.perf_counter() + TURN_S
+        started_s = time.perf_counter()  # of the request at `position`
+        end_s = started_s + TURN_S
         position = single_end = 0
         try:
             while position < len(frames):
-                if position and (self._validator.is_turn_used_up or time.perf_counter() > end_s):
+                if position and (self._validator.is_turn_used_up or started_s > end_s):
                     yield position, YieldTurn()
                     return
                 request_type = frames[position][:2]
@@ -137,14 +162,24 @@ class RequestHandlers:
                     if together is None:
                         single_end = end
                     else:
-                        self._metrics.requests[int.from_bytes(request_type)] += end - position
+                        outcome = together[0] if together else None
+                        count = end - position
+                        started_s = self._note(
+                            frames[position], outcome, arrived_s, started_s, count
+                        )
                         position = end
-                        for response in together:
-                            yield position, response
+                        if outcome is not None:
+                            yield position, outcome
                         continue
                 single = self._handle_one(frames[position], refused)
+                if isinstance(single, Future):
+                    work = self._begin(frames[position], single, arrived_s, started_s)
+                    started_s = time.perf_counter()
+                    position += 1
+                    yield position, work
+                    continue
                 # only now: one beyond the budget is handled again, by a worker
-                self._metrics.requests[int.from_bytes(request_type)] += 1
+                started_s = self._note(frames[position], single, arrived_s, started_s)
                 position += 1
                 if single is not None:
                     yield position, single
@@ -153,13 +188,81 @@ class RequestHandlers:
         except errors.ProtocolError as error:
             yield len(frames), CloseConnection(error, is_bad_frame=True)
         except errors.BrokerError as error:
-            yield len(frames), CloseConnection(error, is_bad_frame=False)
+            self._note(frames[position], None, arrived_s, started_s)
+            yield len(frames), self._close(request_group(frames[position]), error)
+
+    def _note(
+        self,
+        frame: memoryview,
+        outcome: Response | None,
+        arrived_s: float,
+        started_s: float,
+        count: int = 1,
+    ) -> float:
+        """Count requests that are handled, together, and their times; return the time."""
+        ended_s = time.perf_counter()
+        group = request_group(frame)
+        is_complete = True
+        if outcome is not None:
+            outcome.group = group
+            if isinstance(outcome, DelayedResponse):
+                outcome.arrived_s = arrived_s
+                is_complete = False  # its total time follows when it is
+        self._metrics.requests[INT16.unpack_from(frame)[0]] += count
+        self._metrics.times[group].record(
+            arrived_s, started_s, ended_s, count, is_complete=is_complete
+        )
+        return ended_s
+
+    def _begin(
+        self, frame: memoryview, future: Future[Any], arrived_s: float, started_s: float
+    ) -> Work:
+        """Count a request that another thread handles; its times follow in `finish`."""
+        reader = Reader(frame)
+        request_type = reader.int16()
+        self._metrics.requests[request_type] += 1
+        correlation_id = None
+        if request_type >= requests.FIRST_EXTENSION_TYPE:
+            correlation_id = requests.RequestHeader.decode(reader).correlation_id
+        return Work(future, request_group(frame), correlation_id, arrived_s, started_s)
+
+    def finish(self, work: Work) -> list[Response | CloseConnection]:
+        """Return the outcome of a request that another thread has handled."""
+        times = self._metrics.times[work.group]
+        times.record(work.arrived_s, work.started_s, time.perf_counter(), is_complete=True)
+        try:
+            found: list[Response] = work.future.result()
+        except errors.ServerError as error:
+            if work.correlation_id is not None:
+                found = [self._refuse(work.group, work.correlation_id, error)]
+            else:
+                return [self._close(work.group, error)]
+        except errors.ProtocolError as error:
+            return [CloseConnection(error, is_bad_frame=True)]
+        except errors.BrokerError as error:
+            return [self._close(work.group, error)]
+        for one in found:
+            one.group = work.group
+        return [*found]
+
+    def _close(self, group: RequestGroup, error: errors.BrokerError) -> CloseConnection:
+        """Return the refusal of one of 0.7's requests."""
+        if isinstance(error, errors.ServerError):
+            self._metrics.errors.note(group, error.code)
+        return CloseConnection(error, is_bad_frame=False)
+
+    def _refuse(
+        self, group: RequestGroup, correlation_id: int, error: errors.ServerError
+    ) -> Response:
+        """Return the refusal of one of our requests."""
+        self._metrics.errors.note(group, error.code)
+        return Response(encode_extension_error(correlation_id, error.code, str(error)))
 
     def _handle_one(self, frame: memoryview, refused: RefusedPartitions) -> _Outcome | None:
         reader = Reader(frame)
         request_type = reader.int16()
         if request_type >= requests.FIRST_EXTENSION_TYPE:
-            return self._handle_extension(request_type, reader, refused)
+            return self._handle_extension(request_type, reader, frame, refused)
         if request_type not in requests.BASE_REQUESTS:
             raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
         match requests.decode_request(frame):
@@ -173,7 +276,7 @@ class RequestHandlers:
                 return _when_done(self._produce.append(append_request(request, 0), refused))
 
     def _handle_extension(
-        self, request_type: int, reader: Reader, refused: RefusedPartitions
+        self, request_type: int, reader: Reader, frame: memoryview, refused: RefusedPartitions
     ) -> _Outcome | None:
         header = requests.RequestHeader.decode(reader)
         try:
@@ -190,7 +293,7 @@ class RequestHandlers:
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
         except errors.ServerError as error:
-            return Response(encode_extension_error(header.correlation_id, error.code, str(error)))
+            return self._refuse(request_group(frame), header.correlation_id, error)
 
     def _dispatch(
         self, request: ExtensionRequest, header: requests.RequestHeader, refused: RefusedPartitions
@@ -244,18 +347,16 @@ def _check_length(size: int) -> None:
 
 
 def _when_done(outcome: Response | Future[Response | None] | None) -> _Outcome | None:
-    """Have a connection closed if a leader refused what was forwarded for it."""
+    """Return what is done with the outcome, but can be cancelled without cancelling the work."""
     if not isinstance(outcome, Future):
         return outcome
-    outcomes: Future[list[Outcome]] = Future()
+    outcomes: Future[list[Response]] = Future()
 
     def take(done: Future[Response | None]) -> None:
         if not outcomes.set_running_or_notify_cancel():
             return  # the client has left
         error = None if done.cancelled() else done.exception()
-        if isinstance(error, errors.BrokerError):
-            outcomes.set_result([CloseConnection(error, is_bad_frame=False)])
-        elif error is not None:
+        if error is not None:
             outcomes.set_exception(error)
         else:
             response = None if done.cancelled() else done.result()

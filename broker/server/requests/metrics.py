@@ -6,17 +6,23 @@ they are read.
 
 from __future__ import annotations
 
+import re
+import threading
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from broker import errors
 from broker.clock import Clock
 from broker.metrics import ManagedObject, Metric, Reading, counter, gauge, times, waits
+from broker.protocol.primitives import INT16
+from broker.protocol.replica_requests import ReplicaFetchRequest
 from broker.protocol.requests import RequestType
-from broker.server.requests.purgatory import DelayCounts, DelayKind
-from broker.stats import WindowedStats
+from broker.server.requests.purgatory import DelayCounts, DelayKind, RequestGroup
+from broker.stats import REQUEST_BOUNDS_S, Histogram, WindowedStats, bucket_counts
 
 
 @dataclass(slots=True)
@@ -31,6 +37,7 @@ class TopicCounters:
     messages_filtered_out: int = 0
 
 
+_CAPITAL = re.compile(r"(?<!^)([A-Z])")
 _counts = attrgetter(*TopicCounters.__slots__)
 
 
@@ -66,37 +73,92 @@ ALL_TOPICS = ManagedObject(
 )
 
 
-class ProcessorMetrics:
-    """The counters of one processor, with windows of `period_s` seconds."""
+class RequestTimes:
+    """How long the requests of one group took, by part; `REQUEST_TIMES` says which is which."""
 
-    def __init__(self, clock: Clock, period_s: float) -> None:
-        self.produce = WindowedStats(clock, period_s)
-        self.fetch = WindowedStats(clock, period_s)
-        self.follower_fetch = WindowedStats(clock, period_s)
+    __slots__ = ("local", "queue", "send", "total")
+
+    def __init__(self, local: WindowedStats) -> None:
+        self.queue = Histogram()
+        self.local = local
+        self.send = Histogram()
+        self.total = Histogram()
+
+    def record(
+        self,
+        arrived_s: float,
+        started_s: float,
+        ended_s: float,
+        count: int = 1,
+        *,
+        is_complete: bool,
+    ) -> None:
+        """Count requests that were handled together, and may have a response that is not complete.
+
+        On the path of every publish: what `Histogram.record` does, without the calls.
+        """
+        waited_s = started_s - arrived_s
+        queue = self.queue
+        queue.bucket_counts[bisect_left(REQUEST_BOUNDS_S, waited_s)] += count
+        queue.total_s += waited_s * count
+        self.local.record(ended_s - started_s, count)
+        if is_complete:
+            elapsed_s = ended_s - arrived_s
+            total = self.total
+            total.bucket_counts[bisect_left(REQUEST_BOUNDS_S, elapsed_s)] += count
+            total.total_s += elapsed_s * count
+
+
+class RequestErrors:
+    """How many requests, or parts of them, were refused, by the code that says why; any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.counts: Counter[tuple[RequestGroup, int]] = Counter()
+
+    def note(self, group: RequestGroup, code: int, count: int = 1) -> None:
+        """Count refusals."""
+        with self._lock:
+            self.counts[group, code] += count
+
+
+class ProcessorMetrics:
+    """The counters of one processor, with windows of `period_s` seconds.
+
+    Args:
+        errors: those of the broker, which processors and workers count together.
+    """
+
+    def __init__(self, clock: Clock, period_s: float, errors: RequestErrors | None = None) -> None:
+        self.times = [RequestTimes(WindowedStats(clock, period_s)) for _ in RequestGroup]
+        self.errors = errors or RequestErrors()
         self.fenced_fetch_count = 0  # partitions in followers' fetches refused for an epoch
         self.bytes_read = 0
         self.bytes_written = 0
         self.bad_frames = 0
+        self.busy_s = self.idle_s = 0.0
+        self.is_topic: Callable[[str], bool] = lambda _name: True  # whether there is one
         self.topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
         self.requests: defaultdict[int, int] = defaultdict(int)  # by type
+
+    def forget_topics(self) -> None:
+        """Drop the counters of deleted topics; on the thread that counts."""
+        for name in [one for one in self.topics if not self.is_topic(one)]:
+            del self.topics[name]
 
 
 # `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
 # read or write under these names.
 REQUESTS: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
     "SocketServerStats",
-    times("ProduceRequest", lambda shards: [one.produce for one in shards],
+    times("ProduceRequest", lambda shards: _local(shards, RequestGroup.PRODUCE),
         "produce and publish requests, and how long it took to validate and write them: processor "
-        "and disk",
-        series='broker_request_local_seconds{request="produce"}'),
-    times("FetchRequest", lambda shards: [one.fetch for one in shards],
-        "fetches and reads of consumers, and how long it took to make the response, without the "
-        "wait for messages",
-        series='broker_request_local_seconds{request="fetch"}'),
-    times("FollowerFetchRequest", lambda shards: [one.follower_fetch for one in shards],
-        "reads of followers, and how long it took to make the response, without the wait for "
-        "messages",
-        series='broker_request_local_seconds{request="follower_fetch"}'),
+        "and disk"),
+    times("FetchRequest", lambda shards: _local(shards, RequestGroup.FETCH),
+        "fetches and reads of consumers, and how long it took to handle them, without the wait "
+        "for messages"),
+    times("FollowerFetchRequest", lambda shards: _local(shards, RequestGroup.FOLLOWER_FETCH),
+        "reads of followers, and how long it took to handle them, without the wait for messages"),
     counter("TotalBytesRead", lambda shards: sum(one.bytes_read for one in shards),
         "received on all connections", unit="bytes",
         series="broker_network_received_bytes_total"),
@@ -107,6 +169,119 @@ REQUESTS: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
         "connections closed for bytes that are no request", healthy="0",
         series="broker_bad_frames_total"),
 )  # fmt: skip
+
+
+class GroupTimes(NamedTuple):
+    """How long the requests of one group took, by thread."""
+
+    queue: Sequence[Histogram]
+    local: Sequence[Histogram]
+    remote: Sequence[Histogram]
+    send: Sequence[Histogram]
+    total: Sequence[Histogram]
+
+
+REQUEST_TIMES: ManagedObject[GroupTimes] = ManagedObject(
+    "RequestTimes.{request}",
+    waits("QueueTime", lambda it: it.queue,
+        "requests, and how long they waited for their turn after the thread that received them "
+        "had seen that they were there (RequestQueueTimeMs)", healthy="short",
+        series="broker_request_queue_seconds"),
+    waits("LocalTime", lambda it: it.local,
+        "requests, and how long they were handled, by another thread as well; those that came "
+        "together count with equal shares (LocalTimeMs)", healthy="short",
+        series="broker_request_local_seconds"),
+    waits("RemoteTime", lambda it: it.remote,
+        "requests that had to wait for replicas, a flush or messages, and how long (RemoteTimeMs)",
+        series="broker_request_remote_seconds"),
+    waits("SendTime", lambda it: it.send,
+        "responses for which their client's socket had no room, and how long it took until they "
+        "were sent (ResponseSendTimeMs)", healthy="short, few",
+        series="broker_request_send_seconds"),
+    waits("RequestTime", lambda it: it.total,
+        "requests, and how long it took from their arrival until the response was complete: "
+        "queue, local and remote; unlike Kafka's, without the time to send it (TotalTimeMs)",
+        series="broker_request_seconds"),
+)  # fmt: skip
+REQUEST_ERROR: ManagedObject[int] = ManagedObject(
+    "RequestErrors.{request}.{error}",
+    counter("Errors", lambda it: it,
+        "requests refused for this reason, and message sets, reads and partitions in them "
+        "(ErrorsPerSec)", healthy="still", series="broker_request_errors_total"),
+)  # fmt: skip
+_DELAY_OF = {
+    RequestGroup.PRODUCE: DelayKind.PUBLISH,
+    RequestGroup.FETCH: DelayKind.READ,
+    RequestGroup.FOLLOWER_FETCH: DelayKind.FOLLOWER_READ,
+}
+_GROUP_OF: dict[int, RequestGroup] = {
+    RequestType.PRODUCE: RequestGroup.PRODUCE,
+    RequestType.MULTIPRODUCE: RequestGroup.PRODUCE,
+    RequestType.PUBLISH: RequestGroup.PRODUCE,
+    RequestType.FETCH: RequestGroup.FETCH,
+    RequestType.MULTIFETCH: RequestGroup.FETCH,
+    RequestType.READ: RequestGroup.FETCH,
+    RequestType.METADATA: RequestGroup.METADATA,
+    RequestType.PUSH_STATES: RequestGroup.PUSH,
+}
+_READ_TYPE = int(RequestType.READ)
+_FOLLOWER_VERSION = INT16.pack(ReplicaFetchRequest.VERSION)
+
+
+def request_group(frame: memoryview) -> RequestGroup:
+    """Return the group that a request counts in."""
+    request_type = INT16.unpack_from(frame)[0]
+    if request_type == _READ_TYPE and frame[2:4] == _FOLLOWER_VERSION:
+        return RequestGroup.FOLLOWER_FETCH
+    return _GROUP_OF.get(request_type, RequestGroup.OTHER)
+
+
+def _local(shards: Iterable[ProcessorMetrics], group: RequestGroup) -> list[WindowedStats]:
+    return [one.times[group].local for one in shards]
+
+
+def group_times(
+    shards: Sequence[ProcessorMetrics], delays: Sequence[Sequence[DelayCounts]]
+) -> Iterator[tuple[str, GroupTimes]]:
+    """Yield the times of each group of requests, by its name."""
+    for group in RequestGroup:
+        found = [one.times[group] for one in shards]
+        kind = _DELAY_OF.get(group)
+        yield (
+            group.name.lower(),
+            GroupTimes(
+                [one.queue for one in found],
+                [one.local for one in found],
+                [] if kind is None else [one[kind].waits for one in delays],
+                [one.send for one in found],
+                [one.total for one in found],
+            ),
+        )
+
+
+def time_counts(times: Iterable[tuple[str, GroupTimes]]) -> dict[str, Any]:
+    """Return the buckets of all times: differences of two looks give percentiles."""
+    return {
+        "bounds_s": REQUEST_BOUNDS_S,
+        "times": {
+            name: {
+                part: {
+                    "counts": bucket_counts(stats),
+                    "total_s": sum(it.total_s for it in stats),
+                }
+                for part, stats in parts._asdict().items()
+            }
+            for name, parts in times
+        },
+    }
+
+
+def error_readings(counted: RequestErrors) -> Iterator[Reading]:
+    """Yield the counts of refusals, by group and the name of the error."""
+    for (group, code), count in sorted(counted.counts.copy().items()):
+        name = errors.ERROR_OF_CODE.get(code, errors.UnknownServerError).__name__
+        words = _CAPITAL.sub(r"_\1", name.removesuffix("Error")).lower()
+        yield Reading(REQUEST_ERROR, count, (group.name.lower(), words))
 
 
 REQUEST: ManagedObject[int] = ManagedObject(
@@ -137,7 +312,7 @@ def topic_readings(shards: Iterable[ProcessorMetrics], topic: str = "") -> Itera
     by_topic: defaultdict[str, list[TopicCounters]] = defaultdict(list)
     for shard in shards:
         for name, counters in list(shard.topics.items()):
-            if topic in ("", name):
+            if topic in ("", name) and shard.is_topic(name):
                 by_topic[name].append(counters)
     for name, found in by_topic.items():
         yield Reading(TOPIC, _total(found), (name,))
@@ -151,25 +326,17 @@ class Delays(NamedTuple):
     deadline_count: int
 
 
-_REQUEST_OF = {
-    DelayKind.PUBLISH: "produce",
-    DelayKind.READ: "fetch",
-    DelayKind.FOLLOWER_READ: "follower_fetch",
-}
-
-
 def _delays(
     kind: DelayKind, name: str, noun: str, *, hint: str = "", expired: str, healthy: str = ""
 ) -> tuple[Metric[Delays], ...]:
     label = f'{{kind="{kind.name.lower()}"}}'
-    waited = f'broker_request_remote_seconds{{request="{_REQUEST_OF[kind]}"}}'
     return (
         gauge(f"{name}Waiting", lambda it: it.waiting[kind],
             f"{noun} that wait now{hint}", healthy=healthy and "few",
             series=f"broker_waiting_responses{label}"),
         waits(f"{name}Wait", lambda it: [one[kind].waits for one in it.counts],
             f"{noun} that had to wait, complete by now, and how long they waited together",
-            healthy=healthy and "short", series=waited),
+            healthy=healthy and "short"),
         counter(f"{name}Expirations", lambda it: sum(one[kind].expired for one in it.counts),
             expired, healthy=healthy, series=f"broker_expired_responses_total{label}"),
     )  # fmt: skip

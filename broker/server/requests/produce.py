@@ -15,8 +15,7 @@ learns that the outcome is unknown.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -34,7 +33,13 @@ from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.metrics import ProcessorMetrics
-from broker.server.requests.purgatory import DelayedResponse, DelayKind, Part, Response
+from broker.server.requests.purgatory import (
+    DelayedResponse,
+    DelayKind,
+    Part,
+    RequestGroup,
+    Response,
+)
 from broker.server.requests.topic_creations import TopicCreations
 from broker.server.requests.validation import Validator, ValidMessages
 from broker.topic import TopicPartition, validate_topic_name
@@ -88,6 +93,7 @@ class _LogAppend:
         "needs_commit",
         "partition",
         "received_bytes",
+        "set_count",
         "sets",
         "term",
         "valid",
@@ -97,6 +103,7 @@ class _LogAppend:
         self.partition = partition  # as the request names it
         self.log = log  # if None, the write has to find or create it
         self.sets: list[Buffer] = []
+        self.set_count = 0
         self.received_bytes = 0
         self.valid: ValidMessages | None = None
         self.base_offset = self.end_offset = -1
@@ -182,7 +189,6 @@ class ProduceHandler:
         as the requests have to be appended one at a time. A `ServerError` means that the disk
         refuses the sets of produce requests.
         """
-        started_s = time.perf_counter()
         if self._shutdown.refuses_appends or (len(frames) == 1 and len(frames[0]) > _SMALL_BYTES):
             return None
         request = decode_single_appends(frames)
@@ -205,6 +211,7 @@ class ProduceHandler:
             sizes = list(map(len, sets))
             parts.append((partition, log_append, log_append.received_bytes, sizes))
             log_append.sets += sets
+            log_append.set_count += len(sets)
             log_append.received_bytes += sum(sizes)
         self._validator.begin_request()
         for log_append in appends.values():
@@ -212,13 +219,10 @@ class ProduceHandler:
             if log_append.valid is None:
                 return None
         correlation_ids, acks, timeout_ms, _ = request
-        try:
-            for log_append in appends.values():
-                self._write(log_append, refused, acks)
-                if log_append.error is not None and correlation_ids is None:
-                    raise log_append.error
-        finally:
-            self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
+        for log_append in appends.values():
+            self._write(log_append, refused, acks)
+            if log_append.error is not None and correlation_ids is None:
+                raise log_append.error
         response = self._respond(
             acks,
             timeout_ms,
@@ -238,7 +242,6 @@ class ProduceHandler:
         the sets before it are appended, those behind it are not. After a
         `ValidationBudgetExceededError` nothing was appended; a worker must do it.
         """
-        started_s = time.perf_counter()
         correlation_ids, acks, timeout_ms, parts = request
         is_publish = correlation_ids is not None
         if self._shutdown.refuses_appends and not is_publish:
@@ -252,6 +255,7 @@ class ProduceHandler:
             log_append = self._validate(partition, message_set, refused)
             if isinstance(log_append.error, errors.MessageSizeTooLargeError) and not is_publish:
                 logger.warning("dropped a message set: %s", log_append.error)
+                self._count_errors([log_append])
                 continue
             if log_append.error is None and not is_publish and self._is_led_elsewhere(partition):
                 forwarded.append(PartitionSet(partition, bytes(message_set)))
@@ -259,14 +263,11 @@ class ProduceHandler:
             appends.append(log_append)
             if log_append.error is not None and not is_publish:
                 break  # those behind it are not appended either
-        try:
-            for log_append in appends:
-                if log_append.error is None:
-                    self._write(log_append, refused, acks)
-                if log_append.error is not None and not is_publish:
-                    raise log_append.error
-        finally:
-            self._metrics.produce.record(time.perf_counter() - started_s)
+        for log_append in appends:
+            if log_append.error is None:
+                self._write(log_append, refused, acks)
+            if log_append.error is not None and not is_publish:
+                raise log_append.error
         if forwarded:
             return self._forwarder.produce(forwarded)
         return self._respond(
@@ -292,6 +293,7 @@ class ProduceHandler:
         self, partition: TopicPartition, message_set: Buffer, refused: RefusedPartitions
     ) -> _LogAppend:
         log_append = _LogAppend(partition, None)
+        log_append.set_count = 1
         if partition.home not in (-1, self._broker_id):
             log_append.log = self._logs.table.find(partition)
             if log_append.log is None:
@@ -361,6 +363,11 @@ class ProduceHandler:
         if self._logs.table.get(topic, max(index, 0)):
             self._metrics.topics[topic].failed_produce += max(1, len(log_append.sets))
 
+    def _count_errors(self, appends: Iterable[_LogAppend]) -> None:
+        for one in appends:
+            if one.error is not None:
+                self._metrics.errors.note(RequestGroup.PRODUCE, one.error.code, one.set_count)
+
     def _respond(
         self,
         acks: Acks,
@@ -370,9 +377,11 @@ class ProduceHandler:
     ) -> Response | None:
         """Return the response: now, when the writes are committed, or never, as `acks` says."""
         if acks is Acks.NONE:
+            self._count_errors(appends)
             return None
         waiting = [one for one in appends if one.needs_commit]
         if not waiting:
+            self._count_errors(appends)
             return Response(encode())
 
         def attempt(is_last: bool) -> list[Part] | None:
@@ -380,6 +389,7 @@ class ProduceHandler:
                 return None
             for log_append in waiting:
                 log_append.fail_unless_committed()
+            self._count_errors(appends)
             return [encode()]
 
         deadline_s = self._clock.monotonic_s() + max(timeout_ms, 0) / 1000

@@ -60,6 +60,17 @@ class DelayKind(IntEnum):
     OTHER = 3  # such as the response to the operator who stops the broker
 
 
+class RequestGroup(IntEnum):
+    """Requests whose times and errors are counted together."""
+
+    PRODUCE = 0
+    FETCH = 1
+    FOLLOWER_FETCH = 2
+    METADATA = 3
+    PUSH = 4
+    OTHER = 5
+
+
 class DelayCounts:
     """The completed delayed responses of one kind since the start."""
 
@@ -77,9 +88,10 @@ class Response:
     slices; until they are known it is an estimate.
     """
 
-    __slots__ = ("bytes_in_memory", "parts")
+    __slots__ = ("bytes_in_memory", "group", "parts")
 
     def __init__(self, *parts: Part, expected_bytes: int = 0) -> None:
+        self.group = RequestGroup.OTHER
         self.bytes_in_memory = expected_bytes
         self.parts: list[Part] | None = None
         if parts:
@@ -117,6 +129,7 @@ class DelayedResponse(Response):
         "__weakref__",
         "_attempt",
         "_wakeup",
+        "arrived_s",
         "awaits_flush",
         "deadline_s",
         "from_offset",
@@ -141,7 +154,8 @@ class DelayedResponse(Response):
     ) -> None:
         super().__init__(expected_bytes=expected_bytes)
         self.kind = kind
-        self.kept_at_s = 0.0  # when it came to the purgatory, by `time.perf_counter`
+        self.arrived_s = 0.0  # when its request had arrived, by `time.perf_counter`
+        self.kept_at_s = 0.0  # when it came to the purgatory, by the same clock
         self.deadline_s = deadline_s
         self.logs = logs
         self.from_offset = from_offset
@@ -232,11 +246,12 @@ class Purgatory(Generic[Owner]):
             heapq.heapify(self._deadlines)
         return True
 
-    def remove(self, delayed: DelayedResponse) -> None:
-        """Remove a response that is complete, or whose connection closed."""
+    def remove(self, delayed: DelayedResponse) -> float:
+        """Remove a response that is complete, or whose connection closed; return the time."""
+        now_s = time.perf_counter()
         if self._kept.pop(delayed.number, None) is not None and delayed.parts is not None:
-            waited_s = time.perf_counter() - delayed.kept_at_s
-            self.counts[delayed.kind].waits.record(waited_s)
+            self.counts[delayed.kind].waits.record(now_s - delayed.kept_at_s)
+        return now_s
 
     def owner_of(self, delayed: DelayedResponse) -> Owner | None:
         """Return the connection of a response, None if it is not kept any more."""

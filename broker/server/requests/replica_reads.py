@@ -7,7 +7,6 @@ that they are of the leader epoch that the response names.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 from broker import errors
@@ -28,7 +27,13 @@ from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPositi
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.requests.metrics import ProcessorMetrics
-from broker.server.requests.purgatory import DelayedResponse, DelayKind, Part, Response
+from broker.server.requests.purgatory import (
+    DelayedResponse,
+    DelayKind,
+    Part,
+    RequestGroup,
+    Response,
+)
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
 
 _POSITION_BYTES = 300
@@ -67,7 +72,6 @@ class ReplicaReadHandler:
 
     def read(self, request: ReplicaFetchRequest, header: RequestHeader) -> Response:
         """Note a follower's progress, and respond when there are messages or news for it."""
-        started_s = time.perf_counter()
         now_s = self._clock.monotonic_s()
         error: errors.ServerError | None = None
         try:
@@ -75,17 +79,13 @@ class ReplicaReadHandler:
         except errors.ServerError as refusal:
             error = refusal
         asked = [self._note_progress(request, one, now_s, error) for one in request.positions]
-        noted_s = time.perf_counter() - started_s
         if any(one.leader is not None and one.leader.has_joining for one in asked):
             self._replicas.isr_due.set()
 
         def attempt(is_last: bool) -> list[Part] | None:
             if not (is_last or is_enough(map(_readable_bytes, asked), request.min_bytes)):
                 return None
-            began_s = time.perf_counter()
-            parts = read_parts(header.correlation_id, asked, request.max_bytes, self._read_one)
-            self._metrics.follower_fetch.record(noted_s + time.perf_counter() - began_s)
-            return parts
+            return read_parts(header.correlation_id, asked, request.max_bytes, self._read_one)
 
         parts = attempt(request.max_wait_ms <= 0)
         if parts is not None:
@@ -158,6 +158,7 @@ class ReplicaReadHandler:
             high_watermark, start, where = diverging
             return ReplicaPart(partition, errors.NO_ERROR, high_watermark, start, where, (), b"")
         assert error is not None
+        self._metrics.errors.note(RequestGroup.FOLLOWER_FETCH, error.code)
         if isinstance(error, errors.OffsetOutOfRangeError) and hosted is not None:
             log = hosted.log
             return ReplicaPart(

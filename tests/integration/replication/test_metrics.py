@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.protocol.extension_requests import StatusRequest
+from broker.protocol.extension_requests import MetadataRequest, StatusRequest
 from broker.protocol.layouts import DATA
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.integration.replication.test_describe import publish
@@ -92,7 +92,9 @@ def _kind(name: str) -> str:
     named_after = {
         "BrokerTopicStat": "TOPIC",
         "ControllerChannelManager": "BROKER",
+        "RequestErrors": "REQUEST.ERROR",
         "RequestMetrics": "REQUEST",
+        "RequestTimes": "REQUEST",
     }
     kind = name.partition(".")[0]
     return f"{kind}.{named_after[kind]}" if kind in named_after else name
@@ -106,6 +108,9 @@ def test_page_of_metrics_when_compared_with_a_controller_then_names_what_there_i
     cluster.await_full_isr(partitions)
     for partition in partitions:
         publish(cluster, partition, [b"x" * 90])
+    connection = cluster.connect(0)
+    connection.call(MetadataRequest(("mistyped",)))  # an error
+    connection.close()
 
     def shown() -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}

@@ -158,7 +158,7 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
         handlers = RequestHandlers(
             validator, handler, no_reads, no_reads, no_reads, no_reads, metrics
         )
-        for position, outcome in handlers.handle(frames_of_run, {}):
+        for position, outcome in handlers.handle(frames_of_run, {}, 0.0):
             match outcome:
                 case Offload(frames):
                     done_counts.append(position - len(frames))

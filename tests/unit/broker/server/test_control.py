@@ -10,6 +10,7 @@ from broker.protocol.requests import RequestHeader
 from broker.server.cluster.controller_requests import ControllerRequests
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.requests.control import ControlHandler
+from broker.server.requests.metrics import RequestErrors
 
 
 class SlowController:
@@ -26,7 +27,7 @@ def test_response_when_client_hangs_up_before_the_controller_has_decided_then_no
     None
 ):
     controller = SlowController()
-    handler = ControlHandler(cast(ReplicaManager, None))
+    handler = ControlHandler(cast(ReplicaManager, None), RequestErrors())
     handler.controller = cast(ControllerRequests, controller)
     response = handler.handle(ControlledShutdownRequest(1, 1), RequestHeader(0, 7, "b"))
 

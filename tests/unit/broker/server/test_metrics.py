@@ -13,15 +13,16 @@ from broker.server.requests.metrics import (
     topic_readings,
     total_of,
 )
+from broker.server.requests.purgatory import RequestGroup
 from tests.doubles import FakeClock
 
 
 def test_requests_when_there_are_several_processors_then_added_up() -> None:
     clock = FakeClock()
     shards = [ProcessorMetrics(clock, 600.0) for _ in range(2)]
-    shards[0].produce.record(0.010, 2)
-    shards[1].produce.record(0.040, 2)
-    shards[0].fetch.record(0.002)
+    shards[0].times[RequestGroup.PRODUCE].local.record(0.010, 2)
+    shards[1].times[RequestGroup.PRODUCE].local.record(0.040, 2)
+    shards[0].times[RequestGroup.FETCH].local.record(0.002)
     shards[0].bytes_read, shards[1].bytes_read = 5, 6
     shards[1].bytes_written = 7
     shards[0].bad_frames, shards[1].bad_frames = 1, 2

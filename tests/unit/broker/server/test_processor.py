@@ -18,10 +18,16 @@ from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.network.processor import SLICE_S, Processor
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
-from broker.server.requests.handlers import Offload, Outcome, YieldTurn
+from broker.server.requests.handlers import Offload, Outcome, Work, YieldTurn
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.produce import RefusedPartitions
-from broker.server.requests.purgatory import DelayedResponse, DelayKind, Part, Response
+from broker.server.requests.purgatory import (
+    DelayedResponse,
+    DelayKind,
+    Part,
+    RequestGroup,
+    Response,
+)
 from tests.support.waiting import wait_until
 
 NEVER_S = 1e9
@@ -37,7 +43,7 @@ class ScriptedHandlers:
         self.runs: list[list[bytes]] = []
 
     def handle(
-        self, frames: list[memoryview], refused: RefusedPartitions
+        self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         self.runs.append([bytes(frame) for frame in frames])
         for place, frame in enumerate(frames):
@@ -45,6 +51,15 @@ class ScriptedHandlers:
             outcome = self._respond(bytes(frame))
             if outcome is not None:
                 yield place + 1, outcome
+
+    def handle_all(
+        self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
+    ) -> list[Outcome]:
+        return [outcome for _, outcome in self.handle(frames, refused, arrived_s)]
+
+    def finish(self, work: Work) -> list[Outcome]:
+        found: list[Outcome] = work.future.result()
+        return found
 
 
 class Bench:
@@ -883,7 +898,7 @@ def test_response_of_a_worker_when_its_client_leaves_then_the_work_is_cancelled(
     bench: Bench, quick_sweeps: None
 ) -> None:
     work: Future[list[Outcome]] = Future()
-    bench.start(lambda frame: work)
+    bench.start(lambda frame: Work(work, RequestGroup.OTHER, 1, 0.0, 0.0))
     client = bench.connect("leaver")
     client.sendall(encode_frame(b"slow") + encode_frame(b"behind it"))
     wait_until(lambda: bench.handlers.handled, "the request")
