@@ -54,12 +54,14 @@ def run(env: Environment, options: WebOptions) -> None:
         site = Site(client, options.allow_changes)
         hosts = _hosts(name, port, is_loopback, options.public_hosts)
         authenticate = None if token is None else TokenAuthentication(token)
+        site.sampler.start()
         with serving(make_app(site, hosts, authenticate), listener) as thread:
             url = f"http://{name}:{port}/"
             announce_ready(env, READY, ReadyRow(url, os.getpid(), options.allow_changes))
             while not stop.wait(0.5):
                 if not thread.is_alive():
                     raise CliError(ExitStatus.FAILED, f"the server at {url} ended by itself")
+        site.sampler.close()
         site.pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -22,6 +22,7 @@ from starlette.responses import Response
 
 from broker.api.client import Client
 from pylogctl.web.problems import ProblemError
+from pylogctl.web.sampler import Sampler
 
 logger = logging.getLogger("pylogctl.web")
 
@@ -59,9 +60,13 @@ class Site:
 
     client: Client
     allow_changes: bool = False
+    sampler: Sampler = field(init=False)
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
     )
+
+    def __post_init__(self) -> None:
+        self.sampler = Sampler(self.client)
 
     async def read(self, work: Callable[[Client], _T]) -> _T:
         """Return what `work` does with the client in a thread; it changes nothing."""

@@ -1,0 +1,220 @@
+// Enhances the pages: live values, lines, a live tail of messages, changes, keys. All of them work
+// without it but what changes something. Text goes into the page by textContent only.
+
+const REFRESH_MS = 5000;
+const TAIL_ROWS = 500; // kept
+const TAIL_PER_SECOND = 50; // shown; others are counted
+const PAGES = { o: "/", b: "/brokers", t: "/topics", g: "/groups", h: "/health" };
+
+const token = document.querySelector('meta[name="csrf-token"]')?.content ?? "";
+
+/** Make an element with attributes and children; a child that is no node becomes text. */
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+/** Call the API; an error has the detail and the hints of the problem document. */
+async function call(method, path, body) {
+  const options = { method, headers: { Accept: "application/json" } };
+  if (body !== undefined) {
+    options.headers["Content-Type"] = "application/json";
+    options.headers["X-CSRF-Token"] = token;
+    options.body = JSON.stringify(body);
+  }
+  const response = await fetch(path, options);
+  const answer = await response.json();
+  if (response.ok) return answer;
+  const more = [...(answer.errors ?? []).map((one) => `${one.pointer}: ${one.message}`), ...(answer.hints ?? [])];
+  throw new Error([answer.detail ?? response.statusText, ...more].join("; "));
+}
+
+// Live values: one request each few seconds for all that the page shows.
+
+const live = {
+  paused: false,
+  elements: new Set(),
+  timer: 0,
+  add(one) {
+    this.elements.add(one);
+    if (!this.timer) this.timer = setInterval(() => this.refresh(), REFRESH_MS);
+  },
+  async refresh() {
+    if (this.paused || document.hidden || !this.elements.size) return;
+    const keys = new Set([...this.elements].map((one) => one.dataset.key));
+    try {
+      const query = new URLSearchParams([...keys].slice(0, 150).map((key) => ["key", key]));
+      const found = await call("GET", `/values?${query}`);
+      for (const one of this.elements) if (found[one.dataset.key]) one.show(found[one.dataset.key]);
+    } catch {
+      // the server is away: the values stay as they are, and the next request may succeed
+    }
+  },
+};
+
+customElements.define("live-value", class extends HTMLElement {
+  connectedCallback() { live.add(this); }
+  disconnectedCallback() { live.elements.delete(this); }
+  show(found) { if (this.textContent !== found.text) this.textContent = found.text; }
+});
+
+customElements.define("spark-line", class extends HTMLElement {
+  connectedCallback() {
+    this.points = (this.dataset.points ?? "").split(" ").filter(Boolean).map(Number);
+    if (!matchMedia("(prefers-reduced-motion: reduce)").matches) live.add(this);
+  }
+  disconnectedCallback() { live.elements.delete(this); }
+  show(found) {
+    const line = this.querySelector("polyline");
+    if (!line) return;
+    this.points = [...this.points, found.value].slice(-60);
+    const top = Math.max(...this.points) || 1;
+    const step = 120 / Math.max(1, this.points.length - 1);
+    line.setAttribute("points", this.points.map((one, i) => `${(i * step).toFixed(1)},${(24 - (one / top) * 24).toFixed(1)}`).join(" "));
+  }
+});
+
+/** Show or hide the button that stops what moves by itself. */
+customElements.define("live-pause", class extends HTMLElement {
+  connectedCallback() {
+    const button = this.querySelector("button");
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      live.paused = !live.paused;
+      button.textContent = live.paused ? "Continue" : "Pause";
+      button.setAttribute("aria-pressed", String(live.paused));
+    });
+  }
+});
+
+// Favourites: topics with a star come first in the list; they are kept by this browser.
+
+const favourites = new Set(JSON.parse(localStorage.getItem("favourites") ?? "[]"));
+
+customElements.define("topic-star", class extends HTMLElement {
+  connectedCallback() {
+    const topic = this.dataset.topic;
+    const button = element("button", { type: "button", class: "star", "aria-label": `favourite ${topic}` });
+    const show = () => {
+      button.textContent = favourites.has(topic) ? "★" : "☆";
+      button.setAttribute("aria-pressed", String(favourites.has(topic)));
+    };
+    button.addEventListener("click", () => {
+      if (!favourites.delete(topic)) favourites.add(topic);
+      localStorage.setItem("favourites", JSON.stringify([...favourites]));
+      show();
+    });
+    show();
+    this.replaceChildren(button);
+  }
+});
+
+customElements.define("favourite-topics", class extends HTMLElement {
+  connectedCallback() {
+    if (!favourites.size) return;
+    const links = [...favourites].sort().map((topic) => {
+      return element("a", { href: `/topics/${encodeURIComponent(topic)}`, class: "button" }, topic);
+    });
+    this.replaceChildren(element("h2", {}, "Favourites"), element("p", { class: "actions" }, ...links));
+  }
+});
+
+// Messages: a live tail above what the page shows.
+
+customElements.define("message-list", class extends HTMLElement {
+  connectedCallback() {
+    this.body = this.querySelector("tbody");
+    this.button = element("button", { type: "button", "aria-pressed": "false" }, "Follow live");
+    this.note = element("span", { class: "note", role: "status" });
+    this.prepend(element("p", { class: "actions" }, this.button, this.note));
+    this.button.addEventListener("click", () => (this.source ? this.stop() : this.start()));
+    this.waiting = [];
+    this.hiddenCount = 0;
+  }
+  disconnectedCallback() { this.stop(); }
+  start() {
+    this.source = new EventSource(this.dataset.live);
+    this.source.addEventListener("message", (event) => this.waiting.push(JSON.parse(event.data)));
+    this.source.addEventListener("gap", (event) => (this.hiddenCount += Number(JSON.parse(event.data).missed)));
+    this.source.addEventListener("error", () => {
+      this.tell(this.source?.readyState === EventSource.CLOSED ? "The server has ended the stream." : "Connecting again.");
+    });
+    this.source.addEventListener("open", () => this.tell("Following."));
+    this.timer = setInterval(() => this.flush(), 1000);
+    this.button.textContent = "Stop following";
+    this.button.setAttribute("aria-pressed", "true");
+  }
+  stop() {
+    if (!this.source) return;
+    this.source.close();
+    this.source = undefined;
+    clearInterval(this.timer);
+    this.flush();
+    this.button.textContent = "Follow live";
+    this.button.setAttribute("aria-pressed", "false");
+    this.tell("Stopped; what was shown stays.");
+  }
+  tell(text) { this.note.textContent = text + (this.hiddenCount ? ` ${this.hiddenCount} came too fast and are not shown.` : ""); }
+  flush() {
+    const shown = this.waiting.slice(-TAIL_PER_SECOND);
+    this.hiddenCount += this.waiting.length - shown.length;
+    this.waiting = [];
+    if (!shown.length) return;
+    this.body.querySelector("tr.nothing")?.remove();
+    this.body.prepend(...shown.reverse().map((one) => this.row(one)));
+    while (this.body.rows.length > TAIL_ROWS) this.body.rows[this.body.rows.length - 1].remove();
+    if (this.hiddenCount) this.tell("Following.");
+  }
+  row(one) {
+    const place = `${this.dataset.topic}/partitions/${one.partition}/messages/${one.offset}` + (one.inner ? `?inner=${one.inner}` : "");
+    const value = one.value ?? "";
+    const cell = (label, ...children) => element("td", { "data-label": label }, ...children);
+    const text = element("details", {}, element("summary", {}, value.slice(0, 160) || "(empty)"), element("pre", {}, value));
+    return element("tr", { class: "new" },
+      element("th", { scope: "row" }, element("a", { href: place }, String(one.offset))),
+      cell("Partition", one.partition), cell("Size", one.size_text ?? `${one.size} B`),
+      element("td", { class: "value" }, text));
+  }
+});
+
+// Changes: forms that send JSON; a report stands below them.
+
+function report(form, kind, ...children) {
+  form.querySelector("output").replaceChildren(element("div", { class: kind, role: kind === "problem" ? "alert" : "status" }, ...children));
+}
+
+async function attempt(form, work) {
+  const buttons = form.querySelectorAll("button");
+  buttons.forEach((one) => (one.disabled = true));
+  try {
+    await work();
+  } catch (error) {
+    report(form, "problem", element("p", {}, error.message));
+  } finally {
+    buttons.forEach((one) => (one.disabled = false));
+  }
+}
+
+// Keys
+
+let isAfterG = false;
+document.addEventListener("keydown", (event) => {
+  const target = event.target;
+  if (event.ctrlKey || event.altKey || event.metaKey || target.matches?.("input, textarea, select")) return;
+  if (isAfterG) {
+    isAfterG = false;
+    if (PAGES[event.key]) location.assign(PAGES[event.key]);
+  } else if (event.key === "g") {
+    isAfterG = true;
+    setTimeout(() => (isAfterG = false), 1500);
+  } else if (event.key === "/") {
+    event.preventDefault();
+    document.querySelector('input[type="search"]').focus();
+  } else if (event.key === "?") {
+    document.getElementById("keys").showModal();
+  } else if (event.key === "p") {
+    document.querySelector("live-pause button")?.click();
+  }
+});

@@ -1,0 +1,494 @@
+"""The pages for browsers: their handlers, and their rows in the table of routes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from broker.admin.brokers import BrokerStatus
+from broker.admin.cluster import FAIL, WARN, Health
+from broker.admin.group_info import GroupInfo, Lag
+from broker.admin.lag import MEANINGS, LagStatus
+from broker.admin.topics import PartitionInfo, TopicInfo
+from broker.api.client import Client
+from broker.api.errors import NoZooKeeper
+from broker.errors import PartialError, UnsupportedVersionError
+from pylogctl.web.pages.charts import Line, chart, spark, thinned
+from pylogctl.web.pages.messages_view import download, show_message, show_messages
+from pylogctl.web.pages.rendering import (
+    State,
+    asset,
+    formatter,
+    link,
+    page,
+    path_of,
+    text_of_series,
+)
+from pylogctl.web.problems import ProblemError
+from pylogctl.web.sampler import Sampler
+from pylogctl.web.site import Route, site_of
+
+_T = TypeVar("_T")
+_LIST_ROWS = 200
+_FOUND = 100
+_REQUESTS = "RequestMetrics."
+_BEHIND = "behind; after some minutes it is known whether it catches up"
+_TOP_TOPICS = 10
+_ATTENTION = 20
+_STATES_OF_LAG = {
+    LagStatus.OK: "ok",
+    LagStatus.IDLE: "ok",
+    LagStatus.NO_OFFSET: "unknown",
+    LagStatus.LAG: "unknown",
+    LagStatus.WARN: "warn",
+    LagStatus.UNKNOWN: "unknown",
+}
+"""How bad the status of a group is; the others are failures."""
+
+
+def lag_state(status: LagStatus) -> State:
+    """Return the state that a status of a group is shown as."""
+    return State(str(status), _STATES_OF_LAG.get(status, "fail"))
+
+
+def partition_state(one: PartitionInfo) -> State:
+    """Return the state that a partition is shown as."""
+    if one.leader is None:
+        return State("offline", "fail")
+    if len(one.in_sync) < one.min_in_sync:
+        return State("below min in-sync", "fail")
+    if len(one.in_sync) < len(one.replicas):
+        return State("under-replicated", "warn")
+    return State("unknown", "unknown") if one.problem else State("ok", "ok")
+
+
+def _groups(client: Client) -> list[GroupInfo] | None:
+    try:
+        return client.groups()
+    except NoZooKeeper:
+        return None
+
+
+def _health(client: Client) -> Health | None:
+    try:
+        return client.health()
+    except UnsupportedVersionError:
+        return None
+
+
+def _chart(sampler: Sampler, title: str, prefix: str, lines: Mapping[str, str]) -> Any:
+    """Return a chart of series, by their names behind the prefix; all have one unit."""
+    return chart(
+        title,
+        [Line(shown, sampler.points(f"{prefix}/{name}")) for name, shown in lines.items()],
+        formatter(next(iter(lines))),
+    )
+
+
+def _traffic_charts(sampler: Sampler, prefix: str) -> list[Any]:
+    return [
+        _chart(sampler, "Bytes", prefix, {"in": "in", "out": "out"}),
+        _chart(sampler, "Messages from producers", prefix, {"messages": "messages"}),
+    ]
+
+
+async def show_overview(request: Request) -> Response:
+    """Overview: the state of the cluster in one look."""
+    site, sampler = site_of(request), site_of(request).sampler
+    brokers, topics, groups, health = await asyncio.gather(
+        site.read(lambda client: client.brokers()),
+        site.read(lambda client: client.topics()),
+        site.read(_groups),
+        site.read(_health),
+    )
+    newest = sampler.newest()
+    attention = [*_attention(health), *_late_groups(sampler.lags().values())]
+    topics.sort(key=lambda one: -_traffic(one, newest))
+    return page(
+        request,
+        "overview.html",
+        "Overview",
+        verdict=_verdict(health),
+        attention=attention[:_ATTENTION],
+        brokers=brokers,
+        live_count=sum(one.is_live for one in brokers),
+        partition_count=sum(one.partitions for one in topics),
+        topics=topics,
+        groups=groups,
+        newest=newest,
+        problem=sampler.problem,
+        charts=[
+            *_traffic_charts(sampler, "cluster"),
+            chart(
+                "Slowest request of a broker",
+                [
+                    Line(f"broker {one.id}", sampler.points(f"broker/{one.id}/produce_max_ms"))
+                    for one in brokers[:4]
+                ],
+                formatter("produce_max_ms"),
+            ),
+        ],
+        top=[_topic_row(sampler, one) for one in topics[:_TOP_TOPICS]],
+    )
+
+
+def _traffic(topic: TopicInfo, newest: Mapping[str, float]) -> float:
+    name = f"topic/{topic.name}"
+    return newest.get(f"{name}/in", 0.0) + newest.get(f"{name}/out", 0.0)
+
+
+def _topic_row(sampler: Sampler, topic: TopicInfo) -> dict[str, Any]:
+    points = thinned(sampler.points(f"topic/{topic.name}/in"), 60)
+    return {
+        "name": topic.name,
+        "url": path_of("topics", topic.name),
+        "size_bytes": topic.size_bytes,
+        "points": " ".join(f"{one.value:.0f}" for one in points),
+        "spark": spark(points, f"bytes in of {topic.name}"),
+    }
+
+
+def _verdict(health: Health | None) -> State:
+    """Return the state of the cluster in one sentence."""
+    if health is None:
+        return State("UNKNOWN", "unknown", "brokers of Kafka 0.7 do not tell their state")
+    if health.ok and not any(one.result == WARN for one in health.checks):
+        return State("OK", "ok", "all partitions are led and in sync")
+    names = ", ".join(one.name for one in health.checks if one.result in (WARN, FAIL))
+    return State("WARN", "warn", names) if health.ok else State("FAIL", "fail", names)
+
+
+def _attention(health: Health | None) -> list[State]:
+    """Return what is wrong in the cluster, the worst first."""
+    checks = [one for one in health.checks if one.result in (FAIL, WARN)] if health else []
+    return [
+        State(one.result.upper(), one.result, f"{one.name}: {_some(one.found)}", "/health")
+        for one in sorted(checks, key=lambda one: one.result)
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _late_groups(lags: Collection[Lag]) -> list[State]:
+    found = []
+    for lag in lags:
+        state = lag_state(lag.status)
+        if state.kind in ("warn", "fail"):
+            text = f"{lag.group} is {text_of_series(lag.total_bytes, 'lag')} behind"
+            found.append(State(state.word, state.kind, text, path_of("groups", lag.group)))
+    return sorted(found, key=lambda one: one.kind)
+
+
+async def show_brokers(request: Request) -> Response:
+    """All brokers."""
+    site = site_of(request)
+    found = await site.read(lambda client: client.brokers())
+    return page(
+        request, "brokers.html", "Brokers", brokers=found, newest=site.sampler.newest("broker/")
+    )
+
+
+async def show_topics(request: Request) -> Response:
+    """All topics, by a part of their names."""
+    site = site_of(request)
+    query = request.query_params
+    q, sort, after = query.get("q", ""), query.get("sort", "name"), query.get("after", "")
+    found = await site.read(lambda client: client.topics())
+    newest = site.sampler.newest("topic/")
+    keys: dict[str, Callable[[TopicInfo], Any]] = {
+        "name": lambda one: one.name,
+        "partitions": lambda one: one.partitions,
+        "replicas": lambda one: one.replicas or 0,
+        "size": lambda one: one.size_bytes or 0,
+        "messages": lambda one: newest.get(f"topic/{one.name}/messages", 0.0),
+        "in": lambda one: newest.get(f"topic/{one.name}/in", 0.0),
+        "out": lambda one: newest.get(f"topic/{one.name}/out", 0.0),
+    }
+    chosen = [one for one in found if q.lower() in one.name.lower()]
+    _sort(chosen, sort, keys)
+    names = [one.name for one in chosen]
+    start = names.index(after) + 1 if after in names else 0
+    rows = chosen[start : start + _LIST_ROWS]
+    has_more = start + len(rows) < len(chosen)
+    return page(
+        request,
+        "topics.html",
+        "Topics",
+        q=q,
+        sort=sort.removeprefix("-"),
+        descending=sort.startswith("-"),
+        total=len(chosen),
+        rows=[_topic_of_list(one) for one in rows],
+        newest=newest,
+        first_url=link("/topics", q=q, sort=sort) if start else "",
+        next_url=link("/topics", q=q, sort=sort, after=rows[-1].name) if has_more else "",
+    )
+
+
+def _topic_of_list(topic: TopicInfo) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "url": path_of("topics", topic.name),
+        "partitions": topic.partitions,
+        "replicas": topic.replicas,
+        "size_bytes": topic.size_bytes,
+    }
+
+
+async def show_topic(request: Request) -> Response:
+    """A topic: its partitions, rates, readers and settings."""
+    site, name = site_of(request), request.path_params["topic"]
+    partitions, settings, groups = await asyncio.gather(
+        site.read(lambda client: client.describe(name)),
+        site.read(lambda client: _settings(client, topic=name)),
+        site.read(_groups),
+    )
+    sizes = [one.size_bytes for one in partitions]
+    lags = site.sampler.lags()
+    return page(
+        request,
+        "topic.html",
+        "Topics",
+        **_of_topic(name, "topic"),
+        partitions=partitions,
+        partition_state=partition_state,
+        replicas=max((len(one.replicas) for one in partitions), default=None),
+        size_bytes=None if None in sizes else sum(one or 0 for one in sizes),
+        newest=site.sampler.newest(f"topic/{name}/"),
+        charts=_traffic_charts(site.sampler, f"topic/{name}"),
+        groups=None
+        if groups is None
+        else [_reader_of(name, one, lags) for one in groups if name in one.topics],
+        settings=settings,
+    )
+
+
+def _settings(client: Client, **of: Any) -> Mapping[str, Any] | None:
+    """Return settings in effect; of the brokers that tell them, None if none does."""
+    try:
+        return client.settings(**of)
+    except PartialError as error:
+        found: Mapping[str, Any] = error.done[0]
+        return found
+    except UnsupportedVersionError:
+        return None
+
+
+def _of_topic(name: str, tab: str) -> dict[str, Any]:
+    return {"topic": name, "topic_url": path_of("topics", name), "tab": tab}
+
+
+def _reader_of(topic: str, group: GroupInfo, lags: Mapping[str, Lag]) -> dict[str, Any]:
+    lag = lags.get(group.name)
+    parts = [one for one in lag.partitions if one.partition.topic == topic] if lag else []
+    known = [one.lag_bytes for one in parts if one.lag_bytes is not None]
+    return {
+        "name": group.name,
+        "url": path_of("groups", group.name),
+        "word": group.state,
+        "kind": lag_state(lag.status).kind if lag else "unknown",
+        "lag_bytes": sum(known) if known else None,
+    }
+
+
+async def show_groups(request: Request) -> Response:
+    """All groups, by a part of their names."""
+    site, query = site_of(request), request.query_params
+    q, sort = query.get("q", ""), query.get("sort", "name")
+    found, lags = await site.read(_groups), site.sampler.lags()
+    rows = None if found is None else [_group_of_list(one, lags) for one in found if q in one.name]
+    keys: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "name": lambda one: one["name"],
+        "status": lambda one: one["status"].kind,
+        "lag": lambda one: one["lag_bytes"],
+    }
+    _sort(rows or [], sort, keys)
+    return page(
+        request,
+        "groups.html",
+        "Groups",
+        q=q,
+        sort=sort.removeprefix("-"),
+        descending=sort.startswith("-"),
+        rows=rows,
+        newest=site.sampler.newest("group/"),
+    )
+
+
+def _sort(rows: list[_T], sort: str, keys: Mapping[str, Callable[[_T], Any]]) -> None:
+    """Sort rows by a field, descending if there is a minus before its name."""
+    field = sort.removeprefix("-")
+    if field not in keys:
+        raise ProblemError(
+            422, f"the list cannot be sorted by '{field}'", hints=(f"valid: {', '.join(keys)}",)
+        )
+    rows.sort(key=keys[field], reverse=sort.startswith("-"))
+
+
+def _group_of_list(group: GroupInfo, lags: Mapping[str, Lag]) -> dict[str, Any]:
+    lag = lags.get(group.name)
+    return {
+        "name": group.name,
+        "url": path_of("groups", group.name),
+        "state": group.state,
+        "status": State("-", "unknown") if lag is None else lag_state(lag.status),
+        "member_count": len(group.members),
+        "topics": group.topics,
+        "lag_bytes": (lag and lag.total_bytes) or 0,
+    }
+
+
+async def show_group(request: Request) -> Response:
+    """A group: its lag over time, members, and a reset."""
+    site, name = site_of(request), request.path_params["group"]
+    sampler = site.sampler
+    group, lag = await asyncio.gather(
+        site.read(lambda client: client.describe_group(name)),
+        site.read(lambda client: client.lag(name)),
+    )
+    lag = sampler.judged(lag)
+    return page(
+        request,
+        "group.html",
+        "Groups",
+        group=group,
+        lag=lag,
+        status=lag_state(lag.status),
+        meaning=_BEHIND if lag.status is LagStatus.LAG else MEANINGS[lag.status],
+        lag_state=lag_state,
+        newest=sampler.newest(f"group/{name}/"),
+        charts=[
+            _chart(sampler, "Lag", f"group/{name}", {"lag": "lag"}),
+            _chart(sampler, "Offsets, all partitions", f"group/{name}",
+                {"position": "position", "end": "end"}),
+        ],
+        allow_changes=site.allow_changes,
+    )  # fmt: skip
+
+
+async def show_broker(request: Request) -> Response:
+    """A broker: its charts, directories, requests and settings."""
+    site, id = site_of(request), request.path_params["id"]
+    sampler, prefix = site.sampler, f"broker/{id}"
+    broker, brokers, settings = await asyncio.gather(
+        site.read(lambda client: client.broker(id)),
+        site.read(lambda client: client.brokers()),
+        site.read(lambda client: _settings(client, broker=id)),
+    )
+    metrics = broker.metrics or {}
+    inflow = [one.value for one in sampler.points(f"{prefix}/in")]
+    per_s = sum(inflow) / len(inflow) if inflow else 0.0
+    return page(
+        request,
+        "broker.html",
+        "Brokers",
+        broker=broker,
+        prefix=prefix,
+        is_controller=any(one.is_controller for one in brokers if one.id == id),
+        newest=sampler.newest(f"{prefix}/"),
+        problems=_problems_of(broker),
+        directories=broker.directories
+        and [
+            (one, one.free_bytes / per_s if per_s and one.free_bytes else None)
+            for one in broker.directories
+        ],
+        requests=[
+            (name.removeprefix(_REQUESTS), one["Requests"])
+            for name, one in metrics.items()
+            if name.startswith(_REQUESTS)
+        ],
+        settings=settings,
+        changed=[name for name, one in (settings or {}).items() if one.value != one.default],
+        charts=[
+            _chart(sampler, "Bytes of producers and consumers", prefix, {"in": "in", "out": "out"}),
+            _chart(
+                sampler,
+                "Time of requests at the broker, mean",
+                prefix,
+                {"produce_mean_ms": "produce", "fetch_mean_ms": "fetch"},
+            ),
+            _chart(
+                sampler,
+                "Time of requests at the broker, slowest",
+                prefix,
+                {"produce_max_ms": "produce", "fetch_max_ms": "fetch"},
+            ),
+            _chart(sampler, "Processor", prefix, {"cpu": "cpu"}),
+        ],
+    )
+
+
+def _problems_of(broker: BrokerStatus) -> list[str]:
+    found = [f"{one.partition}: {one.state}: {one.error}" for one in broker.failures or ()]
+    if broker.retention_waits:
+        found.append(f"old segments are kept for now: {broker.retention_waits}")
+    settings = (broker.settings_problems or {}).items()
+    return found + [f"settings at {path} are not used: {why}" for path, why in settings]
+
+
+async def search(request: Request) -> Response:
+    """Topics, groups and brokers whose names contain what is searched for."""
+    site, searched = site_of(request), request.query_params.get("q", "").strip()
+    found: list[tuple[str, str, str]] = []
+    if searched:
+        topics, groups, brokers = await asyncio.gather(
+            site.read(lambda client: client.topics()),
+            site.read(_groups),
+            site.read(lambda client: client.brokers()),
+        )
+        found = [("topic", one.name, path_of("topics", one.name)) for one in topics]
+        found += [("group", one.name, path_of("groups", one.name)) for one in groups or ()]
+        found = [one for one in found if searched.lower() in one[1].lower()]
+        found += [
+            ("broker", str(one.id), path_of("brokers", one.id))
+            for one in brokers
+            if searched in (str(one.id), one.address)
+        ]
+    exact = [url for _, name, url in found if name == searched]
+    if len(exact) == 1:
+        return RedirectResponse(exact[0], 303)
+    return page(request, "search.html", "", searched=searched, found=found[:_FOUND], limit=_FOUND)
+
+
+async def show_health(request: Request) -> Response:
+    """The checks of the cluster."""
+    found = await site_of(request).read(_health)
+    return page(request, "health.html", "Health", verdict=_verdict(found), health=found)
+
+
+async def newest_values(request: Request) -> Response:
+    """Return the newest values of the series that a page shows, as numbers and as text."""
+    newest = site_of(request).sampler.newest()
+    wanted = request.query_params.getlist("key")
+    found = {
+        key: {"value": newest[key], "text": text_of_series(newest[key], key)}
+        for key in wanted
+        if key in newest
+    }
+    return Response(msgspec.json.encode(found), media_type="application/json")
+
+
+ROUTES = (
+    Route("GET", "/", show_overview),
+    Route("GET", "/brokers", show_brokers),
+    Route("GET", "/topics", show_topics),
+    Route("GET", "/topics/{topic}", show_topic),
+    Route("GET", "/topics/{topic}/messages", show_messages),
+    Route("GET", "/topics/{topic}/partitions/{partition}/messages/{offset:int}", show_message),
+    Route("GET", "/topics/{topic}/partitions/{partition}/messages/{offset:int}/raw", download),
+    Route("GET", "/brokers/{id:int}", show_broker),
+    Route("GET", "/groups", show_groups),
+    Route("GET", "/groups/{group}", show_group),
+    Route("GET", "/health", show_health),
+    Route("GET", "/search", search),
+    Route("GET", "/values", newest_values),
+    Route("GET", "/assets/{name}", asset),
+)

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+import pytest
+
+from pylogctl.web.messages import cursor_of, parse_cursor
+from tests.support.web_site import HOSTILE, HOSTILE_GROUP, Served, served_site
+
+PAGES = (
+    "/",
+    "/brokers",
+    "/brokers/0",
+    "/topics",
+    "/topics?q=ord&sort=-in",
+    "/topics/orders",
+    "/topics/orders/messages",
+    "/topics/hostile/messages",
+    "/topics/empty/messages",
+    "/topics/orders/partitions/0-0/messages/0",
+    "/groups",
+    "/groups?sort=-lag",
+    "/groups/billing",
+    f"/groups/{quote(HOSTILE_GROUP, safe='')}",
+    "/health",
+    "/search?q=b",
+    "/nothing",
+)
+
+
+class Markup(HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    VOID = ("meta", "link", "input", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with served_site() as served:
+        served.site.sampler.look()
+        served.site.sampler.look()
+        served.site.sampler.look_at_groups()
+        yield served
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_page_is_well_formed_names_its_controls_and_needs_no_inline_code(
+    served: Served, path: str
+) -> None:
+    status, text, _ = served.get(path)
+    assert status == (404 if path == "/nothing" else 200)
+    page = Markup(text)
+    assert page.open == []
+    names = [tag for tag, _ in page.elements]
+    assert names.count("h1") == 1
+    for tag, attributes in page.elements:
+        assert "style" not in attributes
+        assert not any(name.startswith("on") for name in attributes)
+        assert not (attributes.get("href") or "").lower().startswith("javascript:")
+        if tag == "script":
+            assert (attributes["src"] or "").startswith("/assets/")
+        if tag == "svg":
+            assert "aria-label" in attributes or "aria-hidden" in attributes
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_payloads_of_any_bytes_are_shown_as_text(served: Served) -> None:
+    _, text, _ = served.get("/topics/hostile/messages")
+    page = Markup(text)
+    assert [tag for tag, _ in page.elements].count("script") == 1  # the page's own
+    assert not any(tag == "img" for tag, _ in page.elements)
+    assert "\x00" not in text
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+    for name in ("script", "svg", "link", "template", "attribute", "json"):
+        assert HOSTILE[name].decode() in page.text
+    assert "\\u202egnp.exe\\u2066" in page.text
+    assert "62 65 66 6f 72 65 00" in page.text  # NUL: shown as hex
+    assert "ff fe 3c 62 3e" in page.text
+    assert "12345678901234567890.10" in page.text
+
+
+def test_payloads_are_shown_as_text_also_alone_and_in_each_way(served: Served) -> None:
+    for message in served.client.read("hostile"):
+        for way in ("auto", "text", "json", "hex"):
+            path = f"/topics/hostile/partitions/0-0/messages/{message.offset}"
+            status, text, _ = served.get(f"{path}?as={way}")
+            page = Markup(text)
+            assert status == 200
+            assert [tag for tag, _ in page.elements].count("script") == 1
+            assert page.open == []
+
+
+def test_download_has_the_bytes_as_an_attachment(served: Served) -> None:
+    status, text, headers = served.get("/topics/hostile/partitions/0-0/messages/0/raw")
+    assert (status, text) == (200, HOSTILE["script"].decode())
+    assert headers["content-type"] == "application/octet-stream"
+    assert headers["content-disposition"].startswith("attachment")
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_names_of_groups_are_shown_as_text(served: Served) -> None:
+    for path in ("/groups", "/topics/orders", "/search?q=svg", "/search?q=%3Cscript%3E"):
+        page = Markup(served.get(path)[1])
+        assert not any("onload" in attributes for _, attributes in page.elements)
+        assert [tag for tag, _ in page.elements].count("script") == 1
+    assert HOSTILE_GROUP in Markup(served.get("/groups")[1]).text
+
+
+def test_messages_page_back_to_the_first_and_on_to_the_last_without_a_gap(served: Served) -> None:
+    def walk(path: str, way: str) -> list[str]:
+        seen: list[str] = []
+        while path:
+            _, text, _ = served.get(path)
+            rows = re.findall(r'<th scope="row"><a href="([^"]*)"', text)
+            seen = [*rows, *seen] if way == "Older" else [*seen, *rows]
+            found = re.search(rf'href="([^"]*)">{way}</a>', text)
+            path = html.unescape(found[1]) if found else ""
+        return seen
+
+    path = "/topics/orders/messages?limit=50&partition=0-1"
+    older = walk(path, "Older")
+    assert len(older) == len(set(older)) == 120
+    assert walk(f"{path}&from=start", "Newer") == older
+    both = walk("/topics/orders/messages?limit=50&from=start", "Newer")
+    assert len(both) == len(set(both)) == 240
+
+
+def test_filter_counts_what_it_finds_and_stays_in_the_links(served: Served) -> None:
+    _, text, _ = served.get("/topics/orders/messages?from=start&limit=5&filter=%22id%22%3A+7")
+    assert text.count('<th scope="row">') == 5
+    assert "?filter=%22id%22%3A+7&amp;limit=5&amp;after=" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/topics/no-such", 404, "topic 'no-such' not found"),
+        ("/topics/orders/messages?partition=9-9", 404, "'orders' has no partition '9-9'"),
+        ("/topics/orders/messages?from=sometime", 422, "not an offset: 'sometime'"),
+        ("/topics/orders/messages?from=1", 422, "1 is not a message boundary"),
+        ("/topics/orders/messages?after=x", 422, "not a position: 'x'"),
+        ("/topics/orders/messages?limit=0", 422, "not a number of messages from 1 to 500: '0'"),
+        ("/topics/orders/messages?as=xml", 422, "messages cannot be shown as 'xml'"),
+        ("/topics/orders/partitions/x/messages/0", 404, "there is no message at 0 of orders x"),
+        ("/topics?sort=colour", 422, "the list cannot be sorted by 'colour'"),
+        ("/groups/no-such", 404, "group 'no-such' not found"),
+        ("/brokers/77", 404, "broker '77' not found"),
+        ("/assets/none.js", 404, "there is no such asset"),
+    ],
+)
+def test_error_is_a_page_that_says_what_is_wrong(
+    served: Served, path: str, status: int, said: str
+) -> None:
+    found, text, _ = served.get(path)
+    assert found == status
+    assert said in html.unescape(text)
+
+
+def test_assets_are_immutable_under_the_hash_of_their_content(served: Served) -> None:
+    _, text, _ = served.get("/")
+    for path in re.findall(r'"(/assets/[^"]*)"', text):
+        status, _, headers = served.get(path)
+        assert status == 200
+        assert "immutable" in headers["cache-control"]
+
+
+def test_list_pages_by_the_last_key_so_that_new_rows_shift_nothing(served: Served) -> None:
+    _, text, _ = served.get("/topics?after=empty")
+    assert re.findall(r'<a href="/topics/([^"]*)">', text) == ["hostile", "orders"]
+
+
+def test_cursor_keeps_places_inside_compressed_sets() -> None:
+    text = "0-0:8192,0-1:77.3"
+    assert cursor_of(parse_cursor("orders", text)) == text
