@@ -31,15 +31,16 @@ _LINES_AT_ONCE = 200
 """After as many lines, threads that serve clients get their turn at the interpreter's lock."""
 
 
-def exposition_text(readings: Iterable[Reading]) -> str:
+def exposition_text(readings: Iterable[Reading], *, of_process: bool = True) -> str:
     """Return the metrics of objects as text, with those of the process and of Python."""
     from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, generate_latest
     from prometheus_client.process_collector import ProcessCollector
 
     registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
+    if of_process:
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
     registry.register(_Collector(readings))
     return generate_latest(registry).decode()
 

@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk web context doctor completion man help version' words=''
+        commands='broker produce consume copy cluster topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -267,6 +267,18 @@ __pylogctl_tables() {
         commands='' words=''
         options='--include --exclude --topic-map -o --offset --target-offset --exact --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--include --exclude --topic-map -o --offset --target-offset --from --from-context --to --to-context --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+    'pylogctl metrics')
+        commands='serve dump' words=''
+        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl metrics serve')
+        commands='' words=''
+        options='--port --interval --window --no-partitions -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--port --interval --window -Z --zookeeper --timeout -c --context --log-format --color' ;;
+    'pylogctl metrics dump')
+        commands='' words='@broker'
+        options='-Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl audit')
         commands='show check' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -440,11 +452,11 @@ __pylogctl_tables() {
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl man')
-        commands='' words='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl help')
-        commands='' words='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl version')
@@ -998,6 +1010,22 @@ __pylogctl_values() {
     'pylogctl mirror verify -c' | 'pylogctl mirror verify --context') words='@context' ;;
     'pylogctl mirror verify --log-format') words='text json' ;;
     'pylogctl mirror verify --color') words='auto always never' ;;
+    'pylogctl metrics --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl metrics -c' | 'pylogctl metrics --context') words='@context' ;;
+    'pylogctl metrics --log-format') words='text json' ;;
+    'pylogctl metrics --color') words='auto always never' ;;
+    'pylogctl metrics --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl metrics --progress') words='auto always never' ;;
+    'pylogctl metrics serve --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl metrics serve --window') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl metrics serve --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl metrics serve -c' | 'pylogctl metrics serve --context') words='@context' ;;
+    'pylogctl metrics serve --log-format') words='text json' ;;
+    'pylogctl metrics serve --color') words='auto always never' ;;
+    'pylogctl metrics dump --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl metrics dump -c' | 'pylogctl metrics dump --context') words='@context' ;;
+    'pylogctl metrics dump --log-format') words='text json' ;;
+    'pylogctl metrics dump --color') words='auto always never' ;;
     'pylogctl audit --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl audit -c' | 'pylogctl audit --context') words='@context' ;;
     'pylogctl audit --log-format') words='text json' ;;

@@ -290,16 +290,19 @@ class GroupObserver:
         *groups: str,
         topics: Sequence[str] = (),
         count: Callable[[int], None] | None = None,
+        ages: bool = False,
         estimates: bool = False,
     ) -> list[GroupLag]:
         """Return the lag of groups now, in `topics` only if any are named.
 
-        With `estimates` ages come from the times of segments where samples do not tell them, and
-        messages are counted if that reads little.
+        With `ages` these come from the times of segments where samples do not tell them; with
+        `estimates`, messages are counted besides if that reads little. Samples are kept of these
+        groups only.
         """
         cluster = self.cluster
         live: dict[str, list[TopicPartition]] = {}
         found = []
+        self._history = {key: kept for key, kept in self._history.items() if key[0] in groups}
         with TopicFacts(cluster, self.connect) as facts:
             for group in groups:
                 # Offsets are read before the ends, so that no offset can be past its end.
@@ -316,7 +319,7 @@ class GroupObserver:
                     lags = [_counted(one, facts, count) for one in lags]
                 elif estimates and (total(one.lag_bytes for one in lags) or 0) <= _COUNTED_BYTES:
                     lags = [_counted_if_readable(one, facts) for one in lags]
-                if estimates:
+                if ages or estimates:
                     now_ms = self.clock.time_ms()
                     lags = [_with_age(one, facts, now_ms) for one in lags]
                 found.append(GroupLag(snapshot, lags, self.clock.time_ms(), facts.failures))

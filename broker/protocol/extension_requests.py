@@ -94,13 +94,14 @@ class StatusParts(IntFlag):
     TOPICS = 8  # metrics of each topic
     LOGS = 16  # metrics of each log
     REQUESTS = 32  # how long they took, as histograms
+    EXPOSITION = 64  # all metrics as text for Prometheus
 
 
-ALL_PARTS = ~StatusParts(0)
+ALL_PARTS = ~StatusParts.EXPOSITION
 
 
 def _parts(number: int) -> StatusParts:
-    return StatusParts(number & ALL_PARTS)  # those of newer clients are not known here
+    return StatusParts(number & ~StatusParts(0))  # those of newer clients are not known here
 
 
 @dataclass(frozen=True, slots=True)

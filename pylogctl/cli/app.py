@@ -40,6 +40,9 @@ class Pylogctl(RootGroup):
             "Look into segment files, verify, mend and replay them; move logs.",
         ),
         "mirror": RootCommand("pylogctl.mirror.command", "Mirror topics into another cluster."),
+        "metrics": RootCommand(
+            "pylogctl.metrics.command", "Serve the lag and status of groups to Prometheus."
+        ),
         "audit": RootCommand("pylogctl.audit.command", "Compare message counts along a pipeline."),
         "pipeline": RootCommand(
             "pylogctl.pipeline.command", "Load, query, compare and verify topics on Spark."

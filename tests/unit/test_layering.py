@@ -116,6 +116,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "group": {"cli", "format", "topic"},
     "copy": {"cli", "produce"},
     "mirror": {"cli"},
+    "metrics": {"cli", "broker"},
     "audit": {"cli"},
     "perf": {"cli", "broker"},
     "pipeline": {"cli", "format", "log", "audit"},

@@ -1,0 +1,1 @@
+"""`pylogctl metrics`: metrics topics into another cluster."""

@@ -1,0 +1,90 @@
+"""`pylogctl metrics`: what Prometheus reads of groups, and the text of one scrape."""
+
+from __future__ import annotations
+
+from broker.units import ListenAddress
+from pylogctl.cli import options as shared
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.options import accepts, argument, flag, option
+from pylogctl.cli.tree import Command, new_app
+
+app = new_app("Serve the lag and status of groups to Prometheus.")
+
+
+@app.command("serve", cls=Command)
+@accepts(
+    *shared.REGISTRY,
+    *shared.TIMEOUT,
+    exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
+    examples=(
+        "pylogctl metrics serve",
+        "pylogctl metrics serve --port 0.0.0.0:9308 --interval 30s --window 10m",
+    ),
+)
+def serve(
+    env: Environment,
+    port: ListenAddress | None = option(
+        "--port [HOST:]PORT",
+        "Options",
+        "Where to serve, without HOST for this machine alone; 0 picks a free port.",
+        default="9308",
+    ),
+    interval: float = option(
+        "--interval DUR", "Options", "Time between two looks at groups and brokers.", default="15s"
+    ),
+    window: int = option(
+        "--window DUR", "Options", "History that the status of a group is judged by.", default="5m"
+    ),
+    no_partitions: bool = flag(
+        "--no-partitions", "Options", "Leave out the series of single partitions."
+    ),
+) -> None:
+    """Serve lag and status of all groups, seen from outside, until stopped by a signal.
+
+    Groups need not know of it, and may be of other makes: what they have committed is compared with
+    the ends of the logs. ZooKeeper and brokers are asked once each --interval, however often it is
+    scraped.
+    """
+    from pylogctl.metrics.groups import serve_groups
+
+    assert port is not None  # it has a default
+    if interval <= 0:
+        raise UsageError("--interval must be above zero")
+    if window < 2000 * interval:
+        raise UsageError(
+            "--window must be two intervals at least, or nothing can be judged",
+            hints=[f"--interval is {interval:g}s"],
+        )
+    serve_groups(
+        env, port, interval_s=interval, window_ms=window, with_partitions=not no_partitions
+    )
+
+
+@app.command("dump", cls=Command)
+@accepts(
+    *shared.CONNECTION,
+    exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
+    examples=(
+        "pylogctl metrics dump",
+        "pylogctl metrics dump 2 | promtool check metrics",
+        "pylogctl metrics dump -b broker-1:9092 | grep _replica",
+    ),
+)
+def dump(
+    env: Environment,
+    broker: int | None = argument(
+        "[ID]", "A broker. Default: the one of --broker, or the groups.", default=None
+    ),
+) -> None:
+    """Write what one scrape would read: of a broker, or of all groups.
+
+    A broker need not have been started with --metrics-port. The status of groups is not judged, as
+    that takes time: see `pylogctl metrics serve`.
+    """
+    from pylogctl.metrics.dump import dump_broker, dump_groups
+
+    if broker is None and not env.settings.brokers:
+        dump_groups(env)
+    else:
+        dump_broker(env, broker)
