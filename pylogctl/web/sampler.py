@@ -41,6 +41,8 @@ _PARTS = StatusParts.METRICS | StatusParts.TOPICS
 _TOPIC = "BrokerTopicStat."
 _TOPIC_COUNTERS = {"messages": "MessagesIn", "in": "BytesIn", "out": "BytesOut"}
 _TIMES = {"produce": "ProduceRequest", "fetch": "FetchRequest"}
+TIMED = ("produce", "fetch")
+PARTS_OF_TIME = ("queue", "local", "remote", "send")
 
 _Counters = dict[str, float]
 
@@ -183,7 +185,6 @@ class Sampler:
         sockets, name = document["metrics"]["SocketServerStats"], f"broker/{broker_id}"
         yield f"{name}/connections", sockets["Connections"]
         for event, attribute in _TIMES.items():
-            yield f"{name}/{event}_mean_ms", sockets[f"Avg{attribute}Ms"]
             yield f"{name}/{event}_max_ms", sockets[f"Max{attribute}Ms"]
         elapsed_s = now_s - before_s
         if not before or elapsed_s <= 0 or counters["cpu"] < before["cpu"]:  # first or restarted
@@ -194,8 +195,16 @@ class Sampler:
                 yield counter, rate
                 yield f"cluster/{counter.rpartition('/')[2]}", rate
                 yield f"{name}/{counter.rpartition('/')[2]}", rate
-            else:
+            elif not counter.startswith("times/"):
                 yield f"{name}/{counter}", rate
+        for request in TIMED:
+            for part in PARTS_OF_TIME:
+                total, count = (
+                    counters[f"times/{request}/{part}/{what}"]
+                    - before[f"times/{request}/{part}/{what}"]
+                    for what in ("ms", "count")
+                )
+                yield f"{name}/{request}_{part}_ms", total / count if count else 0.0
 
     def _keep_samples(self, lag: Lag) -> None:
         time_ms = round(lag.time.timestamp() * 1000)
@@ -238,4 +247,9 @@ def _counters_of(metrics: Mapping[str, Mapping[str, Any]]) -> _Counters:
                 found[f"topic/{name.removeprefix(_TOPIC)}/{series}"] = attributes[attribute]
         elif name.startswith("RequestMetrics."):
             found["requests"] = found.get("requests", 0.0) + attributes["Requests"]
+    for request in TIMED:
+        times = metrics.get(f"RequestTimes.{request}", {})
+        for part in PARTS_OF_TIME:
+            found[f"times/{request}/{part}/ms"] = times.get(f"Total{part.title()}TimeMs", 0.0)
+            found[f"times/{request}/{part}/count"] = times.get(f"Num{part.title()}Times", 0.0)
     return found

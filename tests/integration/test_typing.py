@@ -118,6 +118,14 @@ def test_wheel_when_installed_then_says_that_it_has_types(installed: Path) -> No
         assert (site / name).is_file(), (name, sorted(site.glob("*/*.py*"))[:50])
 
 
+def test_wheel_when_installed_then_has_the_files_of_the_web_pages(installed: Path) -> None:
+    (site,) = installed.glob("lib/python*/site-packages")
+    folder = Path("pylogctl/web/pages")
+    files = {one.relative_to(REPOSITORY) for one in (REPOSITORY / folder).glob("[st]*/*")}
+    assert files
+    assert files <= {one.relative_to(site) for one in (site / folder).glob("*/*")}
+
+
 def test_programs_when_checked_by_mypy_then_have_the_errors_that_they_expect(
     installed: Path, programs: Path
 ) -> None:

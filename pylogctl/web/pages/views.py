@@ -30,7 +30,7 @@ from pylogctl.web.pages.rendering import (
     text_of_series,
 )
 from pylogctl.web.problems import ProblemError
-from pylogctl.web.sampler import Sampler
+from pylogctl.web.sampler import PARTS_OF_TIME, TIMED, Sampler
 from pylogctl.web.site import Route, site_of
 
 _T = TypeVar("_T")
@@ -409,17 +409,20 @@ async def show_broker(request: Request) -> Response:
         changed=[name for name, one in (settings or {}).items() if one.value != one.default],
         charts=[
             _chart(sampler, "Bytes of producers and consumers", prefix, {"in": "in", "out": "out"}),
-            _chart(
-                sampler,
-                "Time of requests at the broker, mean",
-                prefix,
-                {"produce_mean_ms": "produce", "fetch_mean_ms": "fetch"},
+            *(
+                _chart(
+                    sampler,
+                    f"Time of a {request} request, by part",
+                    prefix,
+                    {f"{request}_{part}_ms": part for part in PARTS_OF_TIME},
+                )
+                for request in TIMED
             ),
             _chart(
                 sampler,
-                "Time of requests at the broker, slowest",
+                "Slowest request",
                 prefix,
-                {"produce_max_ms": "produce", "fetch_max_ms": "fetch"},
+                {f"{request}_max_ms": request for request in TIMED},
             ),
             _chart(sampler, "Processor", prefix, {"cpu": "cpu"}),
         ],

@@ -1,0 +1,147 @@
+"""The pages in a real browser, over a real broker."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.support.web_site import HOSTILE, HOSTILE_GROUP, Served, served_site
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with served_site(allow_changes=True) as served:
+        served.site.sampler.look()
+        served.site.sampler.look()
+        served.site.sampler.look_at_groups()
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    arguments = ["--disable-dev-shm-usage"] + ["--no-sandbox"] * (os.geteuid() == 0)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, served: Served) -> Iterator[Page]:
+    """A page in which no error may happen, nothing may be blocked, and no dialog may open."""
+    problems: list[str] = []
+    with ExitStack() as closing:
+        context = browser.new_context(base_url=served.url)
+        closing.callback(context.close)
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda one: problems.append(one.text) if one.type == "error" else None)
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        yield page
+        assert page.evaluate("window.hacked") is None
+    assert problems == []
+
+
+def test_overview_leads_to_the_messages_of_a_topic(page: Page) -> None:
+    page.goto("/")
+    expect(page.get_by_text("all partitions are led and in sync")).to_be_visible()
+    page.get_by_role("link", name="orders").click()
+    page.get_by_role("link", name="Messages").click()
+    expect(page.locator("table.messages tbody tr")).to_have_count(50)
+    page.get_by_role("link", name="Older").click()
+    page.get_by_role("link", name="Newer").click()
+    first = page.locator("td.value details").first
+    first.locator("summary").first.click()
+    expect(first.locator(".tree")).to_contain_text("id: 95")
+
+
+def test_hostile_payloads_and_names_are_text(page: Page) -> None:
+    page.goto("/topics/hostile/messages")
+    for name in ("script", "svg", "link", "template", "attribute"):
+        expect(page.locator("main")).to_contain_text(HOSTILE[name].decode())
+    for details in page.locator("td.value > details").all():
+        details.locator("summary").first.click()
+    page.get_by_role("link", name="Open").last.click()
+    expect(page.locator(".tree")).to_contain_text("<img src=x onerror=window.hacked=5>")
+    page.goto("/groups")
+    page.get_by_role("link", name=HOSTILE_GROUP).click()
+    expect(page.locator("h1")).to_have_text(HOSTILE_GROUP)
+
+
+def test_values_change_by_themselves_until_paused(page: Page, served: Served) -> None:
+    page.clock.install()
+    page.goto("/topics/orders")
+    shown = page.locator('live-value[data-key="topic/orders/messages"]')
+    page.evaluate("document.querySelector('live-value').textContent = 'old'")
+    page.clock.run_for(6000)
+    expect(shown).not_to_have_text("old")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
+    page.evaluate("document.querySelector('live-value').textContent = 'old'")
+    page.clock.run_for(20_000)
+    expect(shown).to_have_text("old")
+
+
+def test_keyboard_alone_reaches_everything(page: Page) -> None:
+    page.goto("/")
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("To the content")
+    page.keyboard.press("Enter")
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_be_hidden()
+    for key, heading in (("t", "Topics"), ("g", "Groups"), ("b", "Brokers"), ("h", "Health")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page.locator("h1")).to_have_text(heading)
+    page.keyboard.press("/")
+    page.keyboard.type("orders")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("orders")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    expect(page.locator("h1")).to_have_text("Topics")
+    while page.evaluate("document.activeElement.textContent") != "Size":
+        page.keyboard.press("Tab")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none"
+    page.keyboard.press("Enter")
+    expect(page.locator('th[aria-sort="ascending"]')).to_have_text("Size")
+
+
+@pytest.mark.parametrize("path", ["/", "/topics", "/topics/orders", "/topics/orders/messages"])
+def test_small_screen_needs_no_scrolling_sideways(page: Page, path: str) -> None:
+    page.set_viewport_size({"width": 360, "height": 640})
+    page.goto(path)
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 360
+
+
+def test_pages_work_without_script(browser: Browser, served: Served) -> None:
+    context = browser.new_context(base_url=served.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/topics")
+    page.get_by_label("Name contains").fill("ord")
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("link", name="orders").click()
+    page.get_by_role("link", name="Messages").click()
+    page.get_by_label("Contains").fill('"id": 7')
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("table.messages tbody tr")).to_have_count(22)
+    context.close()
+
+
+def test_favourites_stay(page: Page) -> None:
+    page.goto("/topics")
+    page.get_by_role("button", name="favourite orders").click()
+    page.goto("/")
+    expect(page.locator("favourite-topics a")).to_have_text("orders")
