@@ -45,6 +45,7 @@ def make_app(
     )
     app.router.redirect_slashes = False
     app.state.site = site
+    app.state.routes = [one for one in ROUTES if one.path.startswith(f"{api.BASE}/")]
     return Guard(app, error_response, hosts, authenticate)
 
 

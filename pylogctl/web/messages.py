@@ -35,6 +35,7 @@ class Row(NamedTuple):
     inner: int  # the place in a compressed set
     value: bytes
     problem: str  # why it cannot be read; empty if it can
+    next_offset: int
 
 
 class MessagePage(NamedTuple):
@@ -234,12 +235,12 @@ class _Walk:
                     if len(rows) == count or (end is not None and at >= end) or budget.spent:
                         budget.used_bytes += at.offset - start.offset
                         return rows, at
-                    rows.append(Row(partition, *at, one.value, ""))
+                    rows.append(Row(partition, *at, one.value, "", one.next_offset))
             except CorruptMessage as error:
                 at = MessagePosition(reader.positions[partition])
                 following = MessagePosition(self._boundary_from(min(at.offset + 1, self.last)))
                 if count is None or len(rows) < count:
-                    rows.append(Row(partition, *at, b"", str(error)))
+                    rows.append(Row(partition, *at, b"", str(error), following.offset))
                     at = following
             else:
                 at = MessagePosition(reader.positions[partition])

@@ -42,7 +42,7 @@ HEADERS = {
         "usb=()"
     ),
 }
-"""On every response; besides them `Cache-Control: no-store`, unless it has its own."""
+"""On every response, and `Cache-Control: no-store`, unless it has its own."""
 
 Authenticate = Callable[[Headers], str | None]
 """Returns the name of the user that the headers of a request prove, None if they prove none."""
@@ -112,9 +112,8 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
+                for name, value in (*HEADERS.items(), ("Cache-Control", "no-store")):
+                    headers.setdefault(name, value)
                 if new_session and headers.get("content-type", "").startswith("text/html"):
                     cookie = f"{COOKIE}={new_session}; Path=/; HttpOnly; SameSite=Strict"
                     headers.append("Set-Cookie", cookie)

@@ -37,21 +37,21 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Route:
     """A row of the table of routes; `request` and `response` are of JSON bodies, for OpenAPI.
 
-    `query` has the parameters in its fields. A route that `changes` is served only if changes are
-    allowed, and only to scripts of the own pages or to programs.
+    `query` has the parameters in its fields; statuses besides `status` with the same body are in
+    `also`. The docstring of the handler is the summary. A route that `changes` is served only if
+    changes are allowed, and only to scripts of the own pages or to programs.
     """
 
     method: str
     path: str
     handler: Handler
-    summary: str = ""
     changes: bool = False
     query: type[msgspec.Struct] | None = None
     request: type[msgspec.Struct] | None = None
     response: type[msgspec.Struct] | None = None
     status: int = 200
+    also: tuple[int, ...] = ()
     media_type: str = "application/json"
-    problems: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.web_site import HOSTILE, Served, served_site
+
+API = "/api/v1"
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Served]:
+    with served_site() as found:
+        yield found
+
+
+def get(site: Served, path: str, **headers: str) -> tuple[int, Any, dict[str, str]]:
+    """Return status, document (or bytes) and headers of a response."""
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(f"{site.url}{API}{path}", headers=headers)
+    try:
+        response = urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        response = error
+    with response:
+        data: Any = response.read()
+        if "json" in response.headers.get("Content-Type", ""):
+            data = json.loads(data)
+        return response.status, data, dict(response.headers)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/health/live",
+        "/cluster",
+        "/brokers",
+        "/brokers/0",
+        "/brokers/0/settings",
+        "/topics",
+        "/topics/orders",
+        "/topics/orders/settings",
+        "/topics/orders/partitions",
+        "/topics/orders/messages",
+        "/groups",
+        "/groups/billing",
+        "/groups/billing/lag?window=60",
+        "/openapi.json",
+    ],
+)
+def test_document_when_read_then_it_is_json(site: Served, path: str) -> None:
+    status, document, _ = get(site, path)
+    assert status == 200, document
+    assert isinstance(document, dict)
+
+
+def test_topics_when_paged_then_none_is_lost_or_shown_twice(site: Served) -> None:
+    _, found, _ = get(site, "/topics?limit=1")
+    names = [one["name"] for one in found["items"]]
+    while found["next"]:
+        _, found, _ = get(site, f"/topics?limit=1&cursor={found['next']}")
+        names += [one["name"] for one in found["items"]]
+    assert names == sorted(one.name for one in site.client.topics())
+    status, problem, _ = get(site, "/topics?cursor=AAAA")
+    assert (status, problem["errors"][0]["pointer"]) == (422, "/cursor")
+
+
+def test_offsets_when_in_documents_then_they_are_text(site: Served) -> None:
+    _, found, _ = get(site, "/topics/orders/partitions")
+    ends = {one.partition.name: str(one.end) for one in site.client.describe("orders")}
+    assert {one["partition"]: one["end"] for one in found["items"]} == ends
+    _, found, _ = get(site, "/groups/billing/lag")
+    assert {one["end"] for one in found["partitions"]} == set(ends.values())
+
+
+def test_messages_when_paged_both_ways_then_each_is_shown_once(site: Served) -> None:
+    path = "/topics/orders/messages?partition=0-0&limit=50"
+    _, page, _ = get(site, f"{path}&from=start&direction=newer")
+    forwards = page["items"]
+    while page["next"]:
+        _, page, _ = get(site, f"{path}&direction=newer&cursor={page['next']}")
+        forwards += page["items"]
+    assert page["stopped"] == "end"
+    backwards: list[Any] = []
+    _, page, _ = get(site, path)
+    backwards = page["items"]
+    while page["previous"]:
+        _, page, _ = get(site, f"{path}&cursor={page['previous']}")
+        backwards = page["items"] + backwards
+    assert forwards == backwards
+    assert [json.loads(one["value"])["id"] for one in forwards] == list(range(120))
+    assert {one["encoding"] for one in forwards} == {"json"}
+    nexts = [one["next_offset"] for one in forwards[:-1]]
+    assert nexts == [one["offset"] for one in forwards[1:]]
+
+
+def test_messages_when_filtered_then_brokers_look_for_the_text(site: Served) -> None:
+    _, found, _ = get(site, "/topics/orders/messages?filter=%22id%22%3A%20119")
+    assert len(found["items"]) == 2
+    assert found["scanned"] > 0
+
+
+def test_messages_when_binary_then_they_are_shown_as_hex_and_others_stay(site: Served) -> None:
+    _, found, _ = get(site, "/topics/hostile/messages")
+    by_encoding = {one["encoding"] for one in found["items"]}
+    assert len(found["items"]) == len(HOSTILE)
+    assert by_encoding == {"text", "json", "hex"}
+    _, found, _ = get(site, "/topics/hostile/messages?as=hex&max_bytes=4")
+    values = [bytes.fromhex(one["value"]) for one in found["items"]]
+    assert values == [one[:4] for one in HOSTILE.values()]
+    assert all(one["truncated"] for one in found["items"])
+
+
+def test_raw_when_a_range_is_asked_for_then_it_is_given_as_an_attachment(site: Served) -> None:
+    _, found, _ = get(site, "/topics/hostile/messages")
+    path, value = "", b""
+    for one, value in zip(found["items"], HOSTILE.values(), strict=True):
+        path = f"/topics/hostile/partitions/0-0/messages/{one['offset']}/raw"
+        status, data, headers = get(site, path)
+        assert (status, data) == (200, value)
+        assert headers["content-disposition"].startswith("attachment")
+        assert headers["content-security-policy"].startswith("sandbox")
+    assert get(site, path, Range="bytes=1-3")[:2] == (206, value[1:4])
+    assert get(site, path, Range="bytes=-2")[:2] == (206, value[-2:])
+    assert get(site, path, Range="bytes=9999-")[0] == 416
+    assert get(site, f"{path}?inner=7")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/topics/absent", 404, "TOPIC_NOT_FOUND"),
+        ("/topics/absent/messages", 404, "TOPIC_NOT_FOUND"),
+        ("/topics/absent/partitions", 404, "TOPIC_NOT_FOUND"),
+        ("/groups/absent", 404, "GROUP_NOT_FOUND"),
+        ("/brokers/77", 404, "BROKER_NOT_FOUND"),
+        ("/brokers/x", 404, "NOT_FOUND"),
+        ("/topics/orders/messages?from=nowhere", 422, "USAGE"),
+        ("/topics/orders/messages?partition=9-9", 404, "NOT_FOUND"),
+        ("/topics/orders/messages?limit=501", 422, "UNPROCESSABLE_ENTITY"),
+        ("/topics/orders/messages?limit=x", 422, "UNPROCESSABLE_ENTITY"),
+        ("/topics/orders/messages?url=http://evil.test", 422, "UNPROCESSABLE_ENTITY"),
+        ("/topics/orders/messages?cursor=zz", 422, "USAGE"),
+        ("/topics/orders/partitions/0-0/messages/1/raw", 422, "USAGE"),
+        ("/nothing", 404, "NOT_FOUND"),
+    ],
+)
+def test_request_when_wrong_then_a_problem_says_what(
+    site: Served, path: str, status: int, code: str
+) -> None:
+    found, problem, headers = get(site, path)
+    assert (found, problem["code"]) == (status, code), problem
+    assert headers["content-type"] == "application/problem+json"
+    assert problem["detail"]
+    assert problem["instance"]
