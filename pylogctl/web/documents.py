@@ -372,3 +372,121 @@ def from_query(kind: type[Document], items: list[tuple[str, str]]) -> Document:
         else:
             given[name] = value
     return msgspec.convert(given, kind, strict=False)
+
+
+_Settings = Annotated[dict[str, str], Meta(max_length=100)]
+
+
+class NewTopic(Struct, forbid_unknown_fields=True):
+    """A topic to be created; `settings` need `replicas`."""
+
+    name: _Name
+    partitions: _Count | None = None
+    replicas: Annotated[int, Meta(ge=1, le=100)] | None = None
+    settings: _Settings = {}
+    dry_run: bool = False
+
+
+class TopicChange(Struct, forbid_unknown_fields=True):
+    """What is to change of a topic; a setting that is null is unset."""
+
+    partitions: _Count | None = None
+    settings: Annotated[dict[str, str | None], Meta(max_length=100)] = {}
+    dry_run: bool = False
+
+
+class SettingChangeDocument(Struct):
+    """A setting before and after; null where it is not set."""
+
+    name: str
+    before: str | int | float | bool | None
+    after: str | int | float | bool | None
+
+
+class ChangedTopic(Struct):
+    """A topic as it is, or with `dry_run` would be, and the settings that changed."""
+
+    topic: TopicDocument
+    settings: list[SettingChangeDocument]
+
+
+class DeleteQuery(Struct, forbid_unknown_fields=True):
+    """How a topic is deleted."""
+
+    dry_run: bool = False
+    with_offsets: Annotated[bool, Meta(description="those that groups have stored too")] = False
+
+
+class DeletionDocument(Struct):
+    """What was deleted, or with `dry_run` would be."""
+
+    topic: str
+    partitions: int
+    brokers: list[int]
+    groups: list[str]
+    kept_groups: list[str]
+    notes: list[str]
+
+
+class NewMessage(Struct, forbid_unknown_fields=True):
+    """A message; its key chooses the partition, unless that is given, and is not stored."""
+
+    value: str
+    encoding: Literal["text", "base64"] = "text"
+    key: Annotated[str, Meta(max_length=1000)] | None = None
+    partition: Annotated[str, Meta(pattern=r"^\d{1,9}-\d{1,9}$")] | None = None
+
+
+class NewMessages(Struct, forbid_unknown_fields=True):
+    """Messages to be sent."""
+
+    items: Annotated[list[NewMessage], Meta(min_length=1, max_length=1000)]
+    acks: Literal["committed", "written"] = "committed"
+
+
+class Sent(Struct):
+    """Where a message is, or why it was not sent."""
+
+    partition: str | None
+    offset: str | None
+    problem: str
+
+
+class SentList(Struct):
+    """The messages in the order of the request; with `errors` some have a problem."""
+
+    errors: bool
+    items: list[Sent]
+
+
+class NewResetPlan(Struct, forbid_unknown_fields=True):
+    """Where a group is to go: `to` a place, or by `shift`, as 10, -10 or -64KiB."""
+
+    topics: Annotated[list[_Name], Meta(max_length=1000)] | None = None
+    partition: Annotated[str, Meta(pattern=r"^\d{1,9}-\d{1,9}$")] | None = None
+    to: _Place | None = None
+    shift: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class PlannedOffset(Struct):
+    """An offset of a group now, and by the plan; `note` says what was adjusted."""
+
+    topic: str
+    partition: str
+    present: str | None
+    new: str | None
+    difference: int | None
+    note: str
+
+
+class ResetPlan(Struct):
+    """A plan to move a group, bound to the offsets that it saw."""
+
+    id: str
+    group: str
+    state: Literal["planned", "applied", "undone"]
+    items: list[PlannedOffset]
+
+
+class Nothing(Struct, forbid_unknown_fields=True):
+    """An empty object."""

@@ -87,7 +87,7 @@ class Site:
         except BaseException as error:
             logger.warning("%s: %s failed: %s", who, what, error)
             raise
-        logger.warning("%s: %s: %s", who, what, result)
+        logger.warning("%s: %s: %.1000r", who, what, result)
         return result
 
 

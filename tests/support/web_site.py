@@ -15,6 +15,7 @@ from broker.topic import TopicPartition
 from pylogctl import Client
 from pylogctl.testing import memory_cluster
 from pylogctl.web.app import make_app
+from pylogctl.web.security import Authenticate
 from pylogctl.web.server import serving
 from pylogctl.web.site import Site
 from tests.support.waiting import wait_until
@@ -69,12 +70,21 @@ def served_site(*, allow_changes: bool = False) -> Iterator[Served]:
         start, end = client.offsets("orders", "start"), client.offsets("orders", "end")
         wait_until(lambda: _imported(client, "billing", start), "a group")
         wait_until(lambda: _imported(client, HOSTILE_GROUP, end), "a group")
-        site = Site(client, allow_changes)
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            host = f"127.0.0.1:{listener.getsockname()[1]}"
-            with serving(make_app(site, {host}), listener):
-                yield Served(f"http://{host}", client, site)
-        site.sampler.close()
+        with served(client, allow_changes=allow_changes) as found:
+            yield found
+
+
+@contextmanager
+def served(
+    client: Client, *, allow_changes: bool = False, authenticate: Authenticate | None = None
+) -> Iterator[Served]:
+    """Serve the cluster of a client."""
+    site = Site(client, allow_changes)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        with serving(make_app(site, {host}, authenticate), listener):
+            yield Served(f"http://{host}", client, site)
+    site.sampler.close()
 
 
 def _imported(client: Client, group: str, offsets: dict[TopicPartition, int]) -> bool:

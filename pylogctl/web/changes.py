@@ -1,0 +1,329 @@
+"""The handlers of the API that change the cluster, and their rows in the table of routes."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from broker.admin.group_changes import OffsetChange
+from broker.admin.settings_changes import SettingChange
+from broker.admin.topics import TopicInfo
+from broker.api.client import Client
+from broker.api.errors import TopicExists, UnknownGroup
+from broker.api.producer import Delivery
+from broker.errors import BrokerError
+from broker.protocol.extension_requests import Acks
+from broker.topic import TopicPartition
+from pylogctl.web import documents as docs
+from pylogctl.web.api import BASE, etag_of, topic_of
+from pylogctl.web.documents import document_of, offset_text
+from pylogctl.web.exchange import body_of, query_of, respond
+from pylogctl.web.problems import ProblemError
+from pylogctl.web.site import Route, site_of
+
+_MAX_PLANS = 100
+_PLAN_S = 3600.0
+
+
+async def create_topic(request: Request) -> Response:
+    """Create a topic."""
+    new = await body_of(request, docs.NewTopic)
+
+    def work(client: Client) -> TopicInfo:
+        if any(one.name == new.name for one in client.topics()):
+            raise TopicExists(f"topic '{new.name}' exists")  # a plan would not say so
+        return client.create_topic(
+            new.name,
+            partitions=new.partitions,
+            replicas=new.replicas,
+            settings=dict(new.settings),
+            plan=new.dry_run,
+        )
+
+    found = await site_of(request).change(request, _what("create topic", new.name, new), work)
+    headers = {} if new.dry_run else {"Location": f"{BASE}/topics/{quote(new.name, safe='')}"}
+    return respond(document_of(docs.TopicDocument, found), 200 if new.dry_run else 201, headers)
+
+
+async def change_topic(request: Request) -> Response:
+    """Add partitions to a topic, or set and unset its settings."""
+    name = request.path_params["topic"]
+    wanted = await body_of(request, docs.TopicChange)
+    if wanted.partitions is None and not wanted.settings:
+        raise ProblemError(422, "give partitions or settings, which are to change")
+    values = {key: value for key, value in wanted.settings.items() if value is not None}
+    unset = [key for key, value in wanted.settings.items() if value is None]
+
+    def work(client: Client) -> tuple[TopicInfo, list[SettingChange]]:
+        found = _matching(request, client, name)
+        changed: list[SettingChange] = []
+        if wanted.partitions is not None:
+            found = client.alter_topic(name, partitions=wanted.partitions, plan=wanted.dry_run)
+        if values:
+            changed += client.set_settings(values, topic=name, plan=wanted.dry_run)
+        if unset:
+            changed += client.unset_settings(unset, topic=name, plan=wanted.dry_run)
+        return found, changed
+
+    site = site_of(request)
+    found, changed = await site.change(request, _what("change topic", name, wanted), work)
+    settings = [document_of(docs.SettingChangeDocument, one) for one in changed]
+    topic = document_of(docs.TopicDocument, found)
+    return respond(docs.ChangedTopic(topic, settings), headers={"ETag": etag_of(found)})
+
+
+async def delete_topic(request: Request) -> Response:
+    """Delete a topic with all its messages."""
+    name = request.path_params["topic"]
+    query = query_of(request, docs.DeleteQuery)
+
+    def work(client: Client) -> docs.DeletionDocument:
+        _matching(request, client, name)
+        found = client.delete_topic(name, with_offsets=query.with_offsets, plan=query.dry_run)
+        return document_of(docs.DeletionDocument, found)
+
+    what = _what("delete topic", name, query)
+    return respond(await site_of(request).change(request, what, work))
+
+
+def _matching(request: Request, client: Client, name: str) -> TopicInfo:
+    """Return a topic; 412 if it is not the one that `If-Match` tells."""
+    found = topic_of(client, name)
+    wanted = request.headers.get("if-match", "*")
+    if wanted != "*" and etag_of(found) not in [one.strip() for one in wanted.split(",")]:
+        raise ProblemError(412, f"topic '{name}' has changed since it was read")
+    return found
+
+
+async def produce(request: Request) -> Response:
+    """Send messages to a topic that exists; each is told apart."""
+    name = request.path_params["topic"]
+    new = await body_of(request, docs.NewMessages)
+    payloads = [_payload(one, place) for place, one in enumerate(new.items)]
+
+    def work(client: Client) -> docs.SentList:
+        topic_of(client, name)
+        with client.producer(acks=Acks[new.acks.upper()]) as producer:
+            results: list[docs.Sent] = []
+            deliveries: list[Delivery | BrokerError] = []
+            for one, payload in zip(new.items, payloads, strict=True):
+                try:
+                    deliveries.append(
+                        producer.send(name, payload, key=one.key, partition=one.partition)
+                    )
+                except BrokerError as error:
+                    deliveries.append(error)
+            for delivery in deliveries:
+                try:
+                    if isinstance(delivery, BrokerError):
+                        raise delivery
+                    receipt = delivery.result()
+                except BrokerError as error:
+                    results.append(docs.Sent(None, None, str(error)))
+                else:
+                    sent = docs.Sent(receipt.partition.name, offset_text(receipt.offset), "")
+                    results.append(sent)
+        return docs.SentList(any(one.problem for one in results), results)
+
+    what = f"send {len(payloads)} messages to topic {name!r}"
+    return respond(await site_of(request).change(request, what, work))
+
+
+def _payload(message: docs.NewMessage, place: int) -> bytes:
+    if message.encoding == "text":
+        return message.value.encode()
+    try:
+        return base64.b64decode(message.value, validate=True)
+    except ValueError as error:
+        raise ProblemError(422, f"the value of message {place} is not base64") from error
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A reset that was planned for a group, for the session that asked for it."""
+
+    group: str
+    session: str
+    changes: list[OffsetChange]
+    state: Literal["planned", "applied", "undone"] = "planned"
+    made_s: float = field(default_factory=time.monotonic)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def document(self, id: str) -> docs.ResetPlan:
+        items = [
+            docs.PlannedOffset(
+                one.partition.topic,
+                one.partition.name,
+                offset_text(one.before),
+                offset_text(one.after),
+                None if one.before is None or one.after is None else one.after - one.before,
+                one.note,
+            )
+            for one in self.changes
+        ]
+        return docs.ResetPlan(id, self.group, self.state, items)
+
+
+async def plan_reset(request: Request) -> Response:
+    """Plan where a group goes; nothing is changed before the plan is applied."""
+    group = request.path_params["group"]
+    wanted = await body_of(request, docs.NewResetPlan)
+    changes = await site_of(request).change(
+        request,
+        _what("plan a reset of group", group, wanted),
+        lambda client: client.reset(
+            group,
+            wanted.topics,
+            to=wanted.to,
+            shift=wanted.shift,
+            partition=wanted.partition,
+            plan=True,
+            force=True,  # whether it has members matters when the plan is applied
+        ),
+    )
+    plans = _plans_of(request)
+    now_s = time.monotonic()
+    for id in [id for id, one in plans.items() if now_s - one.made_s > _PLAN_S]:
+        del plans[id]
+    while len(plans) >= _MAX_PLANS:
+        del plans[next(iter(plans))]
+    id = secrets.token_urlsafe(12)
+    plans[id] = _Plan(group, request.state.session, changes)
+    return respond(plans[id].document(id), 201, {"Location": f"{request.url.path}/{id}"})
+
+
+async def apply_reset(request: Request) -> Response:
+    """Move a group as planned; 409 if its offsets are not those that the plan saw."""
+    return await _carry_out(request, "planned", "applied")
+
+
+async def undo_reset(request: Request) -> Response:
+    """Move a group back; 409 if it has moved since the plan was applied."""
+    return await _carry_out(request, "applied", "undone")
+
+
+async def _carry_out(
+    request: Request,
+    wanted: Literal["planned", "applied"],
+    following: Literal["applied", "undone"],
+) -> Response:
+    await body_of(request, docs.Nothing)
+    id, group = request.path_params["id"], request.path_params["group"]
+    plan = _plans_of(request).get(id)
+    if plan is None or plan.group != group:
+        raise ProblemError(
+            404, f"there is no plan '{id}' for group '{group}'", hints=("plans are kept an hour",)
+        )
+    moved = [one for one in plan.changes if one.after is not None and one.before != one.after]
+    before = {one.partition: one.before for one in moved}
+    after = {one.partition: one.after for one in moved}
+    sources, targets = (before, after) if wanted == "planned" else (after, before)
+
+    def work(client: Client) -> str:
+        with plan.lock:
+            if plan.state != wanted:
+                raise ProblemError(409, f"the plan is {plan.state}, not {wanted}")
+            _check_unmoved(client, group, sources)
+            client.import_offsets(group, targets)
+            plan.state = following
+        return f"before {sources}, after {targets}"
+
+    await site_of(request).change(request, f"{following} reset {id} of group {group!r}", work)
+    return respond(plan.document(id))
+
+
+def _check_unmoved(
+    client: Client, group: str, expected: Mapping[TopicPartition, int | None]
+) -> None:
+    try:
+        present = client.offsets_of(group)
+    except UnknownGroup:
+        present = {}
+    for partition, offset in expected.items():
+        found = present.get(partition)
+        if found != offset:
+            raise ProblemError(
+                409,
+                f"group '{group}' is at {found} of {partition}, not at {offset} any more",
+                code="MOVED",
+                hints=("plan again",),
+            )
+
+
+def _plans_of(request: Request) -> dict[str, _Plan]:
+    plans: dict[str, _Plan] = request.app.state.plans
+    return plans
+
+
+def _what(verb: str, name: str, details: object) -> str:
+    return f"{verb} {name!r} {details!r}"
+
+
+_TOPIC = f"{BASE}/topics/{{topic}}"
+_PLANS = f"{BASE}/groups/{{group}}/reset-plans"
+
+ROUTES = (
+    Route(
+        "POST",
+        f"{BASE}/topics",
+        create_topic,
+        changes=True,
+        request=docs.NewTopic,
+        response=docs.TopicDocument,
+        status=201,
+        also=(200,),
+    ),
+    Route(
+        "PATCH",
+        _TOPIC,
+        change_topic,
+        changes=True,
+        request=docs.TopicChange,
+        response=docs.ChangedTopic,
+    ),
+    Route(
+        "DELETE",
+        _TOPIC,
+        delete_topic,
+        changes=True,
+        query=docs.DeleteQuery,
+        response=docs.DeletionDocument,
+    ),
+    Route(
+        "POST",
+        f"{_TOPIC}/messages",
+        produce,
+        changes=True,
+        request=docs.NewMessages,
+        response=docs.SentList,
+    ),
+    Route(
+        "POST",
+        _PLANS,
+        plan_reset,
+        changes=True,
+        request=docs.NewResetPlan,
+        response=docs.ResetPlan,
+        status=201,
+    ),
+    *(
+        Route(
+            "POST",
+            f"{_PLANS}/{{id}}/{verb}",
+            handler,
+            changes=True,
+            request=docs.Nothing,
+            response=docs.ResetPlan,
+        )
+        for verb, handler in (("apply", apply_reset), ("undo", undo_reset))
+    ),
+)
