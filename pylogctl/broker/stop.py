@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from broker.admin import brokers
@@ -106,7 +105,7 @@ def _check_users(
     env: Environment, name: str, zookeeper: str, broker_id: int | None, is_allowed: bool
 ) -> None:
     """Validate, or warn if not, that no other broker or member uses a broker's own ZooKeeper."""
-    at = replace(env, settings=replace(env.settings, zookeeper=zookeeper))
+    at = env.changed(settings=env.settings._replace(zookeeper=zookeeper))
     try:
         with zookeeper_session(at) as session:
             ids = [broker.id for broker in brokers.registered_brokers(session)]

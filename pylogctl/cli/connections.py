@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -210,12 +209,11 @@ def with_addresses(env: Environment, config: ProducerConfig | ConsumerConfig) ->
     """Return the environment with the addresses of `-X` if no option names brokers or ZooKeeper."""
     settings = env.settings
     if not settings.brokers and settings.zookeeper is None:
-        settings = replace(
-            settings,
+        settings = settings._replace(
             brokers=tuple(filter(None, config.broker_list.split(","))),
             zookeeper=config.zookeeper or None,
         )
-    return replace(env, settings=settings)
+    return env.changed(settings=settings)
 
 
 def connector(

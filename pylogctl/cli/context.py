@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -235,7 +234,7 @@ def in_context(env: Environment, name: str | None, *, takes_brokers: bool) -> En
         return env
     context = contexts.find(name)._replace(is_named="context" in env.given)
     _check_use(context, takes_brokers=takes_brokers)
-    return replace(env, settings=_filled(settings, context), context=context)
+    return env.changed(settings=_filled(settings, context), context=context)
 
 
 def at_cluster(env: Environment, text: str | None, *, takes_brokers: bool = True) -> Environment:
@@ -246,15 +245,15 @@ def at_cluster(env: Environment, text: str | None, *, takes_brokers: bool = True
     if brokers == text and ":" not in text:
         context = read_contexts(env.environ).find(text)._replace(is_named=True)
         _check_use(context, takes_brokers=takes_brokers)
-        return replace(env, settings=_filled(env.settings, context), context=context)
+        return env.changed(settings=_filled(env.settings, context), context=context)
     if brokers == text:
-        settings = replace(env.settings, zookeeper=text, brokers=())
+        settings = env.settings._replace(zookeeper=text, brokers=())
     elif takes_brokers:
         addresses = tuple(filter(None, brokers.split(",")))
-        settings = replace(env.settings, zookeeper=None, brokers=addresses)
+        settings = env.settings._replace(zookeeper=None, brokers=addresses)
     else:
         raise UsageError(f"'{text}' has brokers only, and this command needs a ZooKeeper")
-    return replace(env, settings=settings, context=None)
+    return env.changed(settings=settings, context=None)
 
 
 def _check_use(context: Context, *, takes_brokers: bool) -> None:
@@ -270,11 +269,8 @@ def _filled(settings: SharedOptions, context: Context) -> SharedOptions:
     timeout_s = settings.timeout_s
     if timeout_s is None and context.timeout is not None:
         timeout_s = parse_duration_s(context.timeout)
-    return replace(
-        settings,
-        zookeeper=context.zookeeper,
-        brokers=context.brokers,
-        timeout_s=timeout_s,
+    return settings._replace(
+        zookeeper=context.zookeeper, brokers=context.brokers, timeout_s=timeout_s
     )
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pylogctl.cli.environment import (
@@ -26,7 +25,7 @@ def with_found_broker(settings: SharedOptions) -> SharedOptions:
     """Return the options, with the broker at the default port if only that listens."""
     if not ADDRESS_PROPERTIES.isdisjoint(settings.properties) or _listens(DEFAULT_ZOOKEEPER):
         return settings
-    return replace(settings, brokers=(DEFAULT_BROKER,)) if _listens(DEFAULT_BROKER) else settings
+    return settings._replace(brokers=(DEFAULT_BROKER,)) if _listens(DEFAULT_BROKER) else settings
 
 
 def zookeeper_of_found_broker(connect: Connect) -> str | None:

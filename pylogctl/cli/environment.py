@@ -11,10 +11,10 @@ import os
 import select
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from io import UnsupportedOperation
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, TextIO
+from types import MappingProxyType
+from typing import Any, BinaryIO, Literal, NamedTuple, TextIO
 
 from broker.clock import Clock, SystemClock
 from pylogctl.cli.errors import UsageError
@@ -63,13 +63,12 @@ class Streams(NamedTuple):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # quicker to make, at each start
-class SharedOptions:
+class SharedOptions(NamedTuple):
     """The shared options, parsed; a command has its own default for a `timeout_s` of None."""
 
     zookeeper: str | None = None
     brokers: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = MappingProxyType({})
     output: OutputFormat | None = None
     columns: tuple[str, ...] = ()
     sort: str = ""
@@ -109,20 +108,38 @@ class Context(NamedTuple):
         return f"[{self.name}] " if code is None else f"\x1b[1;{code}m[{self.name}]\x1b[0m "
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # as above
 class Environment:
-    """Streams, environment variables, clock and shared options of one run of one command."""
+    """Streams, environment variables, clock and shared options of one run of one command.
 
-    streams: Streams
-    environ: Mapping[str, str]
-    settings: SharedOptions = field(default_factory=SharedOptions)
-    clock: Clock = field(default_factory=SystemClock)
-    left_out: list[str] = field(default_factory=list)
-    """Messages of `leave_out`."""
-    given: frozenset[str] = frozenset()
-    """The names of shared options that the command line has."""
-    context: Context | None = None
-    """The named cluster of the run; None if it has none or options name another one."""
+    Args:
+        given: the names of shared options that the command line has.
+        context: the named cluster of the run; None if it has none or options name another one.
+        left_out: messages of `leave_out`.
+    """
+
+    # no dataclass: to make one takes a millisecond of each start
+    def __init__(
+        self,
+        streams: Streams,
+        environ: Mapping[str, str],
+        settings: SharedOptions | None = None,
+        clock: Clock | None = None,
+        *,
+        given: frozenset[str] = frozenset(),
+        context: Context | None = None,
+        left_out: list[str] | None = None,
+    ) -> None:
+        self.streams = streams
+        self.environ = environ
+        self.settings = SharedOptions() if settings is None else settings
+        self.clock: Clock = SystemClock() if clock is None else clock
+        self.given = given
+        self.context = context
+        self.left_out: list[str] = [] if left_out is None else left_out
+
+    def changed(self, **values: Any) -> Environment:
+        """Return the same environment with other values."""
+        return Environment(**{**vars(self), **values})
 
     @property
     def output(self) -> OutputFormat:

@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import os
@@ -31,7 +30,6 @@ from typing import (
     Literal,
     NamedTuple,
     Self,
-    cast,
     dataclass_transform,
     get_args,
     get_origin,
@@ -516,7 +514,7 @@ def accepts(
     dumps_properties: bool = False,
     reports_failures: bool = False,
     changes: bool | None = None,
-) -> Callable[[_CommandFunction], _CommandFunction]:
+) -> Callable[[_CommandFunction], AcceptingCommand]:
     """Add shared options to a command; its first parameter is an `Environment` with their values.
 
     Typer sees one signature with them, the `GENERAL` options, the command's own, and those of its
@@ -526,67 +524,116 @@ def accepts(
     it has more sources of settings. `changes` says whether it changes a cluster, if that is not
     what its options say: those that do have `--yes` or `--dry-run`.
     """
-    asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
     names = {option.name for option in options}
-    takes_addresses = {"zookeeper", "brokers"} <= names
-    has_context = not names.isdisjoint(("zookeeper", "brokers"))
-    shared = (*options, *(CONTEXT if has_context else ()), *GENERAL)
     if changes is None:
         changes = not names.isdisjoint(("assume_yes", "dry_run"))
+    return lambda function: AcceptingCommand(
+        function,
+        options,
+        Facts(exits, examples, tuple(first.split()), optional=optional or {}),
+        asks=ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES,
+        reports_failures=reports_failures,
+        changes=changes,
+    )
 
-    def decorate(function: _CommandFunction) -> _CommandFunction:
-        named = _parameters_of(function)[1:]
+
+class AcceptingCommand:
+    """A command function with shared options; see `accepts`.
+
+    Its parameters are made when they are asked for, as most commands of a group are not called.
+    """
+
+    def __init__(
+        self,
+        function: _CommandFunction,
+        options: tuple[inspect.Parameter, ...],
+        facts: Facts,
+        *,
+        asks: frozenset[str],
+        reports_failures: bool,
+        changes: bool,
+    ) -> None:
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__annotations__: dict[str, Any] = {}  # Typer would evaluate the function's in vain
+        self.examples = facts.examples
+        names = {option.name for option in options}
+        self._function = function
+        self._names = names
+        self._has_context = not names.isdisjoint(("zookeeper", "brokers"))
+        self._shared = (*options, *(CONTEXT if self._has_context else ()), *GENERAL)
+        self._declared = facts
+        self._asks = asks
+        self._reports_failures = reports_failures
+        self._changes = changes
+
+    @functools.cached_property
+    def _parameters(self) -> tuple[dict[str, OptionGroup], list[inspect.Parameter]]:
+        """The groups among the function's parameters, and its own options."""
+        named = _parameters_of(self._function)[1:]
         groups = _groups_of(named)
-        own = [option for one in named for option in _expanded(one, groups)]
+        return groups, [option for one in named for option in _expanded(one, groups)]
 
-        # Keyword arguments come from the signature built below, never from a caller.
-        @functools.wraps(function)
-        def run(ctx: typer.Context, **values: Any) -> None:
-            chosen = {option.name: values.pop(option.name) for option in shared}
-            streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
-            context = chosen.pop("context", None)
-            given = _given(ctx, (option.name for option in shared))
-            env = Environment(streams, os.environ, settings_of(chosen), given=given)
-            if has_context:
-                env = in_context(env, context, takes_brokers="brokers" in names)
-            settings = env.settings
-            if takes_addresses and not settings.brokers and settings.zookeeper is None:
-                from pylogctl.cli.discovery import with_found_broker  # late: loads sockets
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The parameters as Typer reads them: the function's own options, and the shared ones."""
+        return _signature((*self._parameters[1], *self._shared))
 
-                env = dataclasses.replace(env, settings=with_found_broker(settings))
-            changes_cluster = has_context and _changes_cluster(values, changes)
-            target = at_cluster(env, values.get("to_cluster"))
-            values = _with_groups(values, groups)
-            if env.settings.properties:
-                from pylogctl.cli.properties import validate_given  # late: few runs set any
-
-                validate_given(env, ctx.command_path)
-            if env.settings.help_fields:
-                from pylogctl.cli.fields import show_fields  # late: few runs ask for them
-
-                show_fields(env, ctx.command_path)
-            elif asks.isdisjoint(env.settings.properties):
-                if changes_cluster:
-                    confirm_context(target, ctx.command_path, can_say_yes="assume_yes" in names)
-                function(env, **values)
-                if env.left_out:
-                    raise typer.Exit(ExitStatus.PARTIAL)
-            else:
-                from pylogctl.cli.properties import show_properties
-
-                show_properties(env, ctx.command_path)
-
-        choices = _choices_of((*own, *shared))
-        skippable = dict(optional or {})
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """The facts that were declared, and those that follow from the options."""
+        groups, own = self._parameters
+        optional = dict(self._declared.optional)
         for group in groups.values():
-            skippable.update(group.optional)
-        of_options = () if reports_failures else chain(*(_EXITS.get(o.name, ()) for o in shared))
-        facts = Facts((*exits, *of_options), examples, tuple(first.split()), choices, skippable)
-        run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
-        run.__signature__ = _signature((*own, *shared))  # type: ignore[attr-defined]  # as above
-        return cast(_CommandFunction, run)
+            optional.update(group.optional)
+        of_options = (
+            ()
+            if self._reports_failures
+            else chain(*(_EXITS.get(option.name, ()) for option in self._shared))
+        )
+        return self._declared._replace(
+            exits=(*self._declared.exits, *of_options),
+            choices=_choices_of((*own, *self._shared)),
+            optional=optional,
+        )
 
-    return decorate
+    # Keyword arguments come from the signature, never from a caller.
+    def __call__(self, ctx: typer.Context, **values: Any) -> None:
+        """Run the function with the values of all options."""
+        chosen = {option.name: values.pop(option.name) for option in self._shared}
+        streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
+        context = chosen.pop("context", None)
+        given = _given(ctx, (option.name for option in self._shared))
+        env = Environment(streams, os.environ, settings_of(chosen), given=given)
+        if self._has_context:
+            env = in_context(env, context, takes_brokers="brokers" in self._names)
+        settings = env.settings
+        takes_addresses = {"zookeeper", "brokers"} <= self._names
+        if takes_addresses and not settings.brokers and settings.zookeeper is None:
+            from pylogctl.cli.discovery import with_found_broker  # late: loads sockets
+
+            env = env.changed(settings=with_found_broker(settings))
+        changes_cluster = self._has_context and _changes_cluster(values, self._changes)
+        target = at_cluster(env, values.get("to_cluster"))
+        values = _with_groups(values, self._parameters[0])
+        if env.settings.properties:
+            from pylogctl.cli.properties import validate_given  # late: few runs set any
+
+            validate_given(env, ctx.command_path)
+        if env.settings.help_fields:
+            from pylogctl.cli.fields import show_fields  # late: few runs ask for them
+
+            show_fields(env, ctx.command_path)
+        elif self._asks.isdisjoint(env.settings.properties):
+            if changes_cluster:
+                confirm_context(target, ctx.command_path, can_say_yes="assume_yes" in self._names)
+            self._function(env, **values)
+            if env.left_out:
+                raise typer.Exit(ExitStatus.PARTIAL)
+        else:
+            from pylogctl.cli.properties import show_properties
+
+            show_properties(env, ctx.command_path)
 
 
 def _given(ctx: Any, names: Iterable[str]) -> frozenset[str]:

@@ -10,7 +10,6 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import chain
 from typing import Annotated, Any, BinaryIO, cast
 
@@ -361,7 +360,7 @@ def paged(env: Environment) -> Iterator[Environment]:
     env.flush()
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         stdin = cast(BinaryIO, process.stdin)
-        paged_env = replace(env, streams=env.streams._replace(stdout=stdin))
+        paged_env = env.changed(streams=env.streams._replace(stdout=stdin))
         with suppress(BrokenPipeError):  # the user left the pager: skip the rest of the block
             yield paged_env
             stdin.close()

@@ -9,23 +9,27 @@ pages, completions and tests are made; its parse errors, told apart by class nam
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandInfo
 
 from broker.errors import did_you_mean
 from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, Streams
 from pylogctl.cli.errors import CliError, MissingCommandError, UsageError
 from pylogctl.cli.nodes import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
-from pylogctl.cli.options import Facts, fill_optional, takes_value
+from pylogctl.cli.options import AcceptingCommand, Facts, fill_optional, takes_value
 
 
 def facts_of(command: Any) -> Facts:
     """Return what `accepts` recorded about a command."""
-    return cast(Facts, getattr(command.callback, "facts", Facts()))
+    function = inspect.unwrap(command.callback) if command.callback else None
+    return function.facts if isinstance(function, AcceptingCommand) else Facts()
 
 
 def describe(root: TyperGroup) -> CommandNode:
@@ -36,7 +40,7 @@ def describe(root: TyperGroup) -> CommandNode:
 
 def _describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
     children = []
-    if isinstance(command, TyperGroup):
+    if isinstance(command, Group):
         for name in command.list_commands(ctx):
             child = command.get_command(ctx, name)
             if child is not None and not child.hidden:
@@ -192,7 +196,12 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group that accepts shared options before the command and passes them to it."""
+    """A group that accepts shared options before the command and passes them to it.
+
+    Typer makes a command with all its parameters only when that is named or described.
+    """
+
+    declared: Mapping[str, CommandInfo] = MappingProxyType({})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move shared options before the command behind it."""
@@ -219,14 +228,35 @@ class Group(TyperGroup):
         return help_page.group_help(self.described(ctx), style)
 
     def described(self, ctx: Any) -> CommandNode:
-        """Return the group and its commands, as help needs them."""
-        return _describe_command(self, ctx, tuple(ctx.command_path.split()))
+        """Return the group and its commands, as help needs them: without options."""
+        path = tuple(ctx.command_path.split())
+        children = tuple(
+            CommandNode(
+                (*path, name),
+                inspect.getdoc(one.callback) or "",
+                Facts(examples=cast(AcceptingCommand, one.callback).examples),
+                (),
+                (),
+                (),
+            )
+            for name, one in self.declared.items()
+        )
+        return CommandNode(path, self.help or "", Facts(), (), (), children)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands without making any."""
+        return list(self.declared)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Make and return a command, None if it does not exist."""
+        declared = self.declared.get(cmd_name)
+        return None if declared is None else _made(declared)
 
     def expand_alias(self, words: list[str]) -> list[str]:
         """Replace a hidden alias, or a former command, at the front of the words."""
         of_group = _ALIASES.get(f"{self.name} {words[0]}")
         target = of_group or _ALIASES.get(words[0], (words[0],))
-        if words[0] not in self.commands and target[0] in self.commands:
+        if words[0] not in self.declared and target[0] in self.declared:
             return [*target, *words[1:]]
         return words
 
@@ -275,9 +305,7 @@ class RootGroup(Group):
         if entry is None:
             return None
         module = importlib.import_module(entry.module)
-        command = typer.main.get_command(getattr(module, entry.attribute))
-        command.name = cmd_name
-        return command
+        return _command_of(getattr(module, entry.attribute), cmd_name)
 
     def described(self, ctx: Any) -> CommandNode:
         """Return the commands with their static help, so that none is imported."""
@@ -298,6 +326,29 @@ class RootGroup(Group):
     def expand_alias(self, words: list[str]) -> list[str]:
         """Replace a hidden alias of the root by its one or two words."""
         return [*self.shortcuts.get(words[0], words[:1]), *words[1:]]
+
+
+def _command_of(app: typer.Typer, name: str) -> TyperCommand | Group:
+    """Return the only command of an application, or the group of its commands."""
+    if len(app.registered_commands) == 1:
+        command = _made(app.registered_commands[0])
+        command.name = name
+        return command
+    group = Group(
+        name=name, help=app.info.help, context_settings=CONTEXT_SETTINGS, rich_markup_mode=None
+    )
+    group.declared = {str(one.name): one for one in app.registered_commands}
+    return group
+
+
+def _made(declared: CommandInfo) -> TyperCommand:
+    declared.context_settings = CONTEXT_SETTINGS
+    return cast(
+        TyperCommand,
+        typer.main.get_command_from_info(
+            declared, pretty_exceptions_short=True, rich_markup_mode=None
+        ),
+    )
 
 
 def new_app(text: str = "") -> typer.Typer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
 
 from broker.admin.changes import (
     INTERVAL_S,
@@ -60,5 +59,5 @@ class _Output:
             return
         render(self._env, CHANGES, records, is_part=True)
         self._env.flush()
-        without_header = replace(self._env.settings, no_header=True)
-        self._env = replace(self._env, settings=without_header)
+        without_header = self._env.settings._replace(no_header=True)
+        self._env = self._env.changed(settings=without_header)

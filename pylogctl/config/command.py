@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from pylogctl.cli.environment import Environment
@@ -264,5 +263,5 @@ def _at_address(env: Environment, address: str) -> tuple[Environment, BrokerSett
 
     settings, zookeeper = read_at_address(env, address)
     if env.settings.zookeeper is None and zookeeper:
-        env = replace(env, settings=replace(env.settings, zookeeper=zookeeper))
+        env = env.changed(settings=env.settings._replace(zookeeper=zookeeper))
     return env, settings

@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Protocol
 
 from pylogctl.cli.environment import Environment
@@ -62,7 +61,7 @@ class Watch:
 def watched(env: Environment, source: _Source, *, has_no_start: bool) -> Iterator[Watch]:
     """Give a watch of a source; a bar is drawn only if messages do not go to the terminal, too."""
     if env.settings.progress == "auto" and not _is_to_file(env):
-        env = replace(env, settings=replace(env.settings, progress="never"))
+        env = env.changed(settings=env.settings._replace(progress="never"))
     with progress(env, "consume", None) as meter:
         yield Watch(env, source, meter, has_no_start=has_no_start)
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple, cast
 
 from broker.admin import groups as admin
@@ -333,7 +332,7 @@ def export(env: Environment, groups: Sequence[str], output: str) -> None:
         return
     for one in snapshots:
         warn_of_offsets(env, one)
-    env = replace(env, settings=replace(env.settings, output=cast(OutputFormat, output)))
+    env = env.changed(settings=env.settings._replace(output=cast(OutputFormat, output)))
     numbers = [one for one in offsets if one[2].offset is not None]
     rows = [
         document.OffsetRow(name, one.topic, one.name, stored.offset, stored.commit_ms)

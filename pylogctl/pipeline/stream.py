@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -269,7 +268,7 @@ class _Printer:
     """Writes micro-batches to standard output, the header once."""
 
     def __init__(self, env: Environment, table: DataFrame, name: str) -> None:
-        self._env = replace(env, settings=replace(env.settings, output=env.output))
+        self._env = env.changed(settings=env.settings._replace(output=env.output))
         self._document = document_of(table, name, "")
 
     def __call__(self, batch: DataFrame, _: int) -> None:
@@ -279,8 +278,8 @@ class _Printer:
         records = records_of(batch.schema, rows, is_json=self._env.output == "jsonl")
         render(self._env, self._document, records, is_part=True)
         self._env.flush()
-        settings = replace(self._env.settings, no_header=True)
-        self._env = replace(self._env, settings=settings)
+        settings = self._env.settings._replace(no_header=True)
+        self._env = self._env.changed(settings=settings)
 
 
 class _BatchFiles:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -335,7 +334,7 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
     config = plan.config
     limit_s = _limit_s(env, config)
     if env.settings.timeout_s is not None:  # it limits the delivery, not a response
-        env = replace(env, settings=replace(env.settings, timeout_s=limit_s))
+        env = env.changed(settings=env.settings._replace(timeout_s=limit_s))
     connect_s = config.connect_timeout_ms / 1000
     connect, connect_soon = (
         connector(

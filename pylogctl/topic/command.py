@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -206,7 +205,7 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
         # Ids given on the command line hide the addresses of the environment from Typer.
         from_environment = env.environ.get("PYLOGCTL_BROKER", "").split(",")
         addresses = tuple(item for item in from_environment if item and not item.isdecimal())
-    return replace(env, settings=replace(env.settings, brokers=addresses)), ids
+    return env.changed(settings=env.settings._replace(brokers=addresses)), ids
 
 
 @app.command("alter", cls=Command)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 
 from broker.admin.registry_nodes import Node, read_nodes, read_tree
@@ -203,7 +202,7 @@ def watch(env: Environment, path: str, *, recursive: bool) -> None:
 def _as_next(env: Environment) -> Environment:
     """Return the environment for the records after the first, which need no header."""
     output = "jsonl" if env.output == "json" else env.output
-    return replace(env, settings=replace(env.settings, output=output, no_header=True))
+    return env.changed(settings=env.settings._replace(output=output, no_header=True))
 
 
 def sessions(env: Environment, path: str) -> None:
