@@ -48,7 +48,6 @@ app = new_app()
         ExitStatus.REMOTE,
         ExitStatus.UNSUPPORTED,
     ),
-    first="-o -n --keep-partition --rate --verify --from --to",
     examples=(
         "pylogctl copy orders orders-backup --verify",
         "pylogctl copy orders orders -o @-1h --from zk1:2181 --to zk2:2181",
