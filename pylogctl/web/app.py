@@ -13,14 +13,14 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp
 
-from pylogctl.web import api, changes, pages
+from pylogctl.web import api, changes, events, pages
 from pylogctl.web.problems import MEDIA_TYPE, ProblemError, problem_error
 from pylogctl.web.security import Authenticate, Guard
 from pylogctl.web.site import READ_ONLY, Handler, Route, Site, site_of
 
 logger = logging.getLogger("pylogctl.web")
 
-ROUTES: tuple[Route, ...] = (*api.ROUTES, *changes.ROUTES, *pages.ROUTES)
+ROUTES: tuple[Route, ...] = (*api.ROUTES, *events.ROUTES, *changes.ROUTES, *pages.ROUTES)
 
 
 def make_app(
@@ -46,6 +46,7 @@ def make_app(
     app.router.redirect_slashes = False
     app.state.site = site
     app.state.plans = {}
+    app.state.streams = events.Streams()
     app.state.routes = [one for one in ROUTES if one.path.startswith(f"{api.BASE}/")]
     return Guard(app, error_response, hosts, authenticate)
 

@@ -340,6 +340,21 @@ class MessagesQuery(Struct, forbid_unknown_fields=True, rename={"place": "from",
     shown_as: Literal["auto", "text", "json", "hex", "base64"] = "auto"
 
 
+class LiveQuery(Struct, forbid_unknown_fields=True, rename={"shown_as": "as"}):
+    """Which messages are streamed, and how they are shown."""
+
+    partition: Annotated[list[_Name], Meta(max_length=200)] = []
+    max_bytes: Annotated[int, Meta(ge=1, le=65536, description="of each value")] = 4096
+    filter: Annotated[str, Meta(max_length=200, description="text that values contain")] = ""
+    shown_as: Literal["auto", "text", "json", "hex", "base64"] = "auto"
+
+
+class EventsQuery(Struct, forbid_unknown_fields=True):
+    """Of which topics there are figures."""
+
+    topics: Annotated[str, Meta(max_length=4000, description="names with commas")] = ""
+
+
 class RawQuery(Struct, forbid_unknown_fields=True):
     """Which message of a compressed set."""
 

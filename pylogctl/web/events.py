@@ -1,0 +1,269 @@
+"""Server-sent events: messages as they come, and figures of the cluster.
+
+The id of an event has the positions in all partitions, so a client that connects again goes on
+where it was. A client that takes events too slowly misses some, and is told how many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from broker.api.client import Client
+from broker.api.reader import Reader
+from broker.errors import BrokerError
+from broker.topic import MessagePosition, TopicPartition
+from pylogctl.web import documents as docs
+from pylogctl.web.api import BASE, message_document, positions_of
+from pylogctl.web.exchange import query_of
+from pylogctl.web.messages import Row, cursor_of, parse_cursor
+from pylogctl.web.problems import ProblemError
+from pylogctl.web.sampler import INTERVAL_S
+from pylogctl.web.site import Route, site_of
+
+logger = logging.getLogger("pylogctl.web")
+
+MAX_STREAMS = 100
+MAX_STREAMS_OF_SESSION = 5
+BUFFERED = 256
+_BUFFERED_BYTES = 512 << 10
+_HEARTBEAT_S = 15.0
+_END_S = 1800.0
+_RETRY = b"retry: 3000\n\n"
+_HEARTBEAT = b":\n\n"
+_MEDIA_TYPE = "text/event-stream"
+
+
+@dataclass(slots=True)
+class Streams:
+    """Counts the open streams, of all and of each session."""
+
+    count: int = 0
+    of_sessions: Counter[str] = field(default_factory=Counter)
+
+    def open(self, session: str) -> Callable[[], None]:
+        """Count a stream, unless there are too many; return what is called at its end."""
+        if self.count >= MAX_STREAMS or self.of_sessions[session] >= MAX_STREAMS_OF_SESSION:
+            raise ProblemError(
+                429, "too many streams are open", code="TOO_MANY_STREAMS", retry_after_s=30
+            )
+        self.count += 1
+        self.of_sessions[session] += 1
+
+        def close() -> None:
+            self.count -= 1
+            self.of_sessions[session] -= 1
+            if not self.of_sessions[session]:
+                del self.of_sessions[session]
+
+        return close
+
+
+class _EventStream(StreamingResponse):
+    """A stream that is counted as long as it is open."""
+
+    def __init__(self, events: AsyncIterator[bytes], on_end: Callable[[], None]) -> None:
+        super().__init__(events, media_type=_MEDIA_TYPE)
+        self._on_end = on_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._on_end()
+
+
+def _stream_of(
+    request: Request, events: AsyncIterator[bytes], on_end: Callable[[], None] = lambda: None
+) -> Response:
+    if request.method == "HEAD":
+        on_end()
+        return Response(media_type=_MEDIA_TYPE)
+    streams: Streams = request.app.state.streams
+    try:
+        close = streams.open(request.state.session)
+    except ProblemError:
+        on_end()
+        raise
+
+    def end() -> None:
+        close()
+        on_end()
+
+    return _EventStream(events, end)
+
+
+def event(data: bytes, *, name: str = "", id: str = "") -> bytes:
+    """Return an event with a line of data."""
+    head = (f"event: {name}\n" if name else "") + (f"id: {id}\n" if id else "")
+    return head.encode() + b"data: " + data + b"\n\n"
+
+
+async def values(request: Request) -> Response:
+    """Stream what the last look at the cluster found, by name: `cluster/in`, `group/g/lag`, ..."""
+    query = query_of(request, docs.EventsQuery)
+    topics = tuple(f"topic/{one}/" for one in query.topics.split(",") if one)
+    sampler = site_of(request).sampler
+
+    async def events() -> AsyncIterator[bytes]:
+        yield _RETRY
+        end_s = time.monotonic() + _END_S
+        while time.monotonic() < end_s:
+            found = {
+                name: value
+                for name, value in sampler.newest().items()
+                if not name.startswith("topic/") or name.startswith(topics)
+            }
+            yield event(msgspec.json.encode(found), name="values")
+            await asyncio.sleep(INTERVAL_S)
+
+    return _stream_of(request, events())
+
+
+async def live(request: Request) -> Response:
+    """Stream messages as they come; `gap` tells of those that the client was too slow for."""
+    query = query_of(request, docs.LiveQuery)
+    topic = request.path_params["topic"]
+    last_id = request.headers.get("last-event-id", "")
+
+    def open_tail(client: Client) -> _Tail:
+        place = docs.MessagesQuery(partition=query.partition, place="end")
+        positions = positions_of(client, topic, place)
+        skipped = 0
+        if last_id:
+            first, end = client.offsets(topic, "start"), client.offsets(topic, "end")
+            for partition, at in parse_cursor(topic, last_id).items():
+                if partition in positions and at.offset <= end[partition]:
+                    positions[partition] = max(at, MessagePosition(first[partition]))
+                    skipped += max(0, first[partition] - at.offset)
+        reader = client.read(
+            topic,
+            partition=list(positions),
+            start={one: at.offset for one, at in positions.items()},
+            stop=None,
+            filter=re.escape(query.filter) if query.filter else None,
+        )
+        return _Tail(reader, positions, query, loop, skipped)
+
+    loop = asyncio.get_running_loop()
+    tail = await site_of(request).read(open_tail)
+    return _stream_of(request, tail.events(), tail.close)
+
+
+class _Tail:
+    """Reads messages by a thread, and keeps some for a client."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        positions: dict[TopicPartition, MessagePosition],
+        query: docs.LiveQuery,
+        loop: asyncio.AbstractEventLoop,
+        skipped_bytes: int,
+    ) -> None:
+        self._reader = reader
+        self._positions = positions
+        self._query = query
+        self._loop = loop
+        self._skipped_bytes = skipped_bytes
+        self._wake = asyncio.Event()
+        self._lock = threading.Lock()  # guards what follows
+        self._events: list[bytes] = []
+        self._bytes = 0
+        self._missed = 0
+        self._is_done = False
+
+    def close(self) -> None:
+        self._reader.close()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        yield _RETRY
+        if self._skipped_bytes:  # retention has removed what the client was to read next
+            yield self._gap(0, self._skipped_bytes)
+        threading.Thread(target=self._read, name="web-tail", daemon=True).start()
+        end_s = time.monotonic() + _END_S
+        while time.monotonic() < end_s:
+            try:
+                async with asyncio.timeout(_HEARTBEAT_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                yield _HEARTBEAT
+                continue
+            self._wake.clear()
+            with self._lock:
+                events, self._events, self._bytes = self._events, [], 0
+                missed, self._missed = self._missed, 0
+                gap = self._gap(missed, 0) if missed else b""
+                is_done = self._is_done
+            yield b"".join(events) + gap
+            if is_done:
+                return
+
+    def _gap(self, missed: int, missed_bytes: int) -> bytes:
+        data = msgspec.json.encode({"missed": missed, "bytes": missed_bytes})
+        return event(data, name="gap", id=cursor_of(self._positions))
+
+    def _read(self) -> None:
+        last = b""
+        try:
+            for one in self._reader:
+                at, start = MessagePosition(one.offset, one.inner), self._positions[one.partition]
+                if at >= start:  # a compressed set is read as a whole
+                    self._add(Row(one.partition, *at, one.value, "", one.next_offset))
+        except BrokerError as error:
+            last = event(msgspec.json.encode({"detail": str(error)}), name="problem")
+        except Exception:
+            logger.exception("messages cannot be read on")
+        with self._lock:
+            self._events.append(last)
+            self._is_done = True
+        self._notify()
+
+    def _add(self, row: Row) -> None:
+        is_last = row.next_offset != row.offset
+        after = (
+            MessagePosition(row.next_offset)
+            if is_last
+            else MessagePosition(row.offset, row.inner + 1)
+        )
+        with self._lock:
+            self._positions[row.partition] = after
+            if self._missed or len(self._events) >= BUFFERED or self._bytes > _BUFFERED_BYTES:
+                self._missed += 1
+                return
+            document = message_document(row, self._query.shown_as, self._query.max_bytes)
+            data = event(msgspec.json.encode(document), id=cursor_of(self._positions))
+            self._events.append(data)
+            self._bytes += len(data)
+            is_first = len(self._events) == 1
+        if is_first:
+            self._notify()
+
+    def _notify(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._wake.set)
+        except RuntimeError:  # the server has ended
+            self._reader.close()
+
+
+ROUTES = (
+    Route("GET", f"{BASE}/events", values, query=docs.EventsQuery, media_type=_MEDIA_TYPE),
+    Route(
+        "GET",
+        f"{BASE}/topics/{{topic}}/messages/live",
+        live,
+        query=docs.LiveQuery,
+        media_type=_MEDIA_TYPE,
+    ),
+)
