@@ -5,13 +5,14 @@ Sources: Prometheus, "Exposition formats", text version 0.0.4, and "Metric and l
 
 from __future__ import annotations
 
+import logging
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker.metrics import Kind, Metric, Reading
+from broker.metrics import Kind, ManagedObject, Metric, Reading, counter
 from broker.stats import bucket_counts
 
 if TYPE_CHECKING:
@@ -25,14 +26,45 @@ if TYPE_CHECKING:
 
     Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
+_T = TypeVar("_T")
+logger = logging.getLogger(__name__)
+
 PREFIX = "pylogctl_"
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _LINES_AT_ONCE = 200
 """After as many lines, threads that serve clients get their turn at the interpreter's lock."""
 
 
-def exposition_text(readings: Iterable[Reading], *, of_process: bool = True) -> str:
-    """Return the metrics of objects as text, with those of the process and of Python."""
+class Scrapes:
+    """Leaves out the parts of scrapes that fail, and counts them."""
+
+    def __init__(self) -> None:
+        self.error_count = 0
+
+    def part(self, make: Callable[[], Iterable[_T]]) -> Iterator[_T]:
+        """Yield what a function returns, up to its failure."""
+        try:
+            yield from make()
+        except Exception:  # a bug costs a part of one scrape
+            logger.exception("a part of the metrics cannot be read")
+            self.error_count += 1
+
+
+SCRAPES: ManagedObject[Scrapes] = ManagedObject(
+    "Scrapes",
+    counter("ScrapeErrors", lambda it: it.error_count,
+        "parts of scrapes that were left out, as they could not be read; the log says why",
+        healthy="0", series="scrape_errors_total"),
+)  # fmt: skip
+
+
+def exposition_text(
+    readings: Iterable[Reading], scrapes: Scrapes | None = None, *, of_process: bool = True
+) -> str:
+    """Return the metrics of objects as text, with those of the process and of Python.
+
+    With `scrapes`, a metric that cannot be read is left out, and the count of these added.
+    """
     from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, generate_latest
     from prometheus_client.process_collector import ProcessCollector
 
@@ -41,24 +73,26 @@ def exposition_text(readings: Iterable[Reading], *, of_process: bool = True) -> 
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
-    registry.register(_Collector(readings))
+    registry.register(_Collector(readings, scrapes))
     return generate_latest(registry).decode()
 
 
 class _Collector:
     """Has families collected; the registry asks for them once, as this does not describe itself."""
 
-    def __init__(self, readings: Iterable[Reading]) -> None:
+    def __init__(self, readings: Iterable[Reading], scrapes: Scrapes | None) -> None:
         self._readings = readings
+        self._scrapes = scrapes
 
     def collect(self) -> Iterator[Family]:
-        return families(self._readings)
+        return families(self._readings, self._scrapes)
 
 
-def families(readings: Iterable[Reading]) -> Iterator[Family]:
+def families(readings: Iterable[Reading], scrapes: Scrapes | None = None) -> Iterator[Family]:
     """Yield a family for each series that the metrics of the objects declare."""
     found: dict[str, Family] = {}
-    for managed, source, values in readings:
+    count = [] if scrapes is None else [Reading(SCRAPES, scrapes)]
+    for managed, source, values in chain(readings, count):
         for metric in managed.metrics:
             if not metric.series:
                 continue
@@ -66,7 +100,13 @@ def families(readings: Iterable[Reading]) -> Iterator[Family]:
             family = found.get(name)
             if family is None:
                 family = found[name] = _family(name, [*managed.labels, *own], metric)
-            _add(family, [*map(str, values), *own.values()], metric, source)
+            try:
+                _add(family, [*map(str, values), *own.values()], metric, source)
+            except Exception:
+                if scrapes is None:
+                    raise
+                logger.exception("metric %s cannot be read", name)
+                scrapes.error_count += 1
     yield from found.values()
 
 

@@ -127,6 +127,19 @@ class WindowedStats(Histogram):
         return Window(running.count, running.total_s, running.max_s, length_s)
 
 
+class SharedHistogram(Histogram):
+    """Counts the events of several threads."""
+
+    def __init__(self, bounds_s: tuple[float, ...] = REQUEST_BOUNDS_S) -> None:
+        super().__init__(bounds_s)
+        self._lock = threading.Lock()
+
+    def record(self, elapsed_s: float, count: int = 1) -> None:
+        """Count `count` events that took `elapsed_s` together."""
+        with self._lock:
+            super().record(elapsed_s, count)
+
+
 class SharedStats(WindowedStats):
     """Counts the events of several threads."""
 

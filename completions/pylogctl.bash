@@ -13,7 +13,7 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
         commands='' words=''
-        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --metrics-port --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --metrics-port --metrics-no-partitions --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X -c --context --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'

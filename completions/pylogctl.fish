@@ -111,6 +111,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l data -d 'Data d
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l no-zookeeper -d 'Run without ZooKeeper'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zookeeper-port -d 'Port of the embedded ZooKeeper; 0 picks a free one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l metrics-port -d 'Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l metrics-no-partitions -d 'Serve no metrics of single partitions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ephemeral -d 'A temporary directory, no ZooKeeper, a free port; deleted at the end'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l check-config -d 'Validate the settings and end'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ready-file -d 'Write the READY line there too' -r -F

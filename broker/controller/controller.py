@@ -45,7 +45,6 @@ class ControllerCounts(NamedTuple):
 
     offline: int  # partitions without a leader
     away: int  # partitions that another than the preferred replica leads
-    unclean_elections: int  # of this term: replicas that led without being in sync
     deletions: int  # topics being deleted, of which a broker may still have a log
 
 
@@ -84,7 +83,7 @@ class Controller:
             offline += state.leader == NO_LEADER
             away += state.leader != NO_LEADER and state.leader not in replicas[:1]
         deletions = len(context.deletions)
-        return ControllerCounts(offline, away, self.states.unclean_election_count, deletions)
+        return ControllerCounts(offline, away, deletions)
 
     def load(self, snapshot: ClusterSnapshot) -> None:
         """Take office: take over the registry's data, and bring partitions to their best state."""

@@ -39,7 +39,6 @@ class StateWriter:
         self, epoch: int, context: ControllerContext, store: Store, pushes: PendingPushes
     ) -> None:
         self.epoch = epoch
-        self.unclean_election_count = 0  # of replicas not in sync, in this term
         self._context = context
         self._store = store
         self._pushes = pushes
@@ -114,7 +113,6 @@ class StateWriter:
                 assert result.stored is not None
                 is_unclean = before is not None and write.state.leader not in before.state.isr
                 is_unclean &= write.state.leader != NO_LEADER
-                self.unclean_election_count += is_unclean
                 self._changes.append(
                     StateChange(
                         partition,

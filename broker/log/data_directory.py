@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from broker.config import load_file
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError, StorageError
@@ -101,6 +102,13 @@ class UnusableDirectoryError(ConfigError):
     """A data directory cannot be created, read or written."""
 
 
+class Space(NamedTuple):
+    """The space of a file system."""
+
+    free_bytes: int  # for this user
+    size_bytes: int
+
+
 class DataDirectory:
     """A data directory of this process's broker; `lock` creates it."""
 
@@ -108,6 +116,8 @@ class DataDirectory:
         self.path = path
         self.failure: StorageError | None = None
         """Why the directory is not in use, None while it is."""
+        self.space: Space | None = None
+        """Of its file system, when `measure` last looked; None if it cannot be asked."""
         self._broker_id = broker_id
         self._durable_homes: set[Path] = set()
         self._meta: dict[str, str] = {}
@@ -222,11 +232,18 @@ class DataDirectory:
 
     def free_bytes(self) -> int | None:
         """Return the free bytes of the directory's file system; None if it cannot be asked."""
+        self.measure()
+        return self.space.free_bytes if self.space else None
+
+    def measure(self) -> None:
+        """Look up the space of the directory's file system; a disk that hangs holds this up."""
         try:
             found = os.statvfs(self.path)
         except OSError:
-            return None
-        return found.f_bavail * found.f_frsize
+            self.space = None
+        else:
+            unit = found.f_frsize
+            self.space = Space(found.f_bavail * unit, found.f_blocks * unit)
 
     def mark_in_use(self) -> None:
         """Remove the clean-shutdown marker, durably, before anything else is written."""

@@ -397,7 +397,7 @@ class DataDirectories:
             DirectoryState(
                 one.path.absolute(),
                 self._log_counts[one],
-                one.free_bytes() if one.failure is None else None,
+                one.space.free_bytes if one.space and one.failure is None else None,
                 one.failure,
             )
             for one in self.all

@@ -39,6 +39,7 @@ from broker.times_of_day import parse_times_of_day, seconds_to_next
 from broker.topic_settings import TopicOverrides
 
 _FIRST_RETENTION_DELAY_S = 60.0
+_SPACE_INTERVAL_S = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +154,15 @@ class LogManager:
             else min(_FIRST_RETENTION_DELAY_S, retention_s),
             delay_s=self._retention_delay_s,
         )
-        self._tasks = [checkpoint, retention]
+        self._measure_space()
+        # with a thread of its own: a disk that hangs holds nothing else up
+        space = PeriodicTask(
+            "disk-space",
+            self._measure_space,
+            first_delay_s=_SPACE_INTERVAL_S,
+            delay_s=lambda: _SPACE_INTERVAL_S,
+        )
+        self._tasks = [checkpoint, retention, space]
         self.deletions.remove_in_background()
         self._flusher.start()
         for task in self._tasks:
@@ -185,7 +194,7 @@ class LogManager:
         for log in logs:
             log.reconfigure(self.settings.of(log.partition.topic))
         if self._tasks:
-            checkpoint, retention = self._tasks
+            checkpoint, retention, _ = self._tasks
             if config.checkpoint_interval_ms != before.checkpoint_interval_ms:
                 checkpoint.set_delay(self._checkpoint_delay_s)
             if (config.cleanup_interval_ms, config.cleanup_times) != (
@@ -273,6 +282,11 @@ class LogManager:
     def _checkpoint_and_check(self) -> None:
         self.checkpoints.write_or_log()
         self.check_directories()
+
+    def _measure_space(self) -> None:
+        for directory in self.directories.all:
+            if directory.failure is None:
+                directory.measure()
 
     def check_directories(self) -> None:
         """Take data directories that can no longer be used offline, with their partitions.

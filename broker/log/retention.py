@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from broker.log.log import Log
 from broker.log.segment import Segment
 from broker.log.table import LogTable
 from broker.log.topics import LogSettings
+from broker.stats import ELECTION_BOUNDS_S, Histogram
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
 
@@ -70,6 +72,8 @@ class Retention:
         self._table = table
         self._settings = settings
         self._time = RetentionTime(clock)
+        self.times = Histogram(ELECTION_BOUNDS_S)
+        self.removed_bytes = 0
 
     @property
     def waits(self) -> str | None:
@@ -78,6 +82,7 @@ class Retention:
 
     def apply(self) -> None:
         """Remove the segments past retention of all logs."""
+        began_s = time.perf_counter()
         now_ms = self._time.now_ms()
         config = self._settings.broker
         archive_dir = config.archive_dir if config.retention_policy == "archive" else None
@@ -86,7 +91,9 @@ class Retention:
             with self._table.removal_lock:
                 if not (log.is_deleted or (log.is_replicated and self.is_ownerless(log.partition))):
                     settings = self._settings.of(log.partition.topic)
-                    apply_retention(log, settings, now_ms=now_ms, archive_dir=archive_dir)
+                    removed = apply_retention(log, settings, now_ms=now_ms, archive_dir=archive_dir)
+                    self.removed_bytes += sum(one.size for one in removed)
+        self.times.record(time.perf_counter() - began_s)
 
 
 def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int) -> int:
@@ -116,8 +123,8 @@ def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
 
 def apply_retention(
     log: Log, config: TopicConfig, *, now_ms: int, archive_dir: Path | None = None
-) -> int:
-    """Remove a log's segments past retention, and return their number; an error is logged.
+) -> list[Segment]:
+    """Remove a log's segments past retention, and return them; an error is logged.
 
     `now_ms` is the time of `RetentionTime`. With `archive_dir` they are archived before.
     """
@@ -128,7 +135,7 @@ def apply_retention(
     def choose_excess(segments: Sequence[Segment]) -> int:
         return excess_count(segments, retention_bytes=config.retention_bytes)
 
-    count = 0
+    removed: list[Segment] = []
     try:
         for choose in (choose_expired, choose_excess):
             segments = log.prepare_removal(choose)
@@ -140,9 +147,9 @@ def apply_retention(
                 if archive_dir is not None:
                     archive_segment(archive_dir, log.partition, segment.path)
                 log.remove(segment)
+                removed.append(segment)
                 values = {"partition": log.partition, "offset": segment.base_offset}
                 logger.info("%(partition)s: removed segment %(offset)d", values)
-            count += len(segments)
     except StorageError as error:
         logger.error("retention of %s: %s", log.partition, error)
-    return count
+    return removed

@@ -179,7 +179,9 @@ class Broker:
     ) -> RequestHandlers:
         """Return the handlers of one thread; see `MakeHandlers`."""
         config = self.config
-        validator = Validator(config.max_message_bytes, turn_bytes=turn_bytes)
+        validator = Validator(
+            config.max_message_bytes, turn_bytes=turn_bytes, refused=metrics.refused_sets
+        )
         return RequestHandlers(
             validator,
             ProduceHandler(
@@ -348,9 +350,9 @@ class Broker:
         """Return the state and counters as a document; of one topic only, if it is named."""
         return self._status.document(self._phase, self.address(), self.config, parts, topic)
 
-    def exposition(self) -> str:
-        """Return the metrics in Prometheus' text format."""
-        return self._status.exposition(self._phase)
+    def exposition(self, *, with_partitions: bool = True) -> str:
+        """Return the metrics in Prometheus' text format, of each partition only if wanted."""
+        return self._status.exposition(self._phase, with_partitions=with_partitions)
 
 
 def _advertised_host(host: str) -> str:

@@ -78,6 +78,7 @@ class ReplicaFigures(NamedTuple):
     records: list[dict[str, Any]]
     led: list[dict[str, Any]]
     fenced_fetch_count: int
+    sent_bytes: int
 
 
 REPLICAS: ManagedObject[ReplicaFigures] = ManagedObject(
@@ -138,6 +139,9 @@ REPLICAS: ManagedObject[ReplicaFigures] = ManagedObject(
         "committed messages were cut: after an unclean election, or a disk lost what it had "
         "flushed", healthy="0 for ever",
         series="broker_committed_truncations_total"),
+    counter("BytesSent", lambda it: it.sent_bytes,
+        "sent to followers (ReplicationBytesOutPerSec)", unit="bytes",
+        series="broker_replication_sent_bytes_total"),
     counter("FencedFetches", lambda it: it.fenced_fetch_count,
         "fetches of followers, partition by partition, refused as the two brokers knew different "
         "leader epochs, or for a former registration: some after each election", healthy="still",
@@ -205,6 +209,10 @@ ELECTIONS: ManagedObject[ControllerThread] = ManagedObject(  # with ZooKeeper
         "partitions that this broker, as the controller, has given another leader",
         healthy="still",
         series="controller_leader_changes_total"),
+    counter("UncleanLeaderElections", lambda it: it.unclean_election_count,
+        "replicas that this broker, as the controller, has made leaders without being in sync: "
+        "messages were probably lost (UncleanLeaderElectionsPerSec)", healthy="0 for ever",
+        series="controller_unclean_elections_total"),
     times("Election", lambda it: [it.election_stats],
         "events that gave partitions other leaders, such as the end of a broker: from the arrival "
         "of the event until all new states were in ZooKeeper. The brokers hear of them as "
@@ -223,10 +231,6 @@ OFFICE: ManagedObject[ControllerCounts] = ManagedObject(  # of the controller on
     gauge("PreferredReplicaImbalanceCount", lambda it: it.away,
         "partitions not led by the preferred replica: `topic elect`", healthy="near 0",
         series="controller_imbalanced_partitions"),
-    gauge("UncleanLeaderElections", lambda it: it.unclean_elections,
-        "replicas that led without being in sync, in this term of office: messages were probably "
-        "lost", healthy="0 for ever",
-        series="controller_unclean_elections"),
     gauge("TopicsToDelete", lambda it: it.deletions,
         "deleted topics of which a broker may still have a log: it is away, or its disk refuses",
         healthy="0",
@@ -250,10 +254,11 @@ def replication_readings(
     controller: ControllerThread | None,
     replicas: ReplicaManager,
     fenced_fetch_count: int,
+    sent_bytes: int,
 ) -> Iterator[Reading]:
     """Yield 0.8's managed objects; those of one name belong together."""
     led = [one for one in records if one["role"] == "leader"]
-    yield Reading(REPLICAS, ReplicaFigures(replicas, records, led, fenced_fetch_count))
+    yield Reading(REPLICAS, ReplicaFigures(replicas, records, led, fenced_fetch_count, sent_bytes))
     yield Reading(FETCHERS, replicas)
     in_office = None if controller is None else controller.controller
     yield Reading(CONTROLLERS, Office(controller, in_office))

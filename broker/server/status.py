@@ -6,16 +6,18 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker import __version__
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.exposition import exposition_text, label_text, lines
+from broker.exposition import SCRAPES, Scrapes, exposition_text, label_text, lines
+from broker.log.data_directory import DataDirectory
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.metrics import Attributes, ManagedObject, Metric, Reading, counter, gauge, times
+from broker.metrics import Attributes, ManagedObject, Metric, Reading, counter, gauge, times, waits
 from broker.protocol import codec
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
@@ -24,7 +26,7 @@ from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.network.socket_server import SocketServer
 from broker.server.requests import metrics
-from broker.topic_settings import TOPIC_SETTINGS, value_text
+from broker.topic_settings import TOPIC_SETTINGS, TopicConfig, value_text
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -41,12 +43,21 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
         "open connections", series="broker_connections"),
     counter("ConnectionsAccepted", lambda it: it.connection_count.accepted,
         "connections that clients have opened", series="broker_connections_accepted_total"),
-    counter("ConnectionsRefused", lambda it: it.connection_count.refused,
-        "connections beyond `max.connections` or `max.connections.per.ip`", healthy="0",
-        series="broker_connections_refused_total"),
+    counter("ConnectionsRefused", lambda it: it.connection_count.refused["max.connections"],
+        "connections beyond `max.connections`", healthy="0",
+        series='broker_connections_refused_total{reason="limit"}'),
+    counter("ConnectionsRefusedByAddress",
+        lambda it: it.connection_count.refused["max.connections.per.ip"],
+        "connections beyond `max.connections.per.ip`", healthy="0",
+        series='broker_connections_refused_total{reason="address_limit"}'),
     gauge("QueuedBytes", lambda it: it.queued_bytes.taken,
         "taken of `queued.max.bytes` by requests that arrive", unit="bytes",
         series="broker_queued_bytes"),
+    gauge("QueuedBytesLimit", lambda it: it.queued_bytes.limit,
+        "`queued.max.bytes`", series="broker_queued_bytes_limit"),
+    gauge("ThrottledConnections", lambda it: it.queued_bytes.waiting_count,
+        "connections that wait for a part of it", healthy="0",
+        series="broker_throttled_connections"),
     gauge("ConnectionsWithHeldRequests",
         lambda it: sum(one.receiver.has_held for one in it.connections),
         "connections with requests that were received and wait for their turn, for a worker "
@@ -58,12 +69,27 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
         healthy="few",
         series="broker_connections_unsent"),
 )  # fmt: skip
-SERVER: ManagedObject[int] = ManagedObject(
+
+
+class Running(NamedTuple):
+    """What the broker is doing, and since when."""
+
+    state: int
+    started_ms: int
+
+
+INFO: ManagedObject[None] = ManagedObject(
+    "BrokerInfo.{id}.{version}",
+    gauge("Info", lambda _: 1, "always 1: who this is", series="broker_info"),
+)  # fmt: skip
+SERVER: ManagedObject[Running] = ManagedObject(
     "KafkaServer",
-    gauge("BrokerState", lambda state: state,
+    gauge("BrokerState", lambda it: it.state,
         "0 not running, 1 starting or recovering, 3 running, 4 running as the controller, 6 "
         "shutting down", healthy="3 or 4",
         series="broker_state"),
+    gauge("StartTimeMs", lambda it: it.started_ms,
+        "when it started, since 1970", unit="ms", series="broker_start_timestamp_seconds"),
     counter("CpuSeconds", lambda _: time.process_time(),
         "processor time of the process since its start. Its threads share one interpreter: near 1 "
         "a second there is no room left", healthy="below 0.7 a second", unit="seconds"),
@@ -78,17 +104,44 @@ ZOOKEEPER: ManagedObject[Registry | None] = ManagedObject(
         lambda registry: 0 if registry is None else registry.expiration_count,
         "each costs the leaderships of the broker", healthy="0",
         series="zookeeper_expirations_total"),
+    waits("Read", lambda registry: [registry.session.read_times] if registry else [],
+        "requests that read nodes, and how long they took; those for many nodes at once count as "
+        "one (ZooKeeperRequestLatencyMs)", healthy="short",
+        series='zookeeper_request_seconds{op="read"}'),
+    waits("Write", lambda registry: [registry.session.write_times] if registry else [],
+        "requests that change nodes, and how long they took", healthy="short",
+        series='zookeeper_request_seconds{op="write"}'),
 )  # fmt: skip
 LOG_MANAGER: ManagedObject[LogManager] = ManagedObject(
     "LogManager",
     gauge("OfflineLogDirectoryCount",
-        lambda logs: sum(one.failure is not None for one in logs.directories.states()),
+        lambda logs: sum(one.failure is not None for one in logs.directories.all),
         "data directories that have failed", healthy="0",
         series="log_offline_directories"),
     gauge("RecoveryMs", lambda logs: round(1000 * logs.loaded.recovery_s),
         "how long the start took to recover and load the logs; 0 if all had been closed cleanly",
         healthy="0", unit="ms",
         series="log_recovery_seconds"),
+    waits("Retention", lambda logs: [logs.retention.times],
+        "looks for segments past their age or size, and how long they took with the removals",
+        series="log_retention_seconds"),
+    counter("RetentionBytes", lambda logs: logs.retention.removed_bytes,
+        "removed by them", unit="bytes", series="log_retention_deleted_bytes_total"),
+)  # fmt: skip
+DIRECTORY: ManagedObject[DataDirectory] = ManagedObject(
+    "LogDirectory.{directory}",
+    gauge("FreeBytes", lambda it: it.space.free_bytes if it.space else None,
+        "free on its file system, as it was at most ten seconds ago", unit="bytes",
+        series="log_directory_free_bytes"),
+    gauge("SizeBytes", lambda it: it.space.size_bytes if it.space else None,
+        "of its file system", unit="bytes", series="log_directory_size_bytes"),
+    gauge("Offline", lambda it: int(it.failure is not None),
+        "it has failed", healthy="0", series="log_directory_offline"),
+)  # fmt: skip
+RETENTION: ManagedObject[TopicConfig] = ManagedObject(
+    "LogRetention.{topic}",
+    gauge("LimitMs", lambda it: it.retention_ms,
+        "age at which segments are removed", unit="ms", series="log_retention_limit_seconds"),
 )  # fmt: skip
 FLUSHES: ManagedObject[LogManager] = ManagedObject(
     "LogFlushStats",
@@ -132,19 +185,25 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
     replication_status.OFFICE,
     replication_status.PUSHES,
     SERVER,
+    INFO,
     ZOOKEEPER,
     metrics.PURGATORY,
     metrics.REQUESTS,
     CONNECTIONS,
+    metrics.PROCESSOR,
+    metrics.WORKER,
     metrics.REQUEST,
     metrics.REQUEST_TIMES,
     metrics.REQUEST_ERROR,
     LOG_MANAGER,
+    DIRECTORY,
+    RETENTION,
     FLUSHES,
     metrics.ALL_TOPICS,
     metrics.TOPIC,
     LOG,
     LOG_AWAY,
+    SCRAPES,
 )
 
 
@@ -160,6 +219,7 @@ class BrokerStatus:
     start_config: BrokerConfig
     runs_zookeeper: bool  # whether it ends with the broker's process
     started_ms: int
+    scrapes: Scrapes = field(default_factory=Scrapes)
 
     def document(
         self,
@@ -325,35 +385,49 @@ class BrokerStatus:
         """Return the attributes of the managed objects, by object name."""
         found: dict[str, Attributes] = {}
         if parts & StatusParts.METRICS:
-            for reading in self._of_broker(phase, records):
+            scrapes = Reading(SCRAPES, self.scrapes)
+            for reading in (
+                *self._of_server(phase),
+                *self._of_replication(records),
+                scrapes,
+            ):
                 name, attributes = reading.attributes()
                 found[name] = found[name] | attributes if name in found else attributes
         if parts & StatusParts.TOPICS:
-            topics = metrics.topic_readings(self.server.metrics, topic)
-            found |= (reading.attributes() for reading in topics)
+            found |= (reading.attributes() for reading in self._of_topics(topic))
         if parts & StatusParts.LOGS:
             found |= self._of_logs(broker_id, topic)
         return found
 
-    def exposition(self, phase: str) -> str:
-        """Return the metrics as Prometheus reads them."""
-        records = self._replica_records()
-        topics = metrics.topic_readings(self.server.metrics)
-        logs = [(_labels(log), log) for log in self.logs.table.all()]
-        lags = [
-            (label_text(topic=one["topic"], partition=one["partition"], follower=id), lag)
-            for one in records
-            for id, lag in one["lags"].items()
-        ]
-        return "".join(
-            (
-                exposition_text([*self._of_broker(phase, records), *topics]),
-                *lines(LOG.metrics, logs),
-                *lines([FOLLOWER_LAG], lags),
-            )
+    def exposition(self, phase: str, *, with_partitions: bool = True) -> str:
+        """Return the metrics as Prometheus reads them, without any part that fails."""
+        scrapes = self.scrapes
+        records = list(scrapes.part(self._replica_records))
+        of_partitions: list[str] = []
+        if with_partitions:
+            of_partitions += scrapes.part(lambda: self._lines_of_logs())
+            of_partitions += scrapes.part(lambda: _lines_of_lags(records))
+        readings = chain(
+            scrapes.part(lambda: self._of_server(phase)),
+            scrapes.part(lambda: self._of_replication(records)),
+            scrapes.part(self._of_topics),
+        )
+        return "".join((exposition_text(readings, scrapes), *of_partitions))
+
+    def _lines_of_logs(self) -> Iterator[str]:
+        return lines(LOG.metrics, [(_labels(log), log) for log in self.logs.table.all()])
+
+    def _of_replication(self, records: list[dict[str, Any]]) -> Iterator[Reading]:
+        shards = self.server.metrics
+        return replication_status.replication_readings(
+            records,
+            self.membership.controller,
+            self.replicas,
+            sum(shard.fenced_fetch_count for shard in shards),
+            sum(shard.replication_sent_bytes for shard in shards),
         )
 
-    def _of_broker(self, phase: str, records: list[dict[str, Any]]) -> Iterator[Reading]:
+    def _of_server(self, phase: str) -> Iterator[Reading]:
         controller = self.membership.controller
         state = _STATES.get(phase, 0)
         if phase == "running" and controller is not None and controller.controller:
@@ -371,15 +445,24 @@ class BrokerStatus:
         for name, parts in metrics.group_times(shards, delays.counts):
             yield Reading(metrics.REQUEST_TIMES, parts, (name,))
         yield from metrics.error_readings(self.server.errors)
-        yield Reading(SERVER, state)
+        for number, shard in enumerate(shards[:-1]):
+            yield Reading(metrics.PROCESSOR, shard, (number,))
+        yield Reading(metrics.WORKER, shards)
+        yield Reading(SERVER, Running(state, self.started_ms))
+        yield Reading(INFO, None, (self.start_config.broker_id, __version__))
         yield Reading(metrics.PURGATORY, delays)
         yield Reading(ZOOKEEPER, self.membership.registry)
         yield Reading(LOG_MANAGER, self.logs)
+        for directory in self.logs.directories.all:
+            yield Reading(DIRECTORY, directory, (directory.path.absolute(),))
         yield Reading(FLUSHES, self.logs)
         yield Reading(metrics.ALL_TOPICS, metrics.total_of(shards))
-        yield from replication_status.replication_readings(
-            records, controller, self.replicas, sum(shard.fenced_fetch_count for shard in shards)
-        )
+
+    def _of_topics(self, topic: str = "") -> Iterator[Reading]:
+        yield from metrics.topic_readings(self.server.metrics, topic)
+        for name in self.logs.topics.names():
+            if topic in ("", name):
+                yield Reading(RETENTION, self.logs.settings.of(name), (name,))
 
     def _of_logs(self, broker_id: int, topic: str) -> Iterator[tuple[str, Attributes]]:
         for log in self.logs.table.all():
@@ -390,6 +473,15 @@ class BrokerStatus:
                 yield LOG.read(log, one.topic, one.index)
             else:
                 yield LOG_AWAY.read(log, one.topic, one.home, one.index)
+
+
+def _lines_of_lags(records: list[dict[str, Any]]) -> Iterator[str]:
+    lags = [
+        (label_text(topic=one["topic"], partition=one["partition"], follower=id), lag)
+        for one in records
+        for id, lag in one["lags"].items()
+    ]
+    return lines([FOLLOWER_LAG], lags)
 
 
 def _labels(log: Log) -> str:

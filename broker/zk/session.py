@@ -22,6 +22,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.retry import ForceRetryError, KazooRetry
 
 from broker import deadlines, errors
+from broker.stats import SharedHistogram
 from broker.zk.handshakes import Handshakes
 from broker.zk.paths import parse_connect_string, resolve
 
@@ -215,6 +216,9 @@ class Session:
         self.connect: str = str(self._address)
         self._on_state_change = on_state_change
         self._request_timeout_s = request_timeout_s
+        self.read_times = SharedHistogram()
+        self.write_times = SharedHistogram()
+        """Requests since the start, with those made again, and without the wait to be connected."""
         self._connected = threading.Event()
         self._awaits_connection = True
         self._is_stopped = False
@@ -339,6 +343,17 @@ class Session:
     ) -> dict[str, Any]:
         """Return the results of requests for nodes, by path, without missing ones."""
         deadline_s = self._await_connection()
+        with _timed(self.read_times):
+            return self._read_until(deadline_s, start, watches, must_exist=must_exist)
+
+    def _read_until(
+        self,
+        deadline_s: float,
+        start: Callable[..., Any],
+        watches: Mapping[str, Watch | None],
+        *,
+        must_exist: bool,
+    ) -> dict[str, Any]:
         path = "/"
         while True:
             try:
@@ -454,14 +469,15 @@ class Session:
             for path, some in arguments.items()
         }
         outcomes = {}
-        for path, result in pending.items():
-            try:
-                with translated(self._address.servers, path):
-                    outcomes[path] = _result_of(result, deadline_s)
-            except (errors.RegistryNodeNotFoundError, errors.RegistryConflictError) as error:
-                if must_fit:
-                    raise
-                outcomes[path] = error
+        with _timed(self.write_times):
+            for path, result in pending.items():
+                try:
+                    with translated(self._address.servers, path):
+                        outcomes[path] = _result_of(result, deadline_s)
+                except (errors.RegistryNodeNotFoundError, errors.RegistryConflictError) as error:
+                    if must_fit:
+                        raise
+                    outcomes[path] = error
         return outcomes
 
     def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
@@ -475,7 +491,7 @@ class Session:
         """
         path = changes[0].path
         deadline_s = self._await_connection()
-        with translated(self._address.servers, path):
+        with translated(self._address.servers, path), _timed(self.write_times):
             failed = _failed_at(_result_of(self._start_transaction(changes), deadline_s))
         if failed >= 0:
             raise errors.RegistryConflictError(f"node {path} was changed by another client")
@@ -486,7 +502,7 @@ class Session:
         """Make transactions, each of one change at least; return their outcomes in order."""
         deadline_s = self._await_connection()
         outcomes = []
-        with translated(self._address.servers, "/"):
+        with translated(self._address.servers, "/"), _timed(self.write_times):
             for pending in [self._start_transaction(changes) for changes in transactions]:
                 try:
                     failed = _failed_at(_result_of(pending, deadline_s))
@@ -572,6 +588,15 @@ def _ancestors(full_paths: Iterable[str]) -> list[str]:
 
 def _paths_with(kind: type[Exception], outcomes: Mapping[str, object]) -> list[str]:
     return [path for path, one in outcomes.items() if isinstance(one, kind)]
+
+
+@contextmanager
+def _timed(times: SharedHistogram) -> Iterator[None]:
+    began_s = time.perf_counter()
+    try:
+        yield
+    finally:
+        times.record(time.perf_counter() - began_s)
 
 
 def _result_of(result: Any, deadline_s: float) -> Any:

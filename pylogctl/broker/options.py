@@ -35,6 +35,9 @@ class StartOptions(Choice):
         max=65535,
     )
     metrics_port: shared.MetricsPortOption = None
+    metrics_no_partitions: bool = flag(
+        "--metrics-no-partitions", "Options", "Serve no metrics of single partitions."
+    )
     ephemeral: bool = flag(
         "--ephemeral",
         "Options",

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from broker.config import BrokerConfig, load_file
@@ -66,6 +67,8 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
 
 def _config_layers(env: Environment, options: StartOptions) -> list[Layer]:
     """Return the layers of settings: file, PYLOGCTL_X, `-X`, options; a later one overrides."""
+    if options.metrics_no_partitions and options.metrics_port is None:
+        raise UsageError("--metrics-no-partitions is for --metrics-port, which is not given")
     zookeeper = _zookeeper_option(env, options)
     file = options.config_file
     return [
@@ -157,7 +160,10 @@ def _serve(
             broker.start()
         try:
             if options.metrics_port is not None:
-                serving = served_metrics(broker.exposition, options.metrics_port)
+                serving = served_metrics(
+                    partial(broker.exposition, with_partitions=not options.metrics_no_partitions),
+                    options.metrics_port,
+                )
                 env.note(f"metrics at {closing.enter_context(serving)}")
             freeze_garbage()
             targets = ReadyTargets(process.ready_file, process.ready_fd)

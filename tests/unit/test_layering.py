@@ -66,6 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "topic_settings",
         "cluster_state",
         "threads",
+        "stats",
     },
     "replication": BASE,
     "controller": BASE,

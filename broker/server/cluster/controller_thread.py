@@ -95,6 +95,7 @@ class ControllerThread:
         self.election_stats = WindowedStats(clock, stats_period_s, ELECTION_BOUNDS_S)
         """Events that changed leaders; timed from arrival until the states were written."""
         self.election_count: int = 0  # partitions that got another leader
+        self.unclean_election_count: int = 0  # those whose new leader was not in sync
         self.fenced_count: int = 0  # terms of office that ended as another broker took it
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
 
@@ -362,6 +363,7 @@ class ControllerThread:
         if elected_count := sum(one.is_election for one in changes):
             self.election_count += elected_count
             self.election_stats.record(self.events.age_s)
+        self.unclean_election_count += sum(one.is_unclean for one in changes)
         for change in changes:
             level = logging.WARNING if change.is_unclean else logging.INFO
             self._changes.note(_logged(change, controller.epoch), level=level)

@@ -287,6 +287,7 @@ class Processor:
     def _offload(self, connection: ServerConnection, frames: list[memoryview]) -> None:
         assert self._worker_handlers is not None
         kept = [memoryview(bytes(one)) if one.obj is self._shared else one for one in frames]
+        self.metrics.offloaded_count += 1
         future = self._worker.submit(
             self._worker_handlers.handle_all, kept, connection.refused, connection.arrived_s
         )

@@ -54,7 +54,7 @@ class QueuedBytes:
 
     def __init__(self, limit: int) -> None:
         self._lock = threading.Lock()
-        self._limit = self._left = limit
+        self.limit = self._left = limit
         self._small_share = int(limit * SMALL_FRAMES_SHARE)
         self._small_taken = 0
         self._holders: dict[FrameRoom, None] = {}
@@ -66,7 +66,7 @@ class QueuedBytes:
     @property
     def taken(self) -> int:
         """Return how many bytes are granted."""
-        return self._limit - self._left
+        return self.limit - self._left
 
     @property
     def waiting_count(self) -> int:
@@ -83,9 +83,9 @@ class QueuedBytes:
 
     def check(self, frame_bytes: int) -> None:
         """Raise if a frame is larger than the whole budget."""
-        if frame_bytes > self._limit:
+        if frame_bytes > self.limit:
             raise BrokerError(
-                f"a frame of {frame_bytes} bytes is above queued.max.bytes={self._limit}"
+                f"a frame of {frame_bytes} bytes is above queued.max.bytes={self.limit}"
             )
 
     def ask(self, room: FrameRoom, size: int) -> bool:
@@ -150,7 +150,7 @@ class QueuedBytes:
 
     def _has_room_for_small(self, room: FrameRoom) -> bool:
         has_large = self._holders or self._waiting
-        share = self._small_share if has_large else self._limit
+        share = self._small_share if has_large else self.limit
         return room.asked_bytes <= min(self._left, share - self._small_taken)
 
     def _is_safe(self, room: FrameRoom) -> bool:
@@ -160,7 +160,7 @@ class QueuedBytes:
         if not self._holders:
             return True
         large_taken = self.taken - self._small_taken
-        left = self._limit - self._small_share - large_taken - room.asked_bytes
+        left = self.limit - self._small_share - large_taken - room.asked_bytes
         if left < room.missing_bytes - room.asked_bytes:
             return False
         return all(left >= one.missing_bytes for one in self._holders if one is not room)
@@ -175,7 +175,8 @@ class ConnectionCount:
         self._limit_per_address = limit_per_address
         self._by_address: Counter[str] = Counter()
         self.total = 0
-        self.accepted = self.refused = 0  # since the start
+        self.accepted = 0  # since the start
+        self.refused: Counter[str] = Counter()  # by the name of the limit
 
     def set_limits(self, limit: int, limit_per_address: int) -> None:
         """Change the limits; connections that are open stay."""
@@ -194,7 +195,7 @@ class ConnectionCount:
                 self._by_address[address] += 1
                 self.total += 1
                 return None
-            self.refused += 1
+            self.refused[exceeded] += 1
             return exceeded
 
     def leave(self, address: str) -> None:

@@ -132,8 +132,11 @@ class RequestHandlers:
         self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
     ) -> list[Outcome]:
         """Return the outcomes of frames that a worker handles."""
+        began_s = time.perf_counter()
+        self._metrics.offloaded_count += 1
         found = [outcome for _, outcome in self.handle(frames, refused, arrived_s)]
         self._metrics.forget_topics()  # a worker has no turns to do it in
+        self._metrics.busy_s += time.perf_counter() - began_s
         return found
 
     def handle(

@@ -22,6 +22,7 @@ from broker.protocol.primitives import INT16
 from broker.protocol.replica_requests import ReplicaFetchRequest
 from broker.protocol.requests import RequestType
 from broker.server.requests.purgatory import DelayCounts, DelayKind, RequestGroup
+from broker.server.requests.validation import REFUSAL_REASONS
 from broker.stats import REQUEST_BOUNDS_S, Histogram, WindowedStats, bucket_counts
 
 
@@ -137,6 +138,9 @@ class ProcessorMetrics:
         self.bytes_written = 0
         self.bad_frames = 0
         self.busy_s = self.idle_s = 0.0
+        self.offloaded_count = 0  # requests handed over to the worker, or taken by it
+        self.refused_sets: Counter[str] = Counter()  # by reason
+        self.replication_sent_bytes = 0
         self.is_topic: Callable[[str], bool] = lambda _name: True  # whether there is one
         self.topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
         self.requests: defaultdict[int, int] = defaultdict(int)  # by type
@@ -145,6 +149,14 @@ class ProcessorMetrics:
         """Drop the counters of deleted topics; on the thread that counts."""
         for name in [one for one in self.topics if not self.is_topic(one)]:
             del self.topics[name]
+
+
+def _refused_sets(reason: str, why: str) -> Metric[Sequence[ProcessorMetrics]]:
+    return counter(
+        f"RefusedFor{reason.title()}", lambda shards: sum(it.refused_sets[reason] for it in shards),
+        f"message sets refused: {why} (InvalidMessageCrcRecordsPerSec)", healthy="0",
+        series=f'broker_refused_messages_total{{reason="{reason}"}}',
+    )  # fmt: skip
 
 
 # `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
@@ -165,9 +177,31 @@ REQUESTS: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
     counter("TotalBytesWritten", lambda shards: sum(one.bytes_written for one in shards),
         "sent on all connections", unit="bytes",
         series="broker_network_sent_bytes_total"),
+    *(_refused_sets(reason, why) for reason, why in REFUSAL_REASONS.items()),
     counter("BadFrames", lambda shards: sum(one.bad_frames for one in shards),
         "connections closed for bytes that are no request", healthy="0",
         series="broker_bad_frames_total"),
+)  # fmt: skip
+
+
+PROCESSOR: ManagedObject[ProcessorMetrics] = ManagedObject(
+    "NetworkProcessor.{processor}",
+    counter("BusySeconds", lambda it: it.busy_s,
+        "time that the thread worked, or waited for the interpreter or the disk "
+        "(NetworkProcessorAvgIdlePercent)", healthy="below 0.8 a second", unit="seconds",
+        series="broker_processor_busy_seconds_total"),
+    counter("IdleSeconds", lambda it: it.idle_s,
+        "time that it waited for its clients", unit="seconds",
+        series="broker_processor_idle_seconds_total"),
+)  # fmt: skip
+WORKER: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
+    "OffloadWorker",
+    counter("BusySeconds", lambda shards: shards[-1].busy_s,
+        "time that the thread for requests that take long worked (RequestHandlerAvgIdlePercent)",
+        unit="seconds", series="broker_worker_busy_seconds_total"),
+    gauge("QueuedRequests",
+        lambda shards: sum(one.offloaded_count for one in shards[:-1]) - shards[-1].offloaded_count,
+        "requests that wait for it", healthy="0", series="broker_worker_queued_requests"),
 )  # fmt: skip
 
 

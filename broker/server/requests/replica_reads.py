@@ -138,7 +138,9 @@ class ReplicaReadHandler:
                     answer = leader.answer(asked.fetch_position)
                     if answer.diverging == NO_DIVERGENCE:
                         max_bytes = min(position.max_bytes, room_bytes)
-                        return _read(hosted, position, answer, max_bytes, has_messages)
+                        read = _read(hosted, position, answer, max_bytes, has_messages)
+                        self._metrics.replication_sent_bytes += read[1].length if read[1] else 0
+                        return read
                     diverging = answer
             except errors.ServerError as refusal:
                 error = refusal

@@ -8,6 +8,7 @@ other connections.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from broker.errors import InvalidMessageError, MessageSizeTooLargeError
@@ -25,6 +26,11 @@ TURN_BYTES = 2 << 20
 One read from a socket brings less. This many bytes of the smallest messages take 0.1 s.
 """
 _SMALL_WRAPPER_BYTES = 4096
+REFUSAL_REASONS = {
+    "size": "a message is above `max.message.size`",
+    "crc": "a payload does not match its CRC",
+    "other": "they are invalid otherwise",
+}
 
 
 class ValidationBudgetExceededError(Exception):
@@ -38,7 +44,14 @@ ValidMessages = tuple[Buffer, int]
 class Validator:
     """Validates message sets within a budget."""
 
-    def __init__(self, max_message_bytes: int, *, turn_bytes: int | None) -> None:
+    def __init__(
+        self,
+        max_message_bytes: int,
+        *,
+        turn_bytes: int | None,
+        refused: Counter[str] | None = None,
+    ) -> None:
+        self._refused = Counter() if refused is None else refused  # sets, by `REFUSAL_REASONS`
         self._max_message_bytes = max_message_bytes  # of an outer payload
         self._turn_bytes = turn_bytes  # of a turn, and of a request; None for no limit
         self._turn_left_bytes = self._request_left_bytes = turn_bytes
@@ -66,13 +79,21 @@ class Validator:
         found = codec.scan(message_set)
         is_cut = found.fault is Fault.PARTIAL and found.valid_bytes
         if found.fault and not is_cut:
+            self._refused["crc" if found.fault is Fault.CRC else "other"] += 1
             raise InvalidMessageError(describe_fault(found.fault, found.valid_bytes))
         if found.max_payload_bytes > self._max_message_bytes:
+            self._refused["size"] += 1
             raise MessageSizeTooLargeError(
                 f"a message of {found.max_payload_bytes} bytes for topic '{topic}' is above "
                 f"max.message.size={self._max_message_bytes}"
             )
-        count = self._count_messages(message_set, found) if found.wrappers else found.entry_count
+        try:
+            count = (
+                self._count_messages(message_set, found) if found.wrappers else found.entry_count
+            )
+        except InvalidMessageError:
+            self._refused["other"] += 1
+            raise
         return memoryview(message_set)[: found.valid_bytes], count
 
     def validate_together(self, sets: Sequence[Buffer]) -> ValidMessages | None:

@@ -90,8 +90,12 @@ def _kind(name: str) -> str:
     if name.startswith("logs."):
         return "logs.TOPIC[HOME-INDEX]" if name.endswith("]") else "logs.TOPIC-INDEX"
     named_after = {
+        "BrokerInfo": "ID.VERSION",
         "BrokerTopicStat": "TOPIC",
         "ControllerChannelManager": "BROKER",
+        "LogDirectory": "DIRECTORY",
+        "LogRetention": "TOPIC",
+        "NetworkProcessor": "PROCESSOR",
         "RequestErrors": "REQUEST.ERROR",
         "RequestMetrics": "REQUEST",
         "RequestTimes": "REQUEST",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.exposition import exposition_text, label_text, lines
+from broker.exposition import Scrapes, exposition_text, label_text, lines
 from broker.metrics import ManagedObject, Reading, counter, gauge, times
 from broker.stats import WindowedStats
 from tests.doubles import FakeClock
@@ -41,6 +41,18 @@ def test_text_when_objects_have_labels_then_has_a_sample_of_each_in_base_units()
     }
     assert "# HELP pylogctl_queue_bytes_total Bytes: put into it" in text.splitlines()
     assert "python_info" in text
+
+
+def test_text_when_a_metric_cannot_be_read_then_is_left_out_and_counted() -> None:
+    scrapes = Scrapes()
+    broken: ManagedObject[list[str]] = ManagedObject(
+        "Broken", gauge("First", lambda it: it[0], "of an empty list", series="broken")
+    )
+    text = exposition_text([Reading(broken, []), Reading(QUEUE, ["a"], ("t",))], scrapes)
+    found = samples(text)
+    assert found[of_topic("size", "t")] == 1
+    assert found["pylogctl_scrape_errors_total", frozenset()] == 1
+    assert "pylogctl_broken" not in {name for name, _ in found}
 
 
 def test_text_when_threads_have_counted_times_then_has_one_cumulative_histogram() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,6 +33,7 @@ from broker.protocol.replica_requests import (
 )
 from broker.protocol.requests import FetchRequest, ProduceRequest
 from broker.server.network.processor import Processor
+from broker.server.status import BrokerStatus
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
     Peer,
@@ -195,6 +197,10 @@ def test_errors_when_requests_of_each_kind_are_refused_then_each_is_counted_by_c
         }
         before = after
     assert found == {name: expected for name, (_, expected) in REFUSED.items()}
+    refused = broker.status()["metrics"]["SocketServerStats"]
+    # five requests with a damaged set, one of them thrice
+    assert (refused["RefusedForCrc"], refused["RefusedForSize"]) == (6, 2)
+    assert refused["RefusedForOther"] == 0
 
 
 def test_times_when_a_publish_waits_for_its_flush_then_remote_and_total_have_it(
@@ -258,6 +264,51 @@ def test_topics_when_deleted_or_mistyped_then_their_counters_are_dropped(
     assert set(processor.metrics.topics) == {"events", "kept"}
     peer.call(DeleteTopicRequest("events"))
     wait_until(lambda: set(processor.metrics.topics) == {"kept"}, "the end of the counters")
+
+
+def test_times_of_threads_when_a_request_is_offloaded_then_the_worker_was_busy(
+    start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.network.socket_server.TURN_BYTES", 100)
+    broker = start_broker()
+    peer = connect(broker)
+    assert peer.publish("events", encode([b"x" * 500])).error == 0
+    found = broker.status()["metrics"]
+    assert found["OffloadWorker"]["BusySeconds"] > 0
+    assert found["OffloadWorker"]["QueuedRequests"] == 0
+    assert found["RequestTimes.produce"]["NumLocalTimes"] == 1
+    before = found["NetworkProcessor.0"]
+    wait_until(
+        lambda: (
+            broker.status()["metrics"]["NetworkProcessor.0"]["IdleSeconds"] > before["IdleSeconds"]
+        ),
+        "the end of a wait",
+    )
+    assert before["BusySeconds"] > 0
+
+
+def test_scrape_when_disks_hang_and_a_part_fails_then_has_all_else(
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    expects_bugs: None,
+) -> None:
+    broker = start_broker()
+    connect(broker).publish("events", ONE)
+    monkeypatch.setattr("os.statvfs", lambda _path: pytest.fail("a disk was asked"))
+    text = broker.exposition()
+    assert "pylogctl_scrape_errors_total 0" in text
+    assert re.search(r"^pylogctl_log_directory_free_bytes{directory=.* \d", text, re.MULTILINE)
+
+    def fail(_: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(BrokerStatus, "_of_replication", fail)
+    text = broker.exposition()
+    assert "pylogctl_scrape_errors_total 1" in text
+    assert "pylogctl_broker_partitions" not in text
+    assert 'pylogctl_broker_messages_received_total{topic="events"} 1' in text
+    assert "pylogctl_log_end_offset_bytes{" in text
 
 
 def processors_of(broker: Any) -> list[Processor]:

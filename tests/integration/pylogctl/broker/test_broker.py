@@ -713,6 +713,22 @@ def test_start_with_a_port_for_metrics_serves_what_happened_to_the_messages(
     assert samples["pylogctl_broker_requests_total", ("publish",)] >= 1
     assert samples["pylogctl_broker_connections_accepted_total", ()] >= 1
     assert samples["pylogctl_broker_state", ()] == 3
+    assert samples["pylogctl_scrape_errors_total", ()] == 0
+
+
+def test_start_with_no_metrics_of_partitions_serves_the_others(
+    serve: Callable[..., Served], run_process: Invoke
+) -> None:
+    broker = serve("--ephemeral", "--metrics-port", "0", "--metrics-no-partitions")
+    assert run_process("produce", "t", "--broker", broker.address, stdin=b"a\nb\n").status == 0
+    assert broker.process.stderr is not None
+    noted = re.search(r"metrics at (\S+)", broker.process.stderr.readline().decode())
+    assert noted is not None
+    text = urllib.request.urlopen(noted[1], timeout=60).read().decode()
+    assert 'pylogctl_broker_messages_received_total{topic="t"} 2' in text
+    assert "pylogctl_log_directory_free_bytes" in text
+    assert "pylogctl_log_end_offset_bytes" not in text
+    assert "partition=" not in text
 
 
 def test_started_broker_shows_its_log_when_told_to(

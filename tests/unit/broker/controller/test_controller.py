@@ -161,7 +161,6 @@ def test_failure_when_unclean_is_allowed_then_replica_out_of_sync_leads_and_is_c
     cluster.fail(0)
 
     assert cluster.state == (1, 6, (1,))
-    assert cluster.controller.states.unclean_election_count == 1
     assert [one.is_unclean for one in cluster.controller.states.take_changes()] == [True]
 
 
@@ -619,7 +618,7 @@ def test_settings_when_unclean_is_allowed_then_offline_partition_gets_a_leader_a
     cluster.controller.settings_changed({"t": {"unclean.leader.election.enable": "true"}})
 
     assert cluster.state == (1, 7, (1,))
-    assert cluster.controller.states.unclean_election_count == 1
+    assert cluster.controller.states.take_changes()[-1].is_unclean
 
 
 def test_settings_when_topic_forbids_unclean_then_default_does_not_count() -> None:

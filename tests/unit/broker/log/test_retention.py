@@ -37,7 +37,7 @@ def apply(
         flush_interval_messages=1,
         flush_interval_ms=1,
     )
-    return apply_retention(log, config, now_ms=log._clock.time_ms(), archive_dir=archive_dir)
+    return len(apply_retention(log, config, now_ms=log._clock.time_ms(), archive_dir=archive_dir))
 
 
 def make_segments(*sizes_and_times: tuple[int, int]) -> list[Segment]:

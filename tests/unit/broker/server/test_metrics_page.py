@@ -26,7 +26,7 @@ def test_series_when_declared_then_keep_the_rules_of_prometheus_and_have_the_sam
             if not metric.series:
                 continue
             name, _, own = metric.series.partition("{")
-            assert re.fullmatch(r"(broker|controller|log|zookeeper)_[a-z_]+", name)
+            assert re.fullmatch(r"(broker|controller|log|scrape|zookeeper)_[a-z_]+", name)
             assert name.endswith("_total") == (metric.kind is Kind.COUNTER), name
             assert name.endswith("_seconds") or metric.kind not in (Kind.TIMES, Kind.WAITS), name
             assert name.endswith("_seconds") or metric.unit != "ms", name
