@@ -112,6 +112,11 @@ terminal: $(STAMP)
 	build/plain/bin/python -m pip install --quiet --disable-pip-version-check .
 	PATH="$(CURDIR)/build/plain/bin:$$PATH" $(BIN)/python -m tests.support.terminal docs/terminal.svg
 
+# The pages of `pylogctl web` in its documentation, by an installed Chromium.
+.PHONY: screenshots
+screenshots: $(STAMP)
+	$(BIN)/python -m tests.support.screenshots docs/web
+
 # What is written from the code, and in the repository: man/, completions/, schemas, docs/operations/metrics.md.
 .PHONY: generated site
 generated: $(STAMP)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _FILES = (
-    *("*.md", "docs/**/*.md", "docs/**/*.svg", "docs/**/*.gif", "broker/protocol/REQUESTS.md"),
+    *("*.md", "docs/**/*.md", "docs/**/*.svg", "docs/**/*.gif", "docs/**/*.png"),
+    "broker/protocol/REQUESTS.md",
     *("broker/spark/__init__.py", "examples/**/*.py", "packaging/*"),
 )
 # What a browser loads by itself from another host.

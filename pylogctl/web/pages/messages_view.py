@@ -79,6 +79,7 @@ async def show_messages(request: Request) -> Response:
         nothing=_nothing(found, contains),
         older_url=link(url, **kept, before=cursor_of(found.start)) if found.has_older else "",
         newer_url=link(url, **kept, after=cursor_of(found.end)) if found.has_newer else "",
+        allow_changes=site.allow_changes,
         live_url=link(path_of("api", "v1", "topics", topic, "messages", "live"), partition=chosen),
     )
 
@@ -145,7 +146,7 @@ def _row(topic: str, row: Row, wanted: As) -> dict[str, Any]:
         "problem": row.problem,
         "payload": payload_of(row.value, wanted=wanted),
         "url": link(url, inner=inner),
-        "raw_url": link(f"{url}/raw", inner=inner),
+        "raw_url": link(f"/api/v1{url}/raw", inner=inner),
     }
 
 
@@ -173,18 +174,6 @@ async def show_message(request: Request) -> Response:
             path_of("topics", topic, "messages"), partition=partition, **{"from": row.offset}
         ),
     )
-
-
-async def download(request: Request) -> Response:
-    """The bytes of one message, as a file that no browser shows."""
-    row, _ = await _message_of(request)
-    inner = f"-{row.inner}" if row.inner else ""
-    name = f"{row.partition.topic}-{row.partition.name}-{row.offset}{inner}.bin"
-    headers = {
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "Content-Security-Policy": "sandbox",
-    }
-    return Response(row.value, media_type="application/octet-stream", headers=headers)
 
 
 async def _message_of(request: Request) -> tuple[Row, int]:

@@ -19,7 +19,7 @@ from broker.api.client import Client
 from broker.api.errors import NoZooKeeper
 from broker.errors import PartialError, UnsupportedVersionError
 from pylogctl.web.pages.charts import Line, chart, spark, thinned
-from pylogctl.web.pages.messages_view import download, show_message, show_messages
+from pylogctl.web.pages.messages_view import show_message, show_messages
 from pylogctl.web.pages.rendering import (
     State,
     asset,
@@ -486,7 +486,6 @@ ROUTES = (
     Route("GET", "/topics/{topic}", show_topic),
     Route("GET", "/topics/{topic}/messages", show_messages),
     Route("GET", "/topics/{topic}/partitions/{partition}/messages/{offset:int}", show_message),
-    Route("GET", "/topics/{topic}/partitions/{partition}/messages/{offset:int}/raw", download),
     Route("GET", "/brokers/{id:int}", show_broker),
     Route("GET", "/groups", show_groups),
     Route("GET", "/groups/{group}", show_group),

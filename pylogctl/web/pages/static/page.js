@@ -111,6 +111,17 @@ customElements.define("topic-star", class extends HTMLElement {
   }
 });
 
+customElements.define("copy-text", class extends HTMLElement {
+  connectedCallback() {
+    const button = element("button", { type: "button" }, "Copy");
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.querySelector("main pre").textContent);
+      button.textContent = "Copied";
+    });
+    this.replaceChildren(button);
+  }
+});
+
 customElements.define("favourite-topics", class extends HTMLElement {
   connectedCallback() {
     if (!favourites.size) return;
@@ -181,21 +192,87 @@ customElements.define("message-list", class extends HTMLElement {
 
 // Changes: forms that send JSON; a report stands below them.
 
-function report(form, kind, ...children) {
-  form.querySelector("output").replaceChildren(element("div", { class: kind, role: kind === "problem" ? "alert" : "status" }, ...children));
-}
-
-async function attempt(form, work) {
-  const buttons = form.querySelectorAll("button");
-  buttons.forEach((one) => (one.disabled = true));
-  try {
-    await work();
-  } catch (error) {
-    report(form, "problem", element("p", {}, error.message));
-  } finally {
-    buttons.forEach((one) => (one.disabled = false));
+class ChangeForm extends HTMLElement {
+  connectedCallback() {
+    this.form = this.querySelector("form");
+    this.output = this.querySelector("output");
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.attempt(() => this.send(new FormData(this.form)));
+    });
+  }
+  /** Run one change at a time, and show why it failed. */
+  async attempt(work) {
+    if (this.busy) return;
+    this.busy = true;
+    this.setAttribute("aria-busy", "true");
+    try {
+      await work();
+    } catch (error) {
+      this.report("problem", element("p", {}, error.message));
+    }
+    this.removeAttribute("aria-busy");
+    this.busy = false;
+  }
+  report(kind, ...children) {
+    this.output.replaceChildren(element("div", { class: kind, role: kind === "problem" ? "alert" : "status" }, ...children));
+  }
+  action(text, work) {
+    const button = element("button", { type: "button", class: "main" }, text);
+    button.addEventListener("click", () => this.attempt(work));
+    return button;
   }
 }
+
+const RESET_TO = {
+  start: () => ({ to: "start" }),
+  end: () => ({ to: "end" }),
+  offset: (value) => ({ to: value }),
+  time: (value) => ({ to: `@${value.replace(/^@/, "")}` }),
+  shift: (value) => ({ shift: value }),
+};
+
+customElements.define("group-reset", class extends ChangeForm {
+  get plans() { return `/api/v1/groups/${encodeURIComponent(this.dataset.group)}/reset-plans`; }
+  async send(data) {
+    const body = RESET_TO[data.get("kind")](data.get("value").trim());
+    if (data.get("topic")) body.topics = [data.get("topic")];
+    this.show(await call("POST", this.plans, body));
+  }
+  show(plan) {
+    const step = async (name) => this.show(await call("POST", `${this.plans}/${plan.id}/${name}`, {}));
+    const moved = plan.items.filter((one) => one.difference !== 0).length;
+    let text = moved ? "Nothing is changed yet." : "Nothing would change.";
+    const actions = [];
+    if (plan.state === "undone") text = "Undone: the group is where it was.";
+    else if (plan.state === "applied") {
+      text = "Applied.";
+      actions.push(this.action("Undo", () => step("undo")));
+    } else if (moved) actions.push(this.action("Apply", () => step("apply")));
+    const rows = plan.items.map((one) => {
+      const cell = (label, value) => element("td", { class: "number", "data-label": label }, value ?? "-");
+      return element("tr", {}, element("th", { scope: "row" }, `${one.topic} ${one.partition}`),
+        cell("Now", one.present), cell("Then", one.new), cell("Difference", one.difference === null ? "-" : String(one.difference)),
+        element("td", { "data-label": "Note" }, one.note ?? ""));
+    });
+    const head = ["Partition", "Now", "Then", "Difference", "Note"].map((one) => element("th", { scope: "col" }, one));
+    this.report("done", element("p", {}, text),
+      element("table", { class: "cards" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)),
+      element("p", { class: "actions" }, ...actions));
+  }
+});
+
+customElements.define("message-producer", class extends ChangeForm {
+  async send(data) {
+    const item = { value: data.get("value"), encoding: "text" };
+    for (const name of ["key", "partition"]) if (data.get(name)) item[name] = data.get(name);
+    const { items } = await call("POST", `/api/v1/topics/${encodeURIComponent(this.dataset.topic)}/messages`, { items: [item], acks: "committed" });
+    const [sent] = items;
+    if (sent.problem) throw new Error(sent.problem.detail ?? String(sent.problem));
+    const path = `/topics/${encodeURIComponent(this.dataset.topic)}/partitions/${sent.partition}/messages/${sent.offset}`;
+    this.report("done", element("p", {}, "Sent, and in the log at ", element("a", { href: path }, `${sent.partition} offset ${sent.offset}`), "."));
+  }
+});
 
 // Keys
 

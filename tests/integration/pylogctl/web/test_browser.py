@@ -47,7 +47,7 @@ def page(browser: Browser, served: Served) -> Iterator[Page]:
         page.on("dialog", lambda dialog: problems.append(dialog.message))
         yield page
         assert page.evaluate("window.hacked") is None
-    assert problems == []
+    assert [one for one in problems if "status of 422" not in one] == []  # told in the page
 
 
 def test_overview_leads_to_the_messages_of_a_topic(page: Page) -> None:
@@ -145,3 +145,36 @@ def test_favourites_stay(page: Page) -> None:
     page.get_by_role("button", name="favourite orders").click()
     page.goto("/")
     expect(page.locator("favourite-topics a")).to_have_text("orders")
+
+
+def test_group_is_reset_by_a_plan_and_undone(page: Page, served: Served) -> None:
+    before = served.client.offsets_of("billing")
+    page.goto("/groups/billing")
+    page.locator("select[name=kind]").select_option("end")
+    page.get_by_role("button", name="Plan a reset").click()
+    expect(page.locator("output tbody tr")).to_have_count(2)
+    assert served.client.offsets_of("billing") == before
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("Applied.")).to_be_visible()
+    assert served.client.offsets_of("billing") == served.client.offsets("orders", "end")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Undone: the group is where it was.")).to_be_visible()
+    assert served.client.offsets_of("billing") == before
+
+
+def test_reset_to_what_is_no_place_says_so_and_changes_nothing(page: Page, served: Served) -> None:
+    before = served.client.offsets_of("billing")
+    page.goto("/groups/billing")
+    page.locator("select[name=kind]").select_option("offset")
+    page.get_by_label("Offset, time").fill("nowhere")
+    page.get_by_role("button", name="Plan a reset").click()
+    expect(page.get_by_role("alert")).to_contain_text("not an offset: 'nowhere'")
+    assert served.client.offsets_of("billing") == before
+
+
+def test_message_is_sent_by_the_form(page: Page, served: Served) -> None:
+    page.goto("/topics/empty/messages")
+    page.get_by_label("Value, as text").fill("<i>typed</i>")
+    page.get_by_role("button", name="Send").click()
+    page.locator("output a").click()
+    expect(page.locator("pre")).to_have_text("<i>typed</i>")

@@ -117,7 +117,7 @@ def test_payloads_are_shown_as_text_also_alone_and_in_each_way(served: Served) -
 
 
 def test_download_has_the_bytes_as_an_attachment(served: Served) -> None:
-    status, text, headers = served.get("/topics/hostile/partitions/0-0/messages/0/raw")
+    status, text, headers = served.get("/api/v1/topics/hostile/partitions/0-0/messages/0/raw")
     assert (status, text) == (200, HOSTILE["script"].decode())
     assert headers["content-type"] == "application/octet-stream"
     assert headers["content-disposition"].startswith("attachment")
