@@ -110,6 +110,17 @@ def families(readings: Iterable[Reading], scrapes: Scrapes | None = None) -> Ite
     yield from found.values()
 
 
+def declared(objects: Iterable[ManagedObject[Any]]) -> Iterator[Family]:
+    """Yield the same families without samples."""
+    found: set[str] = set()
+    for managed in objects:
+        for metric in managed.metrics:
+            name, own = _name_and_labels(metric)
+            if metric.series and name not in found:
+                found.add(name)
+                yield _family(name, [*managed.labels, *own], metric)
+
+
 def _name_and_labels(metric: Metric[Any]) -> tuple[str, dict[str, str]]:
     name, _, labels = metric.series.partition("{")
     return PREFIX + name, dict(_LABEL.findall(labels))

@@ -143,6 +143,15 @@ class ManagedObject(Generic[Source]):
             cells = (shown, series, kind, one.healthy, one.meaning)
             yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
 
+    def series_rows(self) -> Iterator[str]:
+        """Return rows of a table in Markdown: series, labels, kind, name, meaning."""
+        for one in self.metrics:
+            name, _, own = one.series.partition("{")
+            kind = "histogram" if one.kind in _ATTRIBUTES else one.kind
+            labels = ", ".join(f"`{label}`" for label in self.labels)
+            labels += own and f", `{own.removesuffix('}')}`"
+            yield f"| `{name}` | {labels} | {kind} | `{one.name}` | {one.meaning} |"
+
 
 class Reading(NamedTuple):
     """A managed object with a source of its values, and the labels in its name."""

@@ -56,9 +56,9 @@ class Histogram:
     """
 
     def __init__(self, bounds_s: tuple[float, ...] = REQUEST_BOUNDS_S) -> None:
-        self.bounds_s = bounds_s
-        self.bucket_counts = [0] * (len(bounds_s) + 1)
-        self.total_s = 0.0  # which the events took together
+        self.bounds_s: tuple[float, ...] = bounds_s
+        self.bucket_counts: list[int] = [0] * (len(bounds_s) + 1)
+        self.total_s: float = 0.0  # which the events took together
 
     @property
     def count(self) -> int:
@@ -69,6 +69,11 @@ class Histogram:
         """Count `count` events that took `elapsed_s` together."""
         self.bucket_counts[bisect_left(self.bounds_s, elapsed_s / count)] += count
         self.total_s += elapsed_s
+
+    def add(self, other: Histogram) -> None:
+        """Count the events of another one, with the same bounds, as well."""
+        self.bucket_counts = bucket_counts([self, other])
+        self.total_s += other.total_s
 
 
 def bucket_counts(stats: Iterable[Histogram]) -> list[int]:

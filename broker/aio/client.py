@@ -28,6 +28,7 @@ from broker.api.values import (
     topic_of,
     whole_of,
 )
+from broker.client.counts import MetricsRegistry
 from broker.errors import BrokerError
 from broker.protocol.payload_filter import PayloadFilter
 
@@ -243,6 +244,14 @@ class AsyncClient(SendCalls, AsyncCalls):
         )
         self._groups.add(group)
         return group
+
+    def register_metrics(self, registry: MetricsRegistry, **labels: str) -> None:
+        """Have a registry of `prometheus_client` collect the metrics of this client until `close`.
+
+        See `Client.register_metrics`; not a coroutine, as it asks nobody.
+        """
+        self._access.check()
+        self._access.client.register_metrics(registry, **labels)
 
     async def close(self, timeout: Timeout = UNSET) -> None:
         """End what the client has opened; see `Client.close`. A second call does nothing."""

@@ -7,6 +7,7 @@ while the queue has no room, so that is what a slow consumer holds.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -87,6 +88,8 @@ class AsyncClusterReader:
             payload_filter=payload_filter,
             takes_followers=self._replicas.uses_followers,
         )
+        self._ledger = access.client._counts.consumers()
+        self._counts = self._ledger.show(self._readers)
         self._response_s = response_s
         self._leader_wait_s = leader_wait_s
         self._sources: list[_Source] = []
@@ -138,6 +141,7 @@ class AsyncClusterReader:
     def end(self) -> None:
         """Stop reading; a poll that waits returns. Called in the loop."""
         self._is_ended = True
+        self._ledger.hide(self._readers, self._counts)
         for task in self._tasks():
             task.cancel()
         while not self._queue.empty():
@@ -232,8 +236,10 @@ class AsyncClusterReader:
             if is_error:
                 return chunk
             self._moves.pop(chunk.partition, None)
-            if self._readers[chunk.partition].add(chunk):
-                self._ready[chunk.partition] = self._readers[chunk.partition]
+            reader = self._readers[chunk.partition]
+            reader.log_end = chunk.high_watermark
+            if reader.add(chunk):
+                self._ready[chunk.partition] = reader
             self._chunks.popleft()
         return None
 
@@ -405,7 +411,7 @@ class AsyncClusterReader:
         while response is not None or session.is_wanting:
             source.asked_s = asyncio.get_running_loop().time()
             if response is None:
-                response = _ask(session, connection)
+                response = self._ask(session, connection)
             found = await response
             response = None
             if connection.hello is None:
@@ -415,11 +421,19 @@ class AsyncClusterReader:
             else:
                 chunks = session.take(found)
             if session.is_wanting and connection.is_open:
-                response = _ask(session, connection)  # ahead, while these chunks are decoded
+                response = self._ask(session, connection)  # ahead, while these chunks are decoded
             await self._queue.put((source, session.filtered(chunks)))
 
+    def _ask(self, session: FetchSession, connection: AsyncConnection) -> asyncio.Future[Any]:
+        asked_s = time.monotonic()
+        response: asyncio.Future[Any]
+        if connection.hello is None:
+            response = connection.ask(session.request_07())
+        else:
+            response = connection.request(session.request(connection.understands))
+        response.add_done_callback(partial(self._note_response, asked_s))
+        return response
 
-def _ask(session: FetchSession, connection: AsyncConnection) -> asyncio.Future[Any]:
-    if connection.hello is None:
-        return connection.ask(session.request_07())
-    return connection.request(session.request(connection.understands))
+    def _note_response(self, asked_s: float, response: asyncio.Future[Any]) -> None:
+        if not response.cancelled() and response.exception() is None:
+            self._counts.fetch_times.record(time.monotonic() - asked_s)

@@ -40,6 +40,7 @@ from broker.api.values import (
     whole_of,
 )
 from broker.client.cluster import Cluster, Connect
+from broker.client.counts import Ledger, ProducerCounts
 from broker.errors import ArgumentError, BrokerError
 from broker.producer.accumulator import BatchRules
 from broker.producer.broker_sender import SendRules
@@ -223,6 +224,7 @@ class AsyncProducer:
         timeout_s: float | None,
         retries: int | None = None,
         in_thread: InThread,
+        ledger: Ledger[ProducerCounts],
         on_close: Callable[[AsyncProducer], object],
     ) -> None:
         number_of("linger", linger_s, 0)
@@ -262,6 +264,7 @@ class AsyncProducer:
             partitions=self._partitions,
             max_age_s=MAX_AGE_S,
             in_thread=in_thread,
+            ledger=ledger,
         )
         self._in_thread = in_thread
         self._loop = self._sending.loop

@@ -165,7 +165,7 @@ class AsyncReader(AsyncIterator[Message]):
         if self._limit is not None:
             del messages[self._limit :]
             self._limit -= len(messages)
-        self._take(reader, valid_bytes, fault)
+        self._take(reader, valid_bytes, fault, len(messages))
         self._in_hand, self._turn_end = messages, 0
 
     async def next_batch(self) -> Batch | None:
@@ -174,7 +174,7 @@ class AsyncReader(AsyncIterator[Message]):
             while (reader := await self._next_data()) is not None:
                 start, skip, data = reader.offset, reader.inner, reader.data
                 found = scan(data)
-                self._take(reader, found.valid_bytes, found.fault)
+                self._take(reader, found.valid_bytes, found.fault, found.entry_count)
                 if found.valid_bytes:
                     return Batch(
                         reader.partition, start, data[: found.valid_bytes], skip, reader.end
@@ -202,8 +202,10 @@ class AsyncReader(AsyncIterator[Message]):
             raise
         return None
 
-    def _take(self, reader: PartitionReader, valid_bytes: int, fault: Fault) -> None:
-        reader.take(valid_bytes)
+    def _take(
+        self, reader: PartitionReader, valid_bytes: int, fault: Fault, message_count: int
+    ) -> None:
+        reader.take(valid_bytes, message_count)
         self.positions[reader.partition] = reader.offset
         self._fault = reader, fault
 

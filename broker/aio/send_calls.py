@@ -168,6 +168,7 @@ class SendCalls:
             timeout_s=self._access.timeout_s,
             retries=self._access.client._retries,
             in_thread=self._access.look_up,
+            ledger=self._access.client._counts.producers,
             on_close=self._producers.discard,
         )
         self._producers.add(producer)

@@ -21,6 +21,7 @@ from broker import errors
 from broker.aio.connection import AsyncConnection
 from broker.aio.sending import InThread, LoopSenders
 from broker.client.cluster import Cluster, Connect
+from broker.client.counts import Ledger, ProducerCounts
 from broker.producer.accumulator import Accumulator, Batch, BatchRules, OutgoingSet
 from broker.producer.broker_sender import Results, SendRules
 from broker.producer.delivery import Handle
@@ -81,6 +82,7 @@ class SendLoop:
         partitions: TopicPartitions,
         max_age_s: float,
         in_thread: InThread,
+        ledger: Ledger[ProducerCounts],
     ) -> None:
         self._in_thread = in_thread
         self._partitions = partitions
@@ -98,6 +100,7 @@ class SendLoop:
             make_senders=partial(
                 self._make_senders, cluster, connect, rules, partitions.note_presence
             ),
+            ledger=ledger,
         )
         self._is_woken = False  # a turn is due
         self._timer: asyncio.TimerHandle | None = None
@@ -120,9 +123,10 @@ class SendLoop:
         rules: SendRules,
         note_presence: Callable[[int, bool], None],
         results: Results,
+        counts: ProducerCounts,
     ) -> LoopSenders:
         self._senders = LoopSenders(
-            cluster, connect, rules, results, note_presence, self.wake, self._in_thread
+            cluster, connect, rules, results, note_presence, counts, self.wake, self._in_thread
         )
         return self._senders
 
@@ -132,7 +136,9 @@ class SendLoop:
         """Return the queue for a home broker."""
         lane = self._lanes.get(home)
         if lane is None:
-            accumulator = Accumulator(self._batches, partial(self._end_set, home))
+            accumulator = Accumulator(
+                self._batches, partial(self._end_set, home), self._dispatcher.counts
+            )
             lane = self._lanes[home] = Lane(home, accumulator)
         return lane
 
@@ -203,6 +209,7 @@ class SendLoop:
             outgoing.encode(self._packer)
         except Exception as error:  # such as a codec that is not installed
             logger.exception("failure over messages to %s", outgoing.partition)
+            self._dispatcher.note_failed(outgoing)
             outgoing.complete(-1, errors.BrokerError(f"failure while sending: {error!r}"))
             return False
         return True
@@ -355,6 +362,7 @@ class SendLoop:
         self._dispatcher.fail_all(errors.ProducerClosedError("it waited for a response"))
         for lane in self._lanes.values():
             for outgoing in lane.accumulator.take_all():
+                self._dispatcher.note_failed(outgoing)
                 outgoing.complete(-1, errors.ProducerClosedError("it was queued"))
         for task in self._tasks:
             task.cancel()

@@ -16,6 +16,7 @@ from broker import errors
 from broker.aio.connection import AsyncConnection
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
+from broker.client.counts import ProducerCounts
 from broker.producer.broker_connection import MAX_ADDRESSES, BrokerConnection
 from broker.producer.broker_sender import BrokerSender, BrokerSenders, Results, SendRules
 from broker.protocol.client_connection import MAX_RESPONSE_BYTES
@@ -221,10 +222,11 @@ class LoopSenders(BrokerSenders):
         rules: SendRules,
         results: Results,
         note_presence: Callable[[int, bool], None],
+        counts: ProducerCounts,
         wake: Callable[[], object],
         in_thread: InThread,
     ) -> None:
-        super().__init__(cluster, connect, rules, results, note_presence)
+        super().__init__(cluster, connect, rules, results, note_presence, counts)
         self._wake = wake
         self._in_thread = in_thread
 
@@ -238,7 +240,7 @@ class LoopSenders(BrokerSenders):
             in_thread=self._in_thread,
             has_responses=self._rules.acks is not Acks.NONE,
         )
-        sender = self[broker_id] = LoopSender(link, self._rules, self._results)
+        sender = self[broker_id] = LoopSender(link, self._rules, self._results, counts=self._counts)
         return sender
 
     @property

@@ -45,6 +45,7 @@ from broker.api.values import (
 )
 from broker.client.cluster import Cluster, locked
 from broker.client.connection import Connection, parse_broker_list
+from broker.client.counts import ClientCounts, MetricsRegistry
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ArgumentError, BrokerError, ProtocolError
 from broker.producer.async_producer import refuse_senders
@@ -189,6 +190,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         resources: ExitStack,
     ) -> None:
         super().__init__(cluster, make_connection, timeout, retries, registry, resources)
+        self._counts = ClientCounts()
         self._producers: dict[Acks, Producer] = {}  # of `send`
         self._found: set[TopicPartition] = set()  # by readers; for `send`
         self._open: set[_Closable] = set()  # producers and groups
@@ -327,6 +329,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 on_delivery=on_delivery,
                 timeout_s=self._timeout_s,
                 retries=self._retries,
+                counts=self._counts,
                 on_close=self._forget,
             )
         )
@@ -342,6 +345,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                     acks=acks_of(acks),
                     timeout_s=self._timeout_s,
                     retries=self._retries,
+                    counts=self._counts,
                     on_close=self._forget,
                 )
             return sender
@@ -408,6 +412,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 read_from=read_from,
                 timeout_s=self._seconds(timeout),
                 may_retry=self._retries != 0,
+                ledger=self._counts.consumers(),
             )
 
         with self._call(timeout):
@@ -508,9 +513,27 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 on_assigned=on_assigned,
                 on_revoked=on_revoked,
                 timeout_s=self._timeout_s,
+                counts=self._counts,
                 on_close=self._forget,
             )
         return self._keep(group)
+
+    def register_metrics(self, registry: MetricsRegistry, **labels: str) -> None:
+        """Have a registry of `prometheus_client` collect the metrics of this client until `close`.
+
+        They are those of all its producers, readers and groups, of later ones too.
+
+        Args:
+            registry: such as `prometheus_client.REGISTRY`.
+            labels: of all series; they tell clients in one registry apart.
+
+        Raises:
+            ArgumentError: a label is malformed, or another client there has the same labels.
+        """
+        self._raise_if_closed()
+        from broker.client.metrics import register  # late: few programs want it
+
+        register(registry, self._counts, labels)
 
     def close(self, timeout: Timeout = UNSET) -> None:
         """End what the client has opened: producers flush, groups commit and leave.
@@ -534,6 +557,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             senders = list(self._producers.values())
         with deadlines.Limit(seconds), ExitStack() as closing:
             closing.callback(self._resources.close)
+            closing.callback(self._counts.end)
             for one in ending:
                 closing.callback(_end, one)
             for sender in senders:

@@ -29,6 +29,7 @@ from broker.api.values import (
     topic_of,
 )
 from broker.client.cluster import Connect
+from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
 from broker.consumer.chunk import GroupMessage, InnerMessage
@@ -83,6 +84,7 @@ class Group(Iterator[Message]):
         on_assigned: OnChange | None,
         on_revoked: OnChange | None,
         timeout_s: float | None,
+        counts: ClientCounts,
         on_close: Callable[[Group], object],
     ) -> None:
         reset = reset_of(start)
@@ -129,6 +131,7 @@ class Group(Iterator[Message]):
             registry=registry,
             connect=connect,
             payload_filter=payload_filter,
+            counts=counts,
         )
         try:
             self._stream = self._subscribe(topics)
@@ -259,7 +262,7 @@ class Group(Iterator[Message]):
         if self._is_wanted is not None:
             messages = [one for one in messages if self._is_wanted(one.value)]
         try:
-            assigned.take_valid(valid_bytes, fault)
+            assigned.take_valid(valid_bytes, fault, len(messages))
         except errors.InvalidMessageError as error:
             assigned.is_blocked = True
             return messages, error

@@ -29,6 +29,7 @@ from broker.api.values import (
     whole_of,
 )
 from broker.client.cluster import Cluster, Connect
+from broker.client.counts import ClientCounts
 from broker.errors import ArgumentError, BrokerError
 from broker.producer import producer as floor
 from broker.producer.accumulator import BatchRules
@@ -156,6 +157,7 @@ class Producer:
         on_delivery: Callable[[Delivery], object] | None = None,
         timeout_s: float | None,
         retries: int | None = None,
+        counts: ClientCounts,
         on_close: Callable[[Producer], object],
     ) -> None:
         number_of("linger", linger_s, 0)
@@ -189,6 +191,7 @@ class Producer:
             retries=retries,
             delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
             timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
+            counts=counts,
         )
 
     def __enter__(self) -> Producer:

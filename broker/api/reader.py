@@ -24,6 +24,7 @@ from broker.api.values import (
 )
 from broker.client.cluster import Cluster, Connect, absence_of
 from broker.client.connection import Connection
+from broker.client.counts import ConsumerLedger
 from broker.client.selection import topic_not_found
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
@@ -162,6 +163,7 @@ class Reader(Iterator[Message]):
         read_from: str,
         timeout_s: float | None,
         may_retry: bool,
+        ledger: ConsumerLedger,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {
             partition: one.start.offset for partition, one in ranges.items()
@@ -189,6 +191,7 @@ class Reader(Iterator[Message]):
             max_wait_ms=max_wait_ms,
             read_from=read_from,
             leader_wait_s=(math.inf if timeout_s is None else timeout_s) if may_retry else 0.0,
+            ledger=ledger,
         )
         # No generator that this object keeps may know it: a reader that is dropped ends at once.
         self._chunks = _ready(self._source, idle_s, self._closed)
@@ -233,7 +236,7 @@ class Reader(Iterator[Message]):
         if self._limit is not None:
             del messages[self._limit :]
             self._limit -= len(messages)
-        self._take(reader, valid_bytes, fault)
+        self._take(reader, valid_bytes, fault, len(messages))
         self._in_hand = messages
         self._left = iter(messages)
         return True
@@ -243,7 +246,7 @@ class Reader(Iterator[Message]):
         while (reader := self._next_chunk()) is not None:
             start, skip, data = reader.offset, reader.inner, reader.data
             found = scan(data)
-            self._take(reader, found.valid_bytes, found.fault)
+            self._take(reader, found.valid_bytes, found.fault, found.entry_count)
             if found.valid_bytes:
                 return Batch(reader.partition, start, data[: found.valid_bytes], skip, reader.end)
         self.close()
@@ -264,8 +267,10 @@ class Reader(Iterator[Message]):
             self.close()
             raise
 
-    def _take(self, reader: PartitionReader, valid_bytes: int, fault: Fault) -> None:
-        reader.take(valid_bytes)
+    def _take(
+        self, reader: PartitionReader, valid_bytes: int, fault: Fault, message_count: int
+    ) -> None:
+        reader.take(valid_bytes, message_count)
         self.positions[reader.partition] = reader.offset
         self._fault = reader, fault
 

@@ -16,6 +16,7 @@ from functools import partial
 
 from broker import deadlines, errors
 from broker.client.cluster import Cluster, Connect
+from broker.client.counts import ConsumerLedger
 from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
 from broker.client.read_replicas import LEADER, ReadReplicas
@@ -83,6 +84,7 @@ class ClusterReader:
         payload_filter: chooses messages; a wrapper is read whole if one of its messages matches.
         read_from: chooses replicas; see `ReadReplicas`.
         leader_wait_s: how long to wait for a lost broker, or for a new leader of its partitions.
+        ledger: gets the counts of this object, and shows its partitions.
     """
 
     def __init__(
@@ -98,7 +100,9 @@ class ClusterReader:
         payload_filter: PayloadFilter | None = None,
         read_from: str = LEADER,
         leader_wait_s: float = DEFAULT_LEADER_WAIT_S,
+        ledger: ConsumerLedger | None = None,
     ) -> None:
+        self._ledger = ledger or ConsumerLedger()
         self._cluster = cluster
         self._leader_wait_s = leader_wait_s
         self._replicas = ReadReplicas(cluster, read_from)
@@ -117,6 +121,7 @@ class ClusterReader:
             payload_filter=payload_filter,
             retry_s=0,
             takes_followers=self._replicas.uses_followers,
+            ledger=self._ledger,
         )
         self._damaged_reads = DamagedReads(leader_wait_s)
         self._sources: list[_Source] = []
@@ -133,6 +138,7 @@ class ClusterReader:
         self._seen_version = self._replicas.version
         for broker_id, offsets in self._offsets_by_fetcher(fetcher_count):
             self._open_first(broker_id, offsets)
+        self._counts = self._ledger.show(self._readers)
 
     def __enter__(self) -> ClusterReader:
         return self
@@ -146,6 +152,7 @@ class ClusterReader:
             if source.thread is not None:
                 source.thread.join()
             source.fetcher.close()
+        self._ledger.hide(self._readers, self._counts)
 
     @property
     def partition_count(self) -> int:
@@ -367,7 +374,9 @@ class ClusterReader:
             raise failure_of(chunk)
         if self._moves:  # an empty chunk too: its broker leads, and may do so for long
             self._moves.pop(chunk.partition, None)
-        return self._readers[chunk.partition].add(chunk)
+        reader = self._readers[chunk.partition]
+        reader.log_end = chunk.high_watermark
+        return reader.add(chunk)
 
     def _may_differ_at_leader(self, chunk: Chunk) -> bool:
         """Return whether an error is that of a follower, so that the leader must be asked."""

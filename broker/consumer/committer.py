@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from broker.client.counts import ConsumerCounts
 from broker.cluster_state import Creation
 from broker.consumer.membership import Ownership
 from broker.consumer.offset_store import OffsetStore
@@ -76,6 +78,11 @@ class AssignedPartition(PartitionReader):
         self._inner = start
 
     @property
+    def read_up_to(self) -> int:
+        """Return the offset after the last finished message; -1 if there is none."""
+        return self.finished
+
+    @property
     def position(self) -> MessagePosition | None:
         """Return the position to commit, None while there is none."""
         finished, inner = self.finished, self._inner
@@ -118,8 +125,13 @@ class Committer:
     """
 
     def __init__(
-        self, store: OffsetStore, ownership: Ownership, on_lost: Callable[[], None]
+        self,
+        store: OffsetStore,
+        ownership: Ownership,
+        on_lost: Callable[[], None],
+        counts: ConsumerCounts,
     ) -> None:
+        self._counts = counts  # guarded by `_lock`
         self._store = store
         self._ownership = ownership
         self._on_lost = on_lost
@@ -140,6 +152,20 @@ class Committer:
     ) -> set[TopicPartition]:
         if not due:
             return set()
+        started_s, counts, lost = time.monotonic(), self._counts, set(due)
+        try:
+            lost = self._commit_or_lose(due)
+        finally:
+            counts.commit_times.record(time.monotonic() - started_s)
+            if lost:
+                counts.failed_commits += 1
+            else:
+                counts.commits += 1
+        return lost
+
+    def _commit_or_lose(
+        self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]
+    ) -> set[TopicPartition]:
         with _named_uncommitted(due):
             owned = self._ownership.owned(due)
             if lost := due.keys() - owned:

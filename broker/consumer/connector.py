@@ -15,6 +15,7 @@ from typing import NamedTuple
 from broker import deadlines
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
+from broker.client.counts import ClientCounts, ConsumerCounts, MetricsRegistry
 from broker.client.damage import DamagedReads
 from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
@@ -66,6 +67,7 @@ class ConsumerConnector:
         connect: makes connections to brokers; by default with the timeouts of `config`.
         payload_filter: chooses messages to deliver; all by default. Brokers that support it do not
             send the others, which count as finished.
+        counts: of the client that this member is a part of; else it has its own.
 
     Raises:
         ConfigError: no group, a group name that is not valid, or no ZooKeeper address.
@@ -83,8 +85,12 @@ class ConsumerConnector:
         registry: Registry | None = None,
         connect: Connect | None = None,
         payload_filter: PayloadFilter | None = None,
+        counts: ClientCounts | None = None,
     ) -> None:
         validate_group_name(config.group)
+        self._own_counts = ClientCounts()
+        self._ledger = (counts or self._own_counts).consumers(config.group)
+        self._counts: list[ConsumerCounts] = []  # of streams, and of this member's work
         if config.consumer_name:
             validate_group_name(config.consumer_name)
         self._config = config
@@ -101,6 +107,7 @@ class ConsumerConnector:
         self._streams: list[ConsumerStream] = []
         self._damaged_reads = DamagedReads(config.leader_wait_ms / 1000)
         self._is_shut_down = False
+        self._ledger.places.append(self._places)
 
     def __enter__(self) -> ConsumerConnector:
         return self
@@ -208,8 +215,22 @@ class ConsumerConnector:
     @property
     def positions(self) -> dict[TopicPartition, MessagePosition | None]:
         """Return the assigned partitions and their finished positions, None where unknown."""
-        assigned = [] if self._member is None else self._member.coordinator.assigned
-        return {one.partition: one.position for one in sorted(assigned, key=lambda a: a.partition)}
+        assigned = sorted(self._places(), key=lambda one: one.partition)
+        return {one.partition: one.position for one in assigned}
+
+    def register_metrics(self, registry: MetricsRegistry, **labels: str) -> None:
+        """Have a registry of `prometheus_client` collect this member's metrics until `shutdown`.
+
+        Args:
+            registry: such as `prometheus_client.REGISTRY`.
+            labels: of all series; they tell clients in one registry apart.
+
+        Raises:
+            ArgumentError: a label is malformed, or another client there has the same labels.
+        """
+        from broker.client.metrics import register  # late: few programs want it
+
+        register(registry, self._own_counts, labels)
 
     def shutdown(self) -> None:
         """End the streams, commit finished positions, and leave the group; only the first time.
@@ -226,6 +247,10 @@ class ConsumerConnector:
         finally:
             for stream in self._streams:
                 stream.end()
+            self._ledger.places.remove(self._places)
+            for counts in self._counts:
+                self._ledger.end(counts)
+            self._own_counts.end()
             if self._owns_registry:
                 self._registry.stop()
 
@@ -311,11 +336,12 @@ class ConsumerConnector:
                 ),
                 lambda partitions: pool.regroup(partitions),
                 replicas,
+                self._ledger,
             ),
             replicas.broker_of,
             count=config.num_fetchers,
         )
-        committer = Committer(self._offsets, ownership, self._rebalance)
+        committer = Committer(self._offsets, ownership, self._rebalance, self._open_counts())
         coordinator = Coordinator(
             session=registry.session,
             membership=membership,
@@ -329,6 +355,7 @@ class ConsumerConnector:
             attempts=config.rebalance_retries,
             backoff_s=config.rebalance_backoff_ms / 1000,
             commits_on_revoke=config.auto_commit,
+            counts=self._open_counts(),
         )
         return _Member(
             membership,
@@ -364,9 +391,18 @@ class ConsumerConnector:
             on_restart=self._note_restart,
             is_wanted=self._is_wanted,
             next_good_message=self._next_good_message,
+            counts=self._open_counts(),
         )
         self._streams.append(stream)
         return stream
+
+    def _open_counts(self) -> ConsumerCounts:
+        counts = self._ledger.open()
+        self._counts.append(counts)
+        return counts
+
+    def _places(self) -> list[AssignedPartition]:
+        return [] if self._member is None else self._member.coordinator.assigned
 
     def _next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
         with OffsetLister(

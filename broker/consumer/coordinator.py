@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 
+from broker.client.counts import ConsumerCounts
 from broker.consumer.assignment import assign_topics
 from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
@@ -42,6 +43,7 @@ class Coordinator(StoppableThread):
         attempts: how many may fail in a row before all partitions are revoked for a while.
         backoff_s: the wait between attempts.
         commits_on_revoke: false for applications that commit for themselves.
+        counts: of this thread.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Coordinator(StoppableThread):
         attempts: int,
         backoff_s: float,
         commits_on_revoke: bool,
+        counts: ConsumerCounts,
     ) -> None:
         super().__init__("group-rebalance")
         self._session = session
@@ -73,6 +76,7 @@ class Coordinator(StoppableThread):
         self._attempts = attempts
         self._backoff_s = backoff_s
         self._commits_on_revoke = commits_on_revoke
+        self._counts = counts
         # replaced, never changed in place: readers need no lock
         self._feeds: dict[TopicPartition, Feed] = {}
         self._claimed: set[TopicPartition] = set()  # may have an owner node of this member
@@ -146,10 +150,13 @@ class Coordinator(StoppableThread):
     def _rebalance(self) -> float | None:
         """Make attempts until one succeeds; else revoke all and return the wait for the next."""
         attempts = self._attempts
+        began_s = time.monotonic()
         while attempts:
             started_s = time.monotonic()
             failure, counts = self._try()
             if failure is None:
+                self._counts.rebalances += 1
+                self._counts.rebalance_times.record(time.monotonic() - began_s)
                 logger.info(
                     "%s owns %d partitions after %.2fs",
                     self._membership.consumer_id,
@@ -168,6 +175,7 @@ class Coordinator(StoppableThread):
                 self._debounce()
             if self._stopping.is_set():
                 return None
+        self._counts.failed_rebalances += 1
         logger.error(
             "rebalance of %s failed %d times: everything is released, and tried again in %gs",
             self._membership.consumer_id,

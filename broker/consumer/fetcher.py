@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 
 from broker.client.connection import Connection
+from broker.client.counts import ConsumerCounts, Ledger
 from broker.consumer.chunk import Chunk
 from broker.consumer.fetch_session import (
     DEFAULT_FETCH_BYTES,
@@ -38,6 +39,7 @@ class Fetcher:
         payload_filter: chooses messages; the broker applies it if it can. Wrappers are given whole
             if a message in them matches, corrupt entries always.
         takes_followers: the broker may be any in-sync replica. Then a filter is applied here.
+        ledger: gets the counts of this object.
     """
 
     def __init__(
@@ -52,7 +54,11 @@ class Fetcher:
         retry_s: float = 10.0,
         payload_filter: PayloadFilter | None = None,
         takes_followers: bool = False,
+        ledger: Ledger[ConsumerCounts] | None = None,
     ) -> None:
+        self._ledger = ledger or Ledger(ConsumerCounts)
+        self._counts = self._ledger.open()
+        self._asked_s = 0.0
         self._connection = connection
         self._retry_s = retry_s
         self._session = FetchSession(
@@ -80,6 +86,7 @@ class Fetcher:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+        self._ledger.end(self._counts)
 
     def interrupt(self) -> None:
         """Make a poll that blocks in another thread, and all later ones, fail at once."""
@@ -117,14 +124,19 @@ class Fetcher:
         if not session.is_in_flight:
             self._ask()
         if connection.hello() is not None:
-            return session.take(connection.receive_extension(self._correlation_id))
-        chunks = session.take_07(connection.receive())
+            body = connection.receive_extension(self._correlation_id)
+            self._counts.fetch_times.record(time.monotonic() - self._asked_s)
+            return session.take(body)
+        frame = connection.receive()
+        self._counts.fetch_times.record(time.monotonic() - self._asked_s)
+        chunks = session.take_07(frame)
         if not chunks:
             time.sleep(session.empty_wait_s)
         return chunks
 
     def _ask(self) -> None:
         connection = self._connection
+        self._asked_s = time.monotonic()
         if connection.hello() is None:
             connection.send_request(self._session.request_07())
         else:

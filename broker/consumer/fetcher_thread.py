@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from broker import deadlines, errors
 from broker.client.cluster import Cluster, Connect
+from broker.client.counts import ConsumerCounts, Ledger
 from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
 from broker.consumer.chunk import Chunk
@@ -71,6 +72,7 @@ class FetcherThread(StoppableThread):
         is_current: Callable[[AssignedPartition], bool],
         on_moved: OnMoved,
         replicas: ReadReplicas | None = None,
+        ledger: Ledger[ConsumerCounts] | None = None,
     ) -> None:
         super().__init__(f"group-fetcher-{broker_id}")
         self._broker_id = broker_id
@@ -80,6 +82,7 @@ class FetcherThread(StoppableThread):
         self._is_current = is_current
         self._on_moved = on_moved
         self._replicas = replicas or ReadReplicas(cluster)
+        self._ledger = ledger
         self._seen_version = 0  # of `_replicas`
         self._feeds: dict[TopicPartition, Feed] = {}
         self._wake = threading.Event()
@@ -185,6 +188,7 @@ class FetcherThread(StoppableThread):
             retry_s=0,
             payload_filter=self._settings.payload_filter,
             takes_followers=self._replicas.uses_followers,
+            ledger=self._ledger,
         )
         hello = connection.hello()
         if hello is not None and hello.broker_id != self._broker_id:
@@ -287,8 +291,10 @@ class FetcherThread(StoppableThread):
         partition = assigned.partition
         if self._reading.get(partition) is not assigned or assigned.fetch_offset != chunk.offset:
             return  # it was requested in an earlier assignment of the partition
-        if chunk.error == errors.NO_ERROR and self._refusals.pop(partition, ""):
-            logger.warning("%s is being read again", partition)
+        if chunk.error == errors.NO_ERROR:
+            assigned.log_end = chunk.high_watermark
+            if self._refusals.pop(partition, ""):
+                logger.warning("%s is being read again", partition)
         if chunk.error != errors.NO_ERROR and self._is_follower(partition):
             self._replicas.leave([partition])
             self._give_away([partition])  # the leader may not have this error

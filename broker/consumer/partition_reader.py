@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 
+from broker.client.counts import TopicCounts
 from broker.consumer.chunk import Chunk
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, decode
@@ -26,9 +27,11 @@ class PartitionReader:
     __slots__ = (
         "_bytes",
         "_high_watermark",
+        "counts",
         "end",
         "expected_end",
         "inner",
+        "log_end",
         "offset",
         "partition",
     )
@@ -44,6 +47,13 @@ class PartitionReader:
         self._bytes = memoryview(b"")
         self._high_watermark = -1
         self.expected_end = -1  # of the next message, if its length has arrived
+        self.counts = TopicCounts()  # set to those of the thread that decodes
+        self.log_end = -1  # by the last response, which may be ahead of `data`; -1 if unknown
+
+    @property
+    def read_up_to(self) -> int:
+        """Return the offset after the last message that was taken."""
+        return self.offset
 
     @property
     def data(self) -> memoryview:
@@ -79,10 +89,12 @@ class PartitionReader:
         is_known = has_length(self._bytes) and not self.ends_beyond_log()
         self.expected_end = self.offset + entry_end(self._bytes, 0) if is_known else -1
 
-    def take(self, valid_bytes: int) -> None:
-        """Move past `valid_bytes` of whole entries, which were decoded."""
+    def take(self, valid_bytes: int, message_count: int = 0) -> None:
+        """Move past `valid_bytes` of whole entries, which were decoded; count their messages."""
+        self.counts.messages += message_count
         if not valid_bytes:
             return
+        self.counts.size_bytes += valid_bytes
         self.offset += valid_bytes
         self.inner = 0
         left = self._bytes[valid_bytes:]
@@ -91,9 +103,9 @@ class PartitionReader:
         self._bytes = memoryview(bytes(left)) if is_small else left
         self._note_expected_end()
 
-    def take_valid(self, valid_bytes: int, fault: Fault) -> None:
+    def take_valid(self, valid_bytes: int, fault: Fault, message_count: int = 0) -> None:
         """Move past good entries of `data`, and raise an error if the next one is corrupt."""
-        self.take(valid_bytes)
+        self.take(valid_bytes, message_count)
         # the next chunk completes a `PARTIAL` entry
         if fault and (fault is not Fault.PARTIAL or self.ends_beyond_log()):
             raise self.corrupt(fault)
@@ -108,7 +120,7 @@ class PartitionReader:
         if end is not None and end.inner:
             del messages[bisect_left(messages, end.offset, key=itemgetter(0)) + end.inner :]
         del messages[: self.inner]
-        self.take(valid_bytes)
+        self.take(valid_bytes, len(messages))
         if not self.is_done:
             self.take_valid(0, fault)
         return messages

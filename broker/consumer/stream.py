@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from operator import length_hint
 
+from broker.client.counts import ConsumerCounts
 from broker.consumer.chunk import Chunk, GroupMessage, InnerMessage
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
@@ -57,7 +58,9 @@ class ConsumerStream:
         on_restart: Callable[[TopicPartition, int], None],
         next_good_message: Callable[[TopicPartition, int], int | None],
         is_wanted: Callable[[bytes], object] | None = None,
+        counts: ConsumerCounts | None = None,
     ) -> None:
+        self._counts = counts or ConsumerCounts()  # of the thread that takes messages
         self.name = name
         self._lease = lease
         self._max_chunks = max_chunks
@@ -297,6 +300,7 @@ class ConsumerStream:
 
     def assign(self, assigned: AssignedPartition) -> None:
         """Add a partition."""
+        assigned.counts = self._counts.of(assigned.partition.topic)
         with self._changed:
             self._assigned_partitions[assigned.partition] = assigned
             self._note_news()
@@ -422,9 +426,9 @@ class ConsumerStream:
         # joined chunks are bytes, which the decoder need not copy
         buffer = whole if isinstance(whole, bytes) and len(whole) == len(data) else data
         messages, valid_bytes, fault = decode(buffer, assigned.offset)
-        assigned.take(valid_bytes)
         # messages of a wrapper that were finished before the partition was assigned
         del messages[:skip]
+        assigned.take(valid_bytes, len(messages))
         assigned.next_inner = skip if messages else 0
         if fault is Fault.PARTIAL:
             fault = Fault.SIZE if assigned.ends_beyond_log() else Fault.NONE

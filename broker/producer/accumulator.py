@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from broker.client.counts import ProducerCounts
 from broker.errors import BrokerError
 from broker.producer.delivery import Handle, OnDelivery, Report, reports_of
 from broker.producer.encoder import Packer
@@ -177,15 +178,21 @@ class _PartitionQueue:
 
 
 class Accumulator:
-    """The messages queued for one broker; `on_complete` is given to the sets of `take`."""
+    """The messages queued for one broker; `on_complete` is given to the sets of `take`.
+
+    `counts` are of the thread that takes.
+    """
 
     def __init__(
         self,
         rules: BatchRules,
         on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None,
+        counts: ProducerCounts | None = None,
     ) -> None:
         self._rules = rules
         self._on_complete = on_complete
+        self._counts = counts or ProducerCounts()
+        self._counts.queues.append(self)
         self._queues: dict[TopicPartition, _PartitionQueue] = {}
         self.message_count = 0  # not taken yet
         self.queued_bytes = 0  # of their payloads
@@ -274,6 +281,7 @@ class Accumulator:
             size_bytes += batch.size_bytes
             self.message_count -= len(batch.payloads)
             self.queued_bytes -= batch.size_bytes
+            self._counts.queue_times.record(now_s - batch.since_s)
         return gathered
 
     def _due_s(self, queued: _PartitionQueue) -> float:

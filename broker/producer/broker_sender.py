@@ -19,6 +19,7 @@ from typing import Protocol
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
+from broker.client.counts import ProducerCounts
 from broker.producer.broker_connection import NO_RECONNECT, BrokerConnection, ReconnectRule
 from broker.protocol import requests, responses
 from broker.protocol.codec import scan
@@ -66,6 +67,10 @@ class PendingSet(Protocol):
         """Return the bytes to send."""
 
     @property
+    def message_count(self) -> int:
+        """Return the number of its messages, 0 if it is not known."""
+
+    @property
     def can_move(self) -> bool:
         """Return whether it may go to another partition: its messages have no key."""
 
@@ -95,12 +100,13 @@ class Results(Protocol):
 class _InFlight:
     """A request whose response is outstanding."""
 
-    __slots__ = ("acks", "correlation_id", "response", "sets", "size_bytes")
+    __slots__ = ("acks", "correlation_id", "response", "sent_s", "sets", "size_bytes")
 
     def __init__(self, sets: Sequence[PendingSet], acks: Acks) -> None:
         self.sets = sets
         self.acks = acks
         self.size_bytes = sum([len(one.message_set) for one in sets])
+        self.sent_s = time.monotonic()
         self.correlation_id = 0  # until the request is sent
         self.response: SinglePublishResponse | None = None  # decodes that of a single set
 
@@ -118,7 +124,9 @@ class BrokerSender:
         results: Results,
         *,
         max_in_flight_bytes: int = MAX_IN_FLIGHT_BYTES,
+        counts: ProducerCounts | None = None,
     ) -> None:
+        self._counts = counts or ProducerCounts()
         self.connection = connection
         self._rules = rules
         self._results = results
@@ -166,7 +174,7 @@ class BrokerSender:
         window = self._window
         request = _InFlight(sets, acks)
         if not window:
-            self.heard_s = time.monotonic()
+            self.heard_s = request.sent_s
             if self.must_reconnect:
                 self.connection.close()
                 self.must_reconnect = False
@@ -174,6 +182,10 @@ class BrokerSender:
                 self.connection.reconnect()
         window.append(request)
         self._window_bytes += request.size_bytes
+        self._counts.in_flight += 1
+        for one in sets:
+            if one.message_set:
+                self._counts.set_bytes.record(len(one.message_set))
         connection = self.connection.open()
         self.connection.request_count += 1
         proof = acks
@@ -283,6 +295,7 @@ class BrokerSender:
             rest = _InFlight(not_stored, request.acks)
             self._window.appendleft(rest)
             self._window_bytes += rest.size_bytes
+            self._counts.in_flight += 1
         for one, found in pairs:
             if found.error == errors.NO_ERROR:
                 self._results.acknowledged(one, request.acks, found.base_offset, found.term)
@@ -312,6 +325,7 @@ class BrokerSender:
         self.connection.close()
         self.must_reconnect = self._is_ending = False
         window, self._window, self._window_bytes = self._window, deque(), 0
+        self._counts.in_flight -= len(window)
         is_known = isinstance(error, errors.BrokerStoppedError)
         return {
             one: request.correlation_id > 0 and not is_known
@@ -353,6 +367,9 @@ class BrokerSender:
     def _pop(self, request: _InFlight) -> None:
         self._window.popleft()
         self._window_bytes -= request.size_bytes
+        counts = self._counts
+        counts.in_flight -= 1
+        counts.request_times.record(time.monotonic() - request.sent_s)
 
 
 class BrokerSenders(dict[int, BrokerSender]):
@@ -368,8 +385,10 @@ class BrokerSenders(dict[int, BrokerSender]):
         rules: SendRules,
         results: Results,
         note_presence: Callable[[int, bool], None],
+        counts: ProducerCounts,
     ) -> None:
         super().__init__()
+        self._counts = counts
         self._cluster = cluster
         self._connect = connect
         self._rules = rules
@@ -386,7 +405,9 @@ class BrokerSenders(dict[int, BrokerSender]):
             note_answer=self._cluster.note_answer,
             note_presence=self._note_presence,
         )
-        sender = self[broker_id] = BrokerSender(connection, self._rules, self._results)
+        sender = self[broker_id] = BrokerSender(
+            connection, self._rules, self._results, counts=self._counts
+        )
         if self._is_aborted:
             connection.abort()
         return sender

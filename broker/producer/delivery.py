@@ -141,6 +141,7 @@ class Delivery:
             do not send it.
         next_offset: the one after the last message, once it is acknowledged; else -1.
         message_set: the set that a synchronous producer sends.
+        message_count: of `message_set`; 0 for a ready set, whose messages are not counted.
         is_done: whether it is acknowledged or has failed.
         can_move: whether the messages may go to another partition, as they have no key.
     """
@@ -153,6 +154,7 @@ class Delivery:
         "can_move",
         "counted_in",
         "is_done",
+        "message_count",
         "message_set",
         "next_offset",
         "partition",
@@ -166,9 +168,11 @@ class Delivery:
         on_complete: Callable[[Delivery], None] | None = None,
         *,
         can_move: bool = False,
+        message_count: int = 0,
     ) -> None:
         self.partition: TopicPartition = partition
         self.message_set: Buffer = message_set
+        self.message_count: int = message_count
         self.can_move: bool = can_move
         self.base_offset: int = -1
         self.next_offset: int = -1

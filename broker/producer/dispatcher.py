@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.client.cluster import Cluster, Connect
+from broker.client.counts import Ledger, ProducerCounts
 from broker.producer.broker_sender import (
     MAX_IN_FLIGHT_BYTES,
     BrokerSender,
@@ -83,7 +84,8 @@ class Dispatcher:
     never waits: `offer`, `receive_ready`, `due`, `resend`, `fail_all`; and `ask` in a thread.
 
     `replacement` returns a partition of a topic on another broker than the one with an id, if there
-    is any, for sets that move; `note_presence`: see `BrokerSenders`; `make_senders` makes these.
+    is any, for sets that move; `note_presence`: see `BrokerSenders`; `make_senders` makes these,
+    with the counts of this object, which go into the `ledger`.
     """
 
     def __init__(
@@ -94,17 +96,20 @@ class Dispatcher:
         *,
         replacement: Callable[[str, int], TopicPartition | None],
         note_presence: Callable[[int, bool], None],
-        make_senders: Callable[[Results], BrokerSenders] | None = None,
+        make_senders: Callable[[Results, ProducerCounts], BrokerSenders] | None = None,
+        ledger: Ledger[ProducerCounts] | None = None,
     ) -> None:
+        self._ledger = ledger or Ledger(ProducerCounts)
+        self.counts = self._ledger.open()
         self.on_wait: OnWait = lambda _waiting: True
         self.on_move: Callable[[Moved], object] = _log_move  # called when sets move
         self._cluster = cluster
         self._rules = rules
         self._replacement = replacement
         self._senders = (
-            BrokerSenders(cluster, connect, rules, self, note_presence)
+            BrokerSenders(cluster, connect, rules, self, note_presence, self.counts)
             if make_senders is None
-            else make_senders(self)
+            else make_senders(self, self.counts)
         )
         self.routes = Routes(rules.backoff_s)
         self._unsent = self.routes.unsent
@@ -237,8 +242,11 @@ class Dispatcher:
         if isinstance(one, Barrier):
             one.term = term
         else:
-            end = base_offset + len(one.message_set)
-            self.written.note(partition, acks, term, end)
+            size_bytes = len(one.message_set)
+            self.written.note(partition, acks, term, base_offset + size_bytes)
+            counts = self.counts.of(partition.topic)
+            counts.messages += one.message_count
+            counts.size_bytes += size_bytes
         if route.returned:
             route.return_stored(one, base_offset)
             self.routes.plan_retry(route)
@@ -256,8 +264,9 @@ class Dispatcher:
             may_be_stored = isinstance(
                 error, errors.RequestTimedOutError | errors.NotEnoughReplicasAfterAppendError
             )
-            self.routes.return_set(route, one, error, may_be_stored=may_be_stored)
+            self._return(route, one, error, may_be_stored=may_be_stored)
             return
+        self.note_failed(one)
         one.complete(-1, route.final_error(one, error))
         if route.returned:
             self.routes.plan_retry(route)
@@ -279,12 +288,18 @@ class Dispatcher:
             if is_stop and is_barrier and one.partition not in self.written.partitions:
                 one.complete(-1, None)  # all before it is safe
             elif error.is_retriable:
-                self.routes.return_set(route, one, error, may_be_stored=may_be_stored)
+                self._return(route, one, error, may_be_stored=may_be_stored)
             else:
                 self._fail(one, error)
         if not error.is_retriable:
             for partition in {one.partition for one in sets}:
                 self._give_up(self.routes[partition], error)
+
+    def _return(
+        self, route: Route, one: PendingSet, error: errors.BrokerError, *, may_be_stored: bool
+    ) -> None:
+        self.counts.of(one.partition.topic).retries += one.message_count
+        self.routes.return_set(route, one, error, may_be_stored=may_be_stored)
 
     # Sending again.
 
@@ -389,7 +404,12 @@ class Dispatcher:
 
     def _fail(self, one: PendingSet, error: errors.BrokerError) -> None:
         self._failure = self._failure or error
+        self.note_failed(one)
         one.complete(-1, error, is_raised=True)
+
+    def note_failed(self, one: PendingSet) -> None:
+        """Count the messages of a set that could not be delivered."""
+        self.counts.of(one.partition.topic).errors += one.message_count
 
     def _move(self, route: Route, error: errors.BrokerError, target: TopicPartition) -> None:
         """Move the sets that may move to another partition."""
@@ -550,6 +570,7 @@ class Dispatcher:
         self._senders.clear()
         self.routes.clear()
         self._unsent.clear()
+        self._ledger.end(self.counts)
 
 
 def _size_bytes(sets: Iterable[PendingSet]) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from broker.client.cluster import Cluster, Connect, locked
 from broker.client.connection import Connection, parse_broker_list
+from broker.client.counts import ClientCounts, MetricsRegistry
 from broker.client.static_cluster import StaticCluster
 from broker.config import ProducerConfig
 from broker.errors import ConfigError, ProtocolError
@@ -77,7 +78,13 @@ class SyncProducer:
         if self._on_delivery is None:
             message_set, _ = self._packer.pack_messages(topic, messages)
             partition = self._partitions.choose(topic, key)
-            delivery = Delivery(partition, message_set, self._failures, can_move=key is None)
+            delivery = Delivery(
+                partition,
+                message_set,
+                self._failures,
+                can_move=key is None,
+                message_count=len(messages),
+            )
         else:
             delivery = self._reported(self._on_delivery, topic, messages, key)
         self._send(delivery)
@@ -106,7 +113,14 @@ class SyncProducer:
             on_delivery(reports)
 
         partition = self._partitions.choose(topic, key)
-        return Delivery(partition, message_set, None, report, can_move=key is None)
+        return Delivery(
+            partition,
+            message_set,
+            None,
+            report,
+            can_move=key is None,
+            message_count=len(payloads),
+        )
 
     def send_set(
         self,
@@ -211,6 +225,7 @@ class Producer:
         callbacks: see and change queued messages.
         moves: whether messages without a key go to another partition when the broker of theirs is
             gone, if the topic has no replicas.
+        counts: of the client that this producer is a part of; else it has its own.
 
     Raises:
         InvalidTopicError: by methods with a topic, if no topic can have the name.
@@ -243,7 +258,10 @@ class Producer:
         queueing: QueueRules | None = None,
         callbacks: ProducerCallbacks | None = None,
         moves: bool = True,
+        counts: ClientCounts | None = None,
     ) -> None:
+        self._own_counts = ClientCounts()
+        ledger = (counts or self._own_counts).producers
         self._timeout_s = timeout_s
         self._failures = Failures()
         self._resources = ExitStack()
@@ -274,6 +292,7 @@ class Producer:
                 rules,
                 replacement=self._partitions.replacement,
                 note_presence=self._partitions.note_presence,
+                ledger=ledger,
             )
 
         self._sending: SyncProducer | AsyncProducer
@@ -531,6 +550,20 @@ class Producer:
         """
         self._sending.flush(timeout_s)
 
+    def register_metrics(self, registry: MetricsRegistry, **labels: str) -> None:
+        """Have a registry of `prometheus_client` collect this producer's metrics, until `close`.
+
+        Args:
+            registry: such as `prometheus_client.REGISTRY`.
+            labels: of all series; they tell clients in one registry apart.
+
+        Raises:
+            ArgumentError: a label is malformed, or another client there has the same labels.
+        """
+        from broker.client.metrics import register  # late: few programs want it
+
+        register(registry, self._own_counts, labels)
+
     def raise_failures(self) -> None:
         """Raise `DeliveryFailedError` if messages were not delivered, as `close` does."""
         failure = self._failures.take()
@@ -570,6 +603,7 @@ class Producer:
         try:
             self._sending.close(timeout_s)
         finally:
+            self._own_counts.end()
             self._resources.close()
 
 

@@ -66,7 +66,7 @@ class SenderThread(threading.Thread):
         self._hooks = hooks
         self._on_delivery = on_delivery
         self._failures = failures
-        self._accumulator = Accumulator(rules.batches, self._end_set)
+        self._accumulator = Accumulator(rules.batches, self._end_set, dispatcher.counts)
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # there may be something to take
         self._room = threading.Condition(self._lock)  # there may be room, or the end has come
@@ -185,6 +185,7 @@ class SenderThread(threading.Thread):
             with self._lock:
                 rest = self._accumulator.take_all()
             for outgoing in rest:
+                self.dispatcher.note_failed(outgoing)
                 self._complete(outgoing, -1, self._closed_error(outgoing, None))
         finally:
             self.dispatcher.close()
@@ -222,6 +223,7 @@ class SenderThread(threading.Thread):
             except Exception as error:  # encoders and callbacks are of the application
                 logger.exception("failure over messages to %s", outgoing.partition)
                 failure = BrokerError(f"failure while sending: {error!r}")
+                self.dispatcher.note_failed(outgoing)
                 self._complete(outgoing, -1, failure)
                 continue
             if outgoing.message_set:

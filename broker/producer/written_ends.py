@@ -28,6 +28,7 @@ class Barrier:
 
     can_move = False
     message_set = b""
+    message_count = 0
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition

@@ -1,4 +1,4 @@
-"""Writes the tables of `docs/operations/metrics.md` from the declared metrics: `make generated`.
+"""Writes the tables of the pages about metrics from the declared ones: `make generated`.
 
 The headings, which name the managed objects, and the prose stay as they are.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from broker.client import metrics as clients
 from broker.server.status import MANAGED_OBJECTS
 
 PAGE = Path(__file__).parents[2] / "docs/operations/metrics.md"
+CLIENT_PAGE = PAGE.with_name("client-metrics.md")
 _HEAD = "| attribute | series | kind | healthy | meaning |\n|---|---|---|---|---|\n"
 
 
@@ -32,5 +34,15 @@ def with_tables(page: str) -> str:
     )
 
 
+def with_client_table(page: str) -> str:
+    """Return the page about clients with its first table as the metrics are declared now."""
+    rows = "".join(f"{row}\n" for one in clients.MANAGED_OBJECTS for row in one.series_rows())
+    head = "| series | labels | kind | Kafka's name | meaning |\n|---|---|---|---|---|\n"
+    return re.sub(r"(?:^\|.*\n)+", lambda _: head + rows, page, count=1, flags=re.MULTILINE)
+
+
 if __name__ == "__main__":
+    CLIENT_PAGE.write_text(
+        with_client_table(CLIENT_PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+    )
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

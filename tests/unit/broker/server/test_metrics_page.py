@@ -3,13 +3,18 @@ from __future__ import annotations
 import re
 
 from broker.metrics import Kind
-from broker.server.metrics_page import PAGE, with_tables
+from broker.server.metrics_page import CLIENT_PAGE, PAGE, with_client_table, with_tables
 from broker.server.status import LOG, LOG_AWAY, MANAGED_OBJECTS
 
 
 def test_page_of_metrics_when_written_again_then_is_the_same() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert with_tables(page) == page, "run make generated"
+
+
+def test_page_of_metrics_of_clients_when_written_again_then_is_the_same() -> None:
+    page = CLIENT_PAGE.read_text(encoding="utf-8")
+    assert with_client_table(page) == page, "run make generated"
 
 
 def test_page_of_metrics_when_compared_with_the_objects_then_has_a_section_of_each() -> None:
