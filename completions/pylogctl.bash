@@ -297,32 +297,32 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --engine --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline compact')
         commands='' words='@dir'
-        options='--file-size --keep --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file-size --keep --engine --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
+        options='--file-size --keep --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file-size --keep --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --path --from --until --schema --corrupt --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --path --from --until --schema --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --other-key-field --other-time-field --other-pattern --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--table --table-column --other-key-field --other-time-field --other-pattern --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --table-format --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
         options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl pipeline verify')
         commands='' words='@file'
-        options='--deep --shallow --max-errors --engine --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--max-errors --engine --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
+        options='--deep --shallow --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume e2e compare report' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -1067,8 +1067,6 @@ __pylogctl_values() {
     'pylogctl pipeline load --to') words='@dir' ;;
     'pylogctl pipeline load --format') words='parquet json text' ;;
     'pylogctl pipeline load --file-size') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline load --into-table') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
-    'pylogctl pipeline load --table-format') words='iceberg delta' ;;
     'pylogctl pipeline load --group') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl pipeline load --path') words='@zk-path' ;;
     'pylogctl pipeline load --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
@@ -1077,7 +1075,6 @@ __pylogctl_values() {
     'pylogctl pipeline load --avro-reader') words='@broker' ;;
     'pylogctl pipeline load --date-field') words='@zk-path' ;;
     'pylogctl pipeline load --corrupt') words='fail skip' ;;
-    'pylogctl pipeline load --engine') words='local spark' ;;
     'pylogctl pipeline load --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline load --columns') words='load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes' ;;
     'pylogctl pipeline load --sort') words='load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes' ;;
@@ -1087,7 +1084,6 @@ __pylogctl_values() {
     'pylogctl pipeline load --log-format') words='text json' ;;
     'pylogctl pipeline load --color') words='auto always never' ;;
     'pylogctl pipeline compact --file-size') words='64KiB 1MiB 16MiB 1GiB' ;;
-    'pylogctl pipeline compact --engine') words='local spark' ;;
     'pylogctl pipeline compact --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline compact --columns') words='path files bytes messages load topic partition start end payload_bytes left_out_bytes crc_sum' ;;
     'pylogctl pipeline compact --sort') words='path files bytes messages load topic partition start end payload_bytes left_out_bytes crc_sum' ;;
@@ -1099,8 +1095,6 @@ __pylogctl_values() {
     'pylogctl pipeline sql --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline sql --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline sql --corrupt') words='fail skip' ;;
-    'pylogctl pipeline sql --into-table') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
-    'pylogctl pipeline sql --table-format') words='iceberg delta' ;;
     'pylogctl pipeline sql --into') words='@file' ;;
     'pylogctl pipeline sql --to-topic') words='@topic' ;;
     'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -1122,8 +1116,6 @@ __pylogctl_values() {
     'pylogctl pipeline window --corrupt') words='fail skip' ;;
     'pylogctl pipeline window --checkpoint') words='@dir' ;;
     'pylogctl pipeline window --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl pipeline window --into-table') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
-    'pylogctl pipeline window --table-format') words='iceberg delta' ;;
     'pylogctl pipeline window --into') words='@file' ;;
     'pylogctl pipeline window --to-topic') words='@topic' ;;
     'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -1133,8 +1125,6 @@ __pylogctl_values() {
     'pylogctl pipeline window --log-format') words='text json' ;;
     'pylogctl pipeline window --color') words='auto always never' ;;
     'pylogctl pipeline join --table') words='@file' ;;
-    'pylogctl pipeline join --other-key-field') words='@zk-path' ;;
-    'pylogctl pipeline join --other-time-field') words='@zk-path' ;;
     'pylogctl pipeline join --within') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --how') words='inner left' ;;
     'pylogctl pipeline join --key-field') words='@zk-path' ;;
@@ -1145,8 +1135,6 @@ __pylogctl_values() {
     'pylogctl pipeline join --corrupt') words='fail skip' ;;
     'pylogctl pipeline join --checkpoint') words='@dir' ;;
     'pylogctl pipeline join --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl pipeline join --into-table') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
-    'pylogctl pipeline join --table-format') words='iceberg delta' ;;
     'pylogctl pipeline join --into') words='@file' ;;
     'pylogctl pipeline join --to-topic') words='@topic' ;;
     'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -1165,7 +1153,6 @@ __pylogctl_values() {
     'pylogctl pipeline audit -c' | 'pylogctl pipeline audit --context') words='@context' ;;
     'pylogctl pipeline audit --log-format') words='text json' ;;
     'pylogctl pipeline audit --color') words='auto always never' ;;
-    'pylogctl pipeline verify --engine') words='codec zlib crcmod' ;;
     'pylogctl pipeline verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline verify --progress') words='auto always never' ;;
     'pylogctl pipeline verify --log-format') words='text json' ;;

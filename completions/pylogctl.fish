@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from --from-context --to --to-context --topic --since --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --table-format --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --if-version --listen --public-host --token-file
+    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from --from-context --to --to-context --topic --since --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --if-version --listen --public-host --token-file
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -1701,8 +1701,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -a '(__pylogctl_l
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l to -d 'Directory of the loads, on a file system that all machines see' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l format -d 'Format of the files' -r -a 'parquet json text'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l file-size -d 'Target size of files: those under half of it are joined by topic and day' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as iceberg:lake.logs.web, or to that of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l group -d 'Name of the consumer of these loads; a directory or table belongs to one group' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l include -d 'Instead of TOPIC: topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
@@ -1716,7 +1715,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-format -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l year -d 'Year of dates whose --date-format has none' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l engine -d 'Run on processes of this machine (local), without Java and Spark, or on Spark; the files are the same' -r -a 'local spark'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1741,7 +1739,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s h -l help -l h
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l file-size -d 'Target size of files: those under half of it are joined by topic and day' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l keep -d 'Leave the newest N loads alone; joined loads can only be loaded again together' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l engine -d 'Run on processes of this machine (local), without Java and Spark, or on Spark; the files are the same' -r -a 'local spark'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1767,8 +1764,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json-payloads -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l schema -d 'Payloads are JSON objects with these fields, such as '\''id BIGINT, user STRING'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as iceberg:lake.logs.web, or to that of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
@@ -1813,8 +1809,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'P
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as iceberg:lake.logs.web, or to that of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
@@ -1840,9 +1835,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s h -l help -l
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table -d 'Table to join with instead of a topic, .parquet, .json or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-column -d 'Column of the table with the key' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-key-field -d 'Field with the key in the other topic' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-time-field -d 'Field with the time in the other topic' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-pattern -d 'Regular expression for the other topic' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l within -d 'Maximum difference in time of two events to be joined' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l how -d 'Drop messages of TOPIC without a match (inner), or keep them (left)' -r -a 'inner left'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l key-field -d 'Field of JSON messages with their key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
@@ -1860,8 +1852,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Pro
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as iceberg:lake.logs.web, or to that of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
@@ -1913,8 +1904,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l debug -d 'Sho
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l max-errors -d 'Stop in a file after N problems' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l engine -d 'Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'

@@ -59,17 +59,6 @@ Deep = Annotated[
     bool,
     option("--deep/--shallow", "Options", "Unfold compressed entries too (--deep, the default)."),
 ]
-MaxErrors = Annotated[
-    int, option("--max-errors N", "Limits", "Stop in a file after N problems.", min=1)
-]
-EngineChoice = Annotated[
-    Literal["codec", "zlib", "crcmod"],
-    option(
-        "--engine",
-        "Options",
-        "Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow.",
-    ),
-]
 
 
 @app.command("dump", cls=Command)
@@ -268,8 +257,15 @@ def verify(
         "Processes. Default: one for each processor, one for little data.",
         min=1,
     ),
-    max_errors: MaxErrors = 100,
-    engine: EngineChoice = "codec",
+    max_errors: int = option(
+        "--max-errors N", "Limits", "Stop in a file after N problems.", min=1, default=100
+    ),
+    engine: Literal["codec", "zlib", "crcmod"] = option(
+        "--engine",
+        "Options",
+        "Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow.",
+        default="codec",
+    ),
 ) -> None:
     """Check every byte of segment files, and that the files of a log have no gap or overlap.
 

@@ -18,7 +18,7 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, argument, flag, option
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.log.command import Deep, EngineChoice, MaxErrors
+from pylogctl.log.command import Deep
 from pylogctl.pipeline.options import (
     NO_TARGET,
     READS,
@@ -33,7 +33,6 @@ from pylogctl.pipeline.options import (
     StreamChoice,
     TableChoice,
     TargetChoice,
-    TaskEngineChoice,
     Topics,
     WindowChoice,
 )
@@ -49,14 +48,13 @@ app = new_app("Load, query, compare and verify topics on Spark.")
     *shared.DRY_RUN,
     exits=READS,
     changes=False,
-    first="--to --format --include --path --from --date-field --avro-schemas "
-    "--into-table --engine --master",
+    first="--to --format --include --path --from --date-field --avro-schemas --into-table --master",
     examples=(
         "pylogctl pipeline load web --to /data/web --dry-run",
         "pylogctl pipeline load web orders --to /data/lake --date-field .ts",
         "pylogctl pipeline load web --to /data/web --from @-2d",
         "pylogctl pipeline load --path data --to /data/old --format json",
-        "pylogctl pipeline load web --into-table /data/web --table-format delta --spark-conf "
+        "pylogctl pipeline load web --into-table delta:/data/web --spark-conf "
         "spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0",
     ),
 )
@@ -87,13 +85,13 @@ def load(
     read: LoadChoice,
     payloads: PayloadChoice,
     loss: LossChoice,
-    engine: TaskEngineChoice = None,
     spark: SparkChoice,
 ) -> None:
     """Load the messages since the last load into files or a table, each once.
 
     Data and offsets become visible together. After a load that was killed, the next one starts at
-    the end of the last complete load.
+    the end of the last complete load. Files are written by processes of this machine, without Java
+    and Spark, unless --master or --spark-conf is given; they are the same.
     """
     from pylogctl.pipeline.engine import checked_engine
 
@@ -102,14 +100,12 @@ def load(
         raise UsageError("give either --to DIR, or --into-table NAME")
     if into_table is not None and (file_format is not None or file_size is not None):
         raise UsageError("--format and --file-size are of files; a table has its own")
-    if into_table is not None and engine == "local":
-        raise UsageError("--engine local writes files only; Spark writes tables")
     file_format = file_format or "parquet"
     has_schemas = payloads.avro_schemas is not None and file_format == "parquet"
     if payloads.avro_reader is not None and not has_schemas:
         raise UsageError("--avro-reader needs --avro-schemas and --format parquet")
     _check_cluster(env, read)
-    chosen = checked_engine(env, engine if to is not None else "spark", spark)
+    chosen = checked_engine(env, spark, needs_spark=to is None)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
     from pylogctl.pipeline.load import run_load, show_plan
     from pylogctl.pipeline.reading import read_options
@@ -186,17 +182,17 @@ def compact(
         min=0,
         default=0,
     ),
-    engine: TaskEngineChoice = None,
     spark: SparkChoice,
 ) -> None:
     """Join the small files of loads into one load with fewer, larger files.
 
     The new load takes the place of the others in one step: if the command is killed, all loads are
-    as before, or joined. A query that is reading the old files fails.
+    as before, or joined. A query that is reading the old files fails. It runs on processes of this
+    machine, unless --master or --spark-conf is given.
     """
     from pylogctl.pipeline.engine import checked_engine
 
-    chosen = checked_engine(env, engine, spark)
+    chosen = checked_engine(env, spark)
     from pylogctl.pipeline.compaction import run_compaction, show_compaction
 
     if env.settings.dry_run:
@@ -361,8 +357,10 @@ def join(
 ) -> None:
     """Join the messages of a topic with those of another topic, or with a table.
 
-    Keys are extracted from payloads and compared as text. A join of two streams needs --watermark
-    and --within; without them Spark would keep all messages for ever.
+    Keys are extracted from payloads and compared as text. Where the topics name them differently,
+    --key-field and --time-field have two, such as .id,.order; one --pattern may match both. A join
+    of two streams needs --watermark and --within; without them Spark would keep all messages for
+    ever.
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -374,7 +372,7 @@ def join(
     topics = [topic] if other is None else [topic, other]
     run_join(
         Job(env, topics, read, loss, target, spark, stream),
-        [events.fields(), joining.others(events).fields()],
+        [one.fields() for one in events.of_both_topics()],
         joining,
     )
 
@@ -441,8 +439,6 @@ def verify(
         "FILE|DIR...", "Segment files or archives of them (.gz), directories of these.", default=...
     ),
     deep: Deep = True,
-    max_errors: MaxErrors = 100,
-    engine: EngineChoice = "codec",
     *,
     spark: SparkChoice,
 ) -> None:
@@ -456,7 +452,7 @@ def verify(
     check_spark(env)
     from pylogctl.pipeline.jobs import verify_files
 
-    raise typer.Exit(verify_files(env, files, spark, deep, max_errors, engine))
+    raise typer.Exit(verify_files(env, files, spark, deep))
 
 
 def _check_run(

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from broker.spark.local import LocalProcesses, core_count
 from broker.spark.runtime.requirements import check_package
 from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
-from pylogctl.pipeline.options import DEFAULT_SPARK, MASTER_VARIABLE, SparkChoice
+from pylogctl.pipeline.options import DEFAULT_SPARK, SparkChoice
 from pylogctl.pipeline.spark import check_spark, open_spark
 
 if TYPE_CHECKING:
@@ -23,18 +22,10 @@ _PARALLEL_FROM_BYTES = 64 << 20  # fewer bytes take less time than the start of 
 
 
 def checked_engine(
-    env: Environment, wanted: Literal["local", "spark"] | None, spark: SparkChoice
+    env: Environment, spark: SparkChoice, *, needs_spark: bool = False
 ) -> SparkChoice | None:
-    """Return the Spark that tasks run on, None if they run on processes of this machine.
-
-    With `wanted` None, the user's options for Spark choose Spark.
-    """
-    named = spark
-    if wanted == "local" and spark.master == env.environ.get(MASTER_VARIABLE):
-        named = spark.changed(master=None)  # the variable is for all commands
-    if wanted == "local" and named != DEFAULT_SPARK:
-        raise UsageError("--engine local takes no options of Spark, such as --master")
-    if wanted == "spark" or named != DEFAULT_SPARK:
+    """Return the Spark that tasks run on, None if they run on processes of this machine."""
+    if needs_spark or spark != DEFAULT_SPARK:
         check_spark(env)
         return spark
     check_package("pyarrow", "PyArrow")

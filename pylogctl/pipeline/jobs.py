@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from broker.log.verify import Engine
 
 _EMPTY_RELATIONS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 _CONF = {"spark.sql.session.timeZone": "UTC"}
@@ -286,13 +285,13 @@ def _identity(
 ) -> Identity:
     """Return the options that the results of a stream depend on, as texts; lengths are in ms."""
     values: dict[str, object] = {"command": command, "TOPIC": " ".join(job.topics), **facts}
-    for prefix, one in zip(("--", "--other-"), fields, strict=False):
-        values |= {
-            f"{prefix}key-field": one.key_field,
-            f"{prefix}time-field": one.time_field,
-            f"{prefix}pattern": one.pattern,
-            f"{prefix}value-field": one.value_field,
-        }
+    for name, found in (
+        ("--key-field", [one.key_field for one in fields]),
+        ("--time-field", [one.time_field for one in fields]),
+        ("--pattern", [one.pattern for one in fields]),
+        ("--value-field", [one.value_field for one in fields]),
+    ):
+        values[name] = ",".join(dict.fromkeys(filter(None, found))) or None
     times, table = fields[0].time_format, job.target.target()
     values |= {
         "--time-format": times.pattern,
@@ -315,12 +314,7 @@ def _events(session: SparkSession, job: Job, reading: Reading, fields: EventFiel
 
 
 def verify_files(
-    env: Environment,
-    files: Sequence[Path],
-    spark: SparkChoice,
-    deep: bool,
-    max_errors: int,
-    engine: Engine,
+    env: Environment, files: Sequence[Path], spark: SparkChoice, deep: bool
 ) -> ExitStatus:
     """Validate every byte of segment files, and render the report of `log verify`."""
     paths = segment_files(env, files)
@@ -331,8 +325,6 @@ def verify_files(
             session,
             paths,
             deep=deep,
-            max_problems=max_errors,
-            engine=engine,
             on_progress=in_parts(meter, total),
         )
         elapsed_s = env.clock.monotonic_s() - started_s

@@ -116,6 +116,16 @@ class EventChoice(Choice):
         "Year of times without one. Default: the newest that is not in the future.",
     )
 
+    def of_both_topics(self) -> tuple[EventChoice, EventChoice]:
+        """Return where key and time are in the two topics of a join: PATH[,PATH] in each."""
+        (key, _, other_key), (time, _, other_time) = (
+            (text or "").partition(",") for text in (self.key_field, self.time_field)
+        )
+        first = self.changed(key_field=key or None, time_field=time or None)
+        return first, first.changed(
+            key_field=other_key or first.key_field, time_field=other_time or first.time_field
+        )
+
     def check_time(self) -> None:
         """Raise a `UsageError` unless the options name the time of events."""
         if self.time_field is None and self.pattern is None:
@@ -133,28 +143,28 @@ class TableChoice(Choice):
     """A table of Iceberg or Delta to write."""
 
     into_table: str | None = option(
-        "--into-table NAME",
+        "--into-table iceberg:NAME|delta:NAME",
         "Output",
-        "Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the "
-        "table of Delta at a path; made if it is missing.",
-    )
-    table_format: Literal["iceberg", "delta"] | None = option(
-        "--table-format",
-        "Output",
-        "Format of the table. --spark-conf spark.jars.packages=... brings its package.",
+        "Append to a table of a catalog that --spark-conf names, such as iceberg:lake.logs.web, or "
+        "to that of Delta at a path; made if it is missing. --spark-conf spark.jars.packages=... "
+        "brings the package of the format.",
     )
 
     def target(self) -> TableTarget | None:
         """Return the table; None if there is none."""
-        if (self.into_table is None) != (self.table_format is None):
-            raise UsageError("--into-table NAME and --table-format go together")
-        if self.into_table is None or self.table_format is None:
+        if self.into_table is None:
             return None
         from broker.errors import ConfigError
         from broker.spark.tables import TableTarget
 
+        table_format, _, name = self.into_table.partition(":")
+        if table_format not in ("iceberg", "delta") or not name:
+            raise UsageError(
+                f"--into-table '{self.into_table}' does not begin with the format of the table",
+                hints=["valid: iceberg:lake.logs.web, delta:lake.logs.web, delta:/data/web"],
+            )
         try:
-            return TableTarget(self.into_table, self.table_format)
+            return TableTarget(name, "delta" if table_format == "delta" else "iceberg")
         except ConfigError as error:
             raise UsageError(str(error)) from error
 
@@ -372,21 +382,6 @@ class JoinChoice(Choice):
     table_column: str | None = option(
         "--table-column COLUMN", "Join", "Column of the table with the key."
     )
-    other_key_field: str | None = option(
-        "--other-key-field PATH",
-        "Events",
-        "Field with the key in the other topic. Default: --key-field.",
-    )
-    other_time_field: str | None = option(
-        "--other-time-field PATH",
-        "Events",
-        "Field with the time in the other topic. Default: --time-field.",
-    )
-    other_pattern: str | None = option(
-        "--other-pattern RE",
-        "Events",
-        "Regular expression for the other topic. Default: --pattern.",
-    )
     within: int | None = option(
         "--within DUR", "Join", "Maximum difference in time of two events to be joined."
     )
@@ -396,14 +391,6 @@ class JoinChoice(Choice):
         "Drop messages of TOPIC without a match (inner), or keep them (left).",
         default="inner",
     )
-
-    def others(self, events: EventChoice) -> EventChoice:
-        """Return where key and time are in the other topic."""
-        return events.changed(
-            key_field=self.other_key_field or (None if self.other_pattern else events.key_field),
-            time_field=self.other_time_field or (None if self.other_pattern else events.time_field),
-            pattern=self.other_pattern or (None if self.other_key_field else events.pattern),
-        )
 
     def check(self, topic: str, other: str | None, events: EventChoice, *, is_stream: bool) -> None:
         """Validate the options before anything is started."""
@@ -430,7 +417,6 @@ class JoinChoice(Choice):
             )
         if self.within is not None:
             events.check_time()
-            self.others(events).check_time()
 
 
 def _optional_ms(duration: str | None) -> int | None:
@@ -464,12 +450,3 @@ class SparkChoice(Choice):
 
 
 DEFAULT_SPARK = SparkChoice()
-TaskEngineChoice = Annotated[
-    Literal["local", "spark"] | None,
-    option(
-        "--engine",
-        "Connection",
-        "Run on processes of this machine (local), without Java and Spark, or on Spark; the files "
-        "are the same. Default: local, unless an option of Spark such as --master is given.",
-    ),
-]

@@ -44,7 +44,7 @@ class Tables(NamedTuple):
     def at(self) -> tuple[str, ...]:
         """The options of a command that name the broker and the table."""
         broker = ("--broker", f"127.0.0.1:{self.broker.port}")
-        return (*broker, "--into-table", self.table, "--table-format", self.table_format)
+        return (*broker, "--into-table", f"{self.table_format}:{self.table}")
 
     def publish(self, topic: str, payloads: list[bytes], partition: int = 0) -> None:
         publish_to(self.broker.port, TopicPartition(topic, 0, partition), payloads)

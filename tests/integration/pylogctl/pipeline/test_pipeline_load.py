@@ -71,18 +71,16 @@ def test_load_when_there_is_nothing_then_spark_is_not_started(
     monkeypatch.setattr("pylogctl.pipeline.engine.open_spark", None)
     publish(running_broker, "events", [b"x"])
 
-    assert load("events", "--until", "start", "--engine", "spark", dry=False)[:1] == (0,)
+    assert load("events", "--until", "start", "--master", "local[2]", dry=False)[:1] == (0,)
 
 
 @pytest.mark.parametrize(
     ("words", "master", "is_on_spark"),
     [
         ((), None, False),
-        (("--engine", "spark"), None, True),
         (("--master", "local[2]"), None, True),
         (("--spark-conf", "spark.driver.memory=2g"), None, True),
         ((), "local[2]", True),
-        (("--engine", "local"), "local[2]", False),
     ],
 )
 def test_load_when_options_name_spark_then_it_is_used_else_this_machine(
@@ -107,15 +105,6 @@ def test_load_when_options_name_spark_then_it_is_used_else_this_machine(
 
     assert load("events", *words, dry=False)[0] == 0
     assert len(opened) == is_on_spark
-
-
-def test_load_when_local_has_options_of_spark_then_is_refused(
-    load: Load, running_broker: Broker
-) -> None:
-    status, _, stderr = load("events", "--engine", "local", "--master", "local[2]")
-
-    assert status == ExitStatus.USAGE
-    assert "--engine local takes no options of Spark" in stderr
 
 
 @pytest.mark.parametrize(
@@ -156,22 +145,22 @@ def test_load_when_the_directory_has_something_else_then_is_a_conflict(
 
 
 @pytest.mark.parametrize(
-    ("engine", "package", "name"),
+    ("words", "package", "name"),
     [
-        ("spark", "pyspark", "PySpark"),
-        ("spark", "pyarrow", "PyArrow"),
-        ("local", "pyarrow", "PyArrow"),
+        (("--master", "local[2]"), "pyspark", "PySpark"),
+        (("--master", "local[2]"), "pyarrow", "PyArrow"),
+        ((), "pyarrow", "PyArrow"),
     ],
 )
 def test_load_when_a_package_is_missing_then_says_how_to_install_it(
-    load: Load, monkeypatch: pytest.MonkeyPatch, engine: str, package: str, name: str
+    load: Load, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], package: str, name: str
 ) -> None:
     def find(wanted: str) -> object:
         return None if wanted == package else importlib.util.find_spec(wanted)
 
     monkeypatch.setattr("broker.spark.runtime.requirements.find_spec", find)
 
-    status, _, stderr = load("events", "--engine", engine)
+    status, _, stderr = load("events", *words)
 
     assert status == ExitStatus.CONFIG
     assert stderr == f"error: {name} is not installed; try: pip install 'pylogctl[spark]'\n"

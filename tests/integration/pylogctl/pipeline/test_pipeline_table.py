@@ -54,9 +54,7 @@ def test_command_when_the_package_of_a_table_is_missing_then_says_how_to_get_it(
         publish(running_broker, topic, [b'{"k": 1, "ts": "2026-11-22"}'])
     at = ("--broker", f"127.0.0.1:{running_broker.port}")
 
-    result = invoke(
-        "pipeline", *command, *at, "--into-table", "lake.events", "--table-format", table_format
-    )
+    result = invoke("pipeline", *command, *at, "--into-table", f"{table_format}:lake.events")
 
     assert result.status == ExitStatus.USAGE
     assert f"--spark-conf spark.jars.packages={coordinates}" in result.stderr
@@ -67,13 +65,12 @@ def test_command_when_the_package_of_a_table_is_missing_then_says_how_to_get_it(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--into-table", "lake.events"), "--table-format go together"),
-        (("--table-format", "delta"), "--into-table NAME and"),
-        (("--to", "lake", "--into-table", "a.b", "--table-format", "delta"), "either --to DIR"),
+        (("--into-table", "lake.events"), "does not begin with the format of the table"),
+        (("--into-table", "delta:"), "does not begin with the format of the table"),
+        (("--to", "lake", "--into-table", "delta:a.b"), "either --to DIR"),
         ((), "either --to DIR"),
-        (("--into-table", "/data/events", "--table-format", "iceberg"), "is a path"),
-        (("--into-table", "a.b", "--table-format", "delta", "--format", "json"), "--format and"),
-        (("--into-table", "a.b", "--table-format", "delta", "--engine", "local"), "--engine local"),
+        (("--into-table", "iceberg:/data/events"), "is a path"),
+        (("--into-table", "delta:a.b", "--format", "json"), "--format and"),
     ],
 )
 def test_load_when_options_of_a_table_do_not_fit_then_is_refused_before_spark_starts(
@@ -86,7 +83,7 @@ def test_load_when_options_of_a_table_do_not_fit_then_is_refused_before_spark_st
 
 
 def test_sql_when_it_has_two_targets_then_is_refused(invoke: Invoke) -> None:
-    into = ("--into-table", "a.b", "--table-format", "delta", "--to-topic", "other")
+    into = ("--into-table", "delta:a.b", "--to-topic", "other")
 
     result = invoke("pipeline", "sql", "SELECT 1", "-t", "events", *into)
 

@@ -115,13 +115,15 @@ def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
     spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path
 ) -> None:
     publish(running_broker, "orders", [event("ada", 1), event("bob", 2)])
-    publish(running_broker, "paid", [event("ada", 30), event("ada", 40)])
+    paid = [one.replace(b"user", b"who") for one in (event("ada", 30), event("ada", 40))]
+    publish(running_broker, "paid", paid)
     users = tmp_path / "users.csv"
     users.write_text('id,name\nada,"Ada ""the first"",\nof Lovelace "\n')
     where = f"127.0.0.1:{running_broker.port}"
     at = ("--broker", where, *EVENTS)
 
-    topics = invoke("pipeline", "join", "orders", "paid", *at, "--within", "30s", "--output", "csv")
+    more = ("--key-field", ".user,.who", "--within", "30s", "--output", "csv")
+    topics = invoke("pipeline", "join", "orders", "paid", *at, *more)
     table = ("--table", str(users), "--table-column", "id", "--how", "left")
     done = invoke("pipeline", "join", "orders", *table, *at, "--to-topic", "named")
 
@@ -364,7 +366,7 @@ def test_stream_when_the_top_is_asked_for_then_it_is_of_each_whole_window(
 def test_stream_when_the_top_goes_into_a_table_then_is_refused(invoke: Invoke) -> None:
     result = invoke(
         "pipeline", "window", "t", *EVENTS, *STREAM, "x", "--size", "1m", "--top", "1",
-        "--into-table", "a.b", "--table-format", "delta",
+        "--into-table", "delta:a.b",
     )  # fmt: skip
 
     assert result.status == 2
