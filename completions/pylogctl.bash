@@ -33,12 +33,12 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --audit-window --time-field --output --help-fields -Z --zookeeper -b --broker -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper -b --broker -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --output -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning --read-from --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -p --partition -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
         options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -161,8 +161,8 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group watch')
         commands='' words='@group'
-        options='--interval --count --window -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--interval --count --window -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--interval --count -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--interval --count -Z --zookeeper --timeout -c --context --log-format --color' ;;
     'pylogctl group reset')
         commands='' words='@group'
         options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -197,8 +197,8 @@ __pylogctl_tables() {
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl retry drain')
         commands='' words='@dir'
-        options='--all --exec --retry-backoff --max-attempts -D --delimiter -0 --null -L --length-prefixed --hex --base64 -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--exec --retry-backoff --max-attempts -D --delimiter -L --length-prefixed --log-format --color' ;;
+        options='--all --exec -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--exec --log-format --color' ;;
     'pylogctl log')
         commands='dump grep index verify stat recover repair split merge replay move compare' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -209,8 +209,8 @@ __pylogctl_tables() {
         valued='-o --offset -n --max-messages --payload -F --format --output --columns --sort --log-format --color' ;;
     'pylogctl log grep')
         commands='' words=''
-        options='-o --offset -n --max-messages -i --ignore-case --invert --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -n --max-messages --payload -F --format --output --columns --sort --log-format --color' ;;
+        options='-o --offset -n --max-messages -i --ignore-case --invert -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -n --max-messages -F --format --output --columns --sort --log-format --color' ;;
     'pylogctl log index')
         commands='' words='@file'
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -529,8 +529,6 @@ __pylogctl_values() {
     'pylogctl produce --max-size') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl produce --receipt') words='@file' ;;
     'pylogctl produce --resume') words='@file' ;;
-    'pylogctl produce --audit') words='@topic' ;;
-    'pylogctl produce --audit-window') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl produce --time-field') words='@zk-path' ;;
     'pylogctl produce --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -551,7 +549,6 @@ __pylogctl_values() {
     'pylogctl consume --payload-encoding') words='auto utf8 base64 hex' ;;
     'pylogctl consume --to-dir') words='@dir' ;;
     'pylogctl consume --retry-dir') words='@dir' ;;
-    'pylogctl consume --retry-backoff') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --progress') words='auto always never' ;;
     'pylogctl consume -c' | 'pylogctl consume --context') words='@context' ;;
@@ -807,7 +804,6 @@ __pylogctl_values() {
     'pylogctl group verify --log-format') words='text json' ;;
     'pylogctl group verify --color') words='auto always never' ;;
     'pylogctl group watch --interval') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl group watch --window') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group watch -c' | 'pylogctl group watch --context') words='@context' ;;
     'pylogctl group watch --log-format') words='text json' ;;
@@ -874,8 +870,6 @@ __pylogctl_values() {
     'pylogctl retry list --sort') words='topic partition offset next_offset inner size attempts state next_attempt error payload' ;;
     'pylogctl retry list --log-format') words='text json' ;;
     'pylogctl retry list --color') words='auto always never' ;;
-    'pylogctl retry drain --retry-backoff') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl retry drain -L' | 'pylogctl retry drain --length-prefixed') words='u32be u32le u64be varint' ;;
     'pylogctl retry drain --log-format') words='text json' ;;
     'pylogctl retry drain --color') words='auto always never' ;;
     'pylogctl log --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -894,7 +888,6 @@ __pylogctl_values() {
     'pylogctl log dump --log-format') words='text json' ;;
     'pylogctl log dump --color') words='auto always never' ;;
     'pylogctl log grep -o' | 'pylogctl log grep --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
-    'pylogctl log grep --payload') words='utf8 hex base64 escape' ;;
     'pylogctl log grep --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log grep --columns') words='file pos offset size magic codec crc valid inner payload payload_b64 payload_hex' ;;
     'pylogctl log grep --sort') words='file pos offset size magic codec crc valid inner payload payload_b64 payload_hex' ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --read-from --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --from --from-context --to --to-context --topic --since --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --if-version --listen --public-host --token-file
+    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --batch --warmup --fail-below --depth --if-version --listen --public-host --token-file
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -241,8 +241,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l verify -d 'Read ever
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tee -d 'Copy accepted input to stdout'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l receipt -d 'Write a JSON line for each message that is safe on disk' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l resume -d 'Leave out what this receipt says is sent already' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l audit -d 'Publish to TOPIC how many messages were confirmed in each time window; pylogctl audit compares' -r -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l audit-window -d 'Length of a window of --audit, at least 1s' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l audit -d 'Publish to TOPIC how many messages were confirmed in each time window, of 10m or DUR; pylogctl audit compares' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l time-field -d 'With --audit: field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
@@ -265,7 +264,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exclude -d 'Leave ou
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]; see pylogctl-offsets(7)' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l from-beginning -d 'Same as -o start'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l read-from -d 'Read the leader, any in-sync replica, or one in a rack' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it, or to the start if a group had stored it'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l wait-for-topic -d 'Wait for a topic that does not exist yet' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s e -l exit-at-end -l no-follow -l follow -s f -d 'Stop where each partition ended at the start'
@@ -299,7 +297,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s u -l unbuffered -d '
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exec -d 'Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, {next_offset}, {size} and {number} are filled in' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-dir -d 'With --exec and --group: keep messages for which CMD fails in DIR, go on with the others, and run CMD for those again from time to time' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retries -d 'Run CMD again so often at once, before a message is kept' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-backoff -d 'Wait before CMD runs again for a kept message, doubled each time up to 5m' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-attempts -d 'Give a message up after N runs of CMD in all; it stays in DIR' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
@@ -984,7 +981,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s h -l help -l he
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Time between two samples' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many samples' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l window -d 'History that rates and status cover' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1126,7 +1122,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l color -d 'Co
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a list -d 'List the messages in a retry store, oldest first'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a drain -d 'Take messages out of a retry store: run a command for each, or write them to stdout'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a drain -d 'Take messages out of a retry store: run a command for each'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
@@ -1167,13 +1163,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s h -l help -l help
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l all -d 'Every message, dead ones too'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l exec -d 'Run CMD once for each message, as consume does' -r
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l retry-backoff -d 'Wait before CMD runs again for a kept message, doubled each time up to 5m' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l max-attempts -d 'Give a message up after N runs of CMD in all; it stays in DIR' -r
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s D -l delimiter -d 'Write this after each message, escapes allowed' -r
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s 0 -l null -d 'Same as -D '\''\0'\'''
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s L -l length-prefixed -d 'Write the length before each message; u32be if left out' -r -a 'u32be u32le u64be varint'
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l hex -d 'A hexadecimal line each'
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l base64 -d 'A base64 line each'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1240,7 +1229,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s o -l offset -d 'Par
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s i -l ignore-case -d 'Ignore the case of ASCII letters'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l invert -d 'Messages that do not match'
-complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'file pos offset size magic codec crc valid inner payload payload_b64 payload_hex'

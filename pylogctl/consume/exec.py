@@ -25,7 +25,6 @@ from broker.tools.retry import (
     RetryPolicy,
     RetryStore,
 )
-from broker.units import parse_duration_ms
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
@@ -126,7 +125,7 @@ def _how_it_ended(status: int) -> str:
 
 
 DEFAULT_RETRIES = 3
-DEFAULT_BACKOFF = "1s"
+_BACKOFF_MS = 1000  # before the first run of a kept message; doubled for each later one
 
 
 class Executor(Protocol):
@@ -163,7 +162,6 @@ def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
     if choice.retry_dir is None:
         given = {
             "--retries": choice.retries,
-            "--retry-backoff": choice.retry_backoff,
             "--max-attempts": choice.max_attempts,
         }
         for option, value in given.items():
@@ -174,22 +172,21 @@ def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
     if choice.retry_dir is None:
         return ExecOptions(ExecCommand(choice.exec_command))
     count = DEFAULT_RETRIES if choice.retries is None else choice.retries
-    retry = make_retry_options(choice.retry_dir, count, choice.retry_backoff, choice.max_attempts)
+    retry = make_retry_options(choice.retry_dir, count, choice.max_attempts)
     return ExecOptions(ExecCommand(choice.exec_command), retry)
 
 
 def make_retry_options(
-    directory: Path, retries: int, backoff: str | None, max_attempts: int | None
+    directory: Path, retries: int = DEFAULT_RETRIES, max_attempts: int | None = None
 ) -> _RetryOptions:
     """Return the settings of retries: `retries` runs at once before a message is kept.
 
-    `backoff`, a duration, is the first wait; `max_attempts` in all, 0 or None for no limit.
+    `max_attempts` in all, 0 or None for no limit.
     """
-    wait_ms = parse_duration_ms(DEFAULT_BACKOFF if backoff is None else backoff)
     return _RetryOptions(
         directory,
-        InPlace.before(wait_ms, retries),
-        RetryPolicy(first_wait_ms=wait_ms, max_attempts=max_attempts or None),
+        InPlace.before(_BACKOFF_MS, retries),
+        RetryPolicy(first_wait_ms=_BACKOFF_MS, max_attempts=max_attempts or None),
     )
 
 

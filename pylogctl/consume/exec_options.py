@@ -1,29 +1,10 @@
-"""Options of commands that run a command for each message: `consume --exec`, `retry drain`."""
+"""Options of `consume --exec`, which runs a command for each message."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from pylogctl.cli.options import Choice, option
-
-_RetryBackoff = Annotated[
-    str | None,
-    option(
-        "--retry-backoff DUR",
-        "Limits",
-        "Wait before CMD runs again for a kept message, doubled each time up to 5m. Default: 1s.",
-    ),
-]
-_MaxAttempts = Annotated[
-    int | None,
-    option(
-        "--max-attempts N",
-        "Limits",
-        "Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, never.",
-        min=0,
-    ),
-]
 
 
 class ExecChoice(Choice):
@@ -49,20 +30,12 @@ class ExecChoice(Choice):
         "Run CMD again so often at once, before a message is kept. Default: 3.",
         min=0,
     )
-    retry_backoff: _RetryBackoff = None
-    max_attempts: _MaxAttempts = None
+    max_attempts: int | None = option(
+        "--max-attempts N",
+        "Limits",
+        "Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, never.",
+        min=0,
+    )
 
 
 NO_COMMAND = ExecChoice()
-
-
-class DrainChoice(Choice):
-    """The command that `retry drain` runs."""
-
-    exec_command: str | None = option(
-        "--exec CMD",
-        "Output",
-        "Run CMD once for each message, as consume does. Default: write payloads to stdout.",
-    )
-    retry_backoff: _RetryBackoff = None
-    max_attempts: _MaxAttempts = None

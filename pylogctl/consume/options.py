@@ -25,11 +25,6 @@ class Reading(Choice):
         "Where to start, and to end: START[:END]; see pylogctl-offsets(7). Default: end."
     )
     from_beginning: bool = flag("--from-beginning", "Selection", "Same as -o start.")
-    read_from: str | None = option(
-        "--read-from leader|any|RACK",
-        "Connection",
-        "Read the leader, any in-sync replica, or one in a rack. Default: leader.",
-    )
     strict_offset: bool = flag(
         "--strict-offset",
         "Selection",

@@ -85,7 +85,7 @@ NO_TOPIC = "missing TOPIC (or --include RE; with --group all topics are consumed
 def make_request(env: Environment, topics: Sequence[str], options: Options) -> Request:
     """Return what to read and how to write it; `-X dump` raises `typer.Exit`."""
     reading, patterns = options.reading, options.reading.patterns
-    config = client_settings(env, CONSUME, ConsumerConfig, {"read.from": reading.read_from})
+    config = client_settings(env, CONSUME, ConsumerConfig, {})
     env = with_addresses(env, config)
     span = make_span(
         env,

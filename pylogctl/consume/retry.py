@@ -11,17 +11,10 @@ import typer
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
 from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import OUTPUT, accepts, argument, flag
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.options import OUTPUT, accepts, argument, flag, option
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.consume.exec_options import DrainChoice
-from pylogctl.format.framing import (
-    WRITE_FRAMING,
-    Framing,
-    FramingChoice,
-    choose_framing,
-    escape,
-)
+from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
     from broker.tools.retry import RetryEntry, RetryStore
@@ -60,11 +53,10 @@ def list_entries(env: Environment, directory: DirArgument) -> None:
         ExitStatus.NOT_FOUND,
         ExitStatus.CONFLICT,
         ExitStatus.PARTIAL,
-        ExitStatus.SIGPIPE,
     ),
     examples=(
         "pylogctl retry drain failed --exec 'bill --at {offset}'",
-        "pylogctl retry drain failed --all -L | pylogctl produce orders -L",
+        "pylogctl retry drain failed --all --exec 'pylogctl produce orders-failed --whole'",
     ),
 )
 def drain(
@@ -74,66 +66,29 @@ def drain(
     take_all: bool = flag(
         "--all", "Selection", "Every message, dead ones too. Default: those that are due."
     ),
-    execution: DrainChoice,
-    framing: Annotated[FramingChoice, WRITE_FRAMING],
+    command: str = option(
+        "--exec CMD", "Output", "Run CMD once for each message, as consume does.", default=...
+    ),
 ) -> None:
-    """Take messages out of a retry store: run a command for each, or write them to stdout.
+    """Take messages out of a retry store: run a command for each.
 
-    A message leaves the store when CMD ends with status 0, or when it is written and flushed. One
-    for which CMD fails stays, to be tried later. Status 6 if messages are left, with the reason.
+    A message leaves the store when CMD ends with status 0. One for which CMD fails stays, to be
+    tried later. Status 6 if messages are left, with the reason.
     """
-    if execution.exec_command is None:
-        if execution != DrainChoice():
-            raise UsageError("--retry-backoff and --max-attempts need --exec")
-        status = _drain_to_stdout(env, directory, take_all, choose_framing(framing))
-    elif framing.names:
-        raise UsageError("a framing cannot be used with --exec (the command gets the payload)")
-    else:
-        status = _drain_by(env, directory, take_all, execution.exec_command, execution)
-    if status:
-        raise typer.Exit(status)
-
-
-def _drain_to_stdout(
-    env: Environment, directory: Path, take_all: bool, framing: Framing
-) -> ExitStatus:
-    from pylogctl.cli.process import graceful_stop
-    from pylogctl.format.framing import write_message
-
-    count = 0
-    with _open_store(directory) as store, graceful_stop() as stop:
-        for entry in _until(stop, _chosen(env, store, take_all)):
-            payload = entry.message.payload
-            env.write(write_message(payload, framing, for_terminal=env.streams.stdout_is_tty))
-            env.flush()
-            store.done(entry)
-            count += 1
-        status = _report(env, store, count, 0)
-    return stop.status or status
-
-
-def _drain_by(
-    env: Environment,
-    directory: Path,
-    take_all: bool,
-    text: str,
-    execution: DrainChoice,
-) -> ExitStatus:
     from broker.tools.retry import RetryingHandler
     from pylogctl.cli.process import graceful_stop
-    from pylogctl.consume.exec import DEFAULT_RETRIES, ExecCommand, make_retry_options
+    from pylogctl.consume.exec import ExecCommand, make_retry_options
 
-    options = make_retry_options(
-        directory, DEFAULT_RETRIES, execution.retry_backoff, execution.max_attempts
-    )
-    command = ExecCommand(text)
+    options = make_retry_options(directory)
+    handle = ExecCommand(command).run
     with _open_store(directory) as store, graceful_stop() as stop:
         handler = RetryingHandler(
-            command.run, store, options.in_place, options.policy, env.clock, stop.wait
+            handle, store, options.in_place, options.policy, env.clock, stop.wait
         )
         failed = handler.drain(_until(stop, _chosen(env, store, take_all)))
-        status = _report(env, store, handler.tally.done, failed)
-    return stop.status or status
+        status = stop.status or _report(env, store, handler.tally.done, failed)
+    if status:
+        raise typer.Exit(status)
 
 
 def _open_store(directory: Path) -> RetryStore:

@@ -185,20 +185,18 @@ def watch(
     group: _Group,
     interval: str = option("--interval DUR", "Options", "Time between two samples.", default="2s"),
     count: int | None = option("--count N", "Options", "Stop after so many samples.", min=1),
-    window: int = option(
-        "--window DUR", "Options", "History that rates and status cover.", default="60s"
-    ),
 ) -> None:
     """Show the lag of a group repeatedly, until interrupted.
 
-    On a terminal it fills the screen; in a pipe each sample is a JSON object on one line.
+    Rates and status are of the last 60 seconds. On a terminal it fills the screen; in a pipe each
+    sample is a JSON object on one line.
     """
     from pylogctl.group import reads
 
     interval_s = parse_duration_s(interval)
     if interval_s <= 0:
         raise UsageError(f"--interval must be above zero: '{interval}'")
-    reads.watch(env, group, interval_s=interval_s, window_ms=window, sample_count=count)
+    reads.watch(env, group, interval_s=interval_s, sample_count=count)
 
 
 @app.command("reset", cls=Command)

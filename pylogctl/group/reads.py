@@ -26,6 +26,7 @@ from pylogctl.cli.render import render
 from pylogctl.group import document
 from pylogctl.group.offsets_file import zk07_line
 
+_WATCHED_MS = 60_000  # that rates and status of `group watch` cover
 _CLEAR = "\x1b[H\x1b[2J"
 _OPEN_SCREEN, _CLOSE_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -234,13 +235,11 @@ def verify(env: Environment, group: str) -> None:
     )
 
 
-def watch(
-    env: Environment, group: str, *, interval_s: float, window_ms: int, sample_count: int | None
-) -> None:
+def watch(env: Environment, group: str, *, interval_s: float, sample_count: int | None) -> None:
     """Show the lag of a group repeatedly, `sample_count` times or until interrupted."""
     has_screen = env.streams.stdout_is_tty
     show = _show_on_screen if has_screen else _show_line
-    with open_observer(env, group, window_ms=window_ms) as observer, graceful_stop() as stop:
+    with open_observer(env, group, window_ms=_WATCHED_MS) as observer, graceful_stop() as stop:
         last = _watch(
             env, observer, group, show, count=sample_count, wait=lambda: stop.wait(interval_s)
         )

@@ -116,7 +116,6 @@ def grep(
     max_messages: shared.MaxMessagesOption = None,
     ignore_case: bool = flag("-i, --ignore-case", "Selection", "Ignore the case of ASCII letters."),
     invert: bool = flag("--invert", "Selection", "Messages that do not match."),
-    payload: shared.PayloadOption = "utf8",
     message_format: shared.MessageFormatOption = None,
 ) -> None:
     """Show the messages of segment files whose payload matches.
@@ -128,7 +127,7 @@ def grep(
 
     is_wanted = PayloadFilter(pattern.encode(), ignore_case, invert).compile()
     messages = partial(dump_file, is_wanted=is_wanted)
-    _show(env, files, offset, messages, max_messages, payload, message_format)
+    _show(env, files, offset, messages, max_messages, "utf8", message_format)
 
 
 @app.command("index", cls=Command)

@@ -40,18 +40,17 @@ def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
     """Return the options as a plan; None without `--audit`. `topic` is that of the messages."""
     if choice.audit is None:
         if choice != NO_AUDIT:
-            raise UsageError("--audit-window and --time-field say how --audit counts")
+            raise UsageError("--time-field says how --audit counts, which is not given")
         return None
-    validate_topic_name(choice.audit)
-    if choice.audit == topic:
+    audit_topic, colon, window = choice.audit.partition(":")
+    validate_topic_name(audit_topic)
+    if audit_topic == topic:
         raise UsageError(f"--audit cannot be '{topic}' itself: its counts are messages as well")
-    window_ms = DEFAULT_WINDOW_MS
-    if choice.audit_window is not None:
-        window_ms = parse_duration_ms(choice.audit_window)
+    window_ms = parse_duration_ms(window) if colon else DEFAULT_WINDOW_MS
     if window_ms < _MIN_WINDOW_MS:
-        raise UsageError(f"--audit-window is at least 1s: '{choice.audit_window}'")
+        raise UsageError(f"the window of --audit is at least 1s: '{window}'")
     time_of = None if choice.time_field is None else json_time(choice.time_field)
-    return AuditPlan(choice.audit, window_ms, time_of)
+    return AuditPlan(audit_topic, window_ms, time_of)
 
 
 class ConfirmedCounts:

@@ -117,13 +117,10 @@ class AuditOptions(Choice):
     """The topic and the windows in which counts of confirmed messages are published."""
 
     audit: str | None = option(
-        "--audit TOPIC",
+        "--audit TOPIC[:DUR]",
         "Output",
-        "Publish to TOPIC how many messages were confirmed in each time window; pylogctl audit "
-        "compares.",
-    )
-    audit_window: str | None = option(
-        "--audit-window DUR", "Output", "Length of a window of --audit, at least 1s. Default: 10m."
+        "Publish to TOPIC how many messages were confirmed in each time window, of 10m or DUR; "
+        "pylogctl audit compares.",
     )
     time_field: str | None = option(
         "--time-field PATH",

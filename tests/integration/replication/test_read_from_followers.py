@@ -272,7 +272,7 @@ def test_consume_when_from_a_rack_then_the_replica_there_sends_it(
 
     def come_from_there() -> bool:
         before = {one: bytes_out(cluster, one) for one in (0, 1, 2)}
-        found = invoke("consume", "t", by, where, "-o", "start", "-e", "--read-from", "r1")
+        found = invoke("consume", "t", by, where, "-o", "start", "-e", "-X", "read.from=r1")
         assert found.status == 0, found.stderr
         assert set(found.text.split()) == wanted
         grown = [one for one in (0, 1, 2) if bytes_out(cluster, one) > before[one]]
@@ -280,5 +280,5 @@ def test_consume_when_from_a_rack_then_the_replica_there_sends_it(
 
     # the broker that is asked may not know yet that all replicas are in sync
     wait_until(come_from_there, "a read of the replica in the rack alone", deadline_s=60)
-    elsewhere = invoke("consume", "t", by, where, "-o", "start", "-e", "--read-from", "nowhere")
+    elsewhere = invoke("consume", "t", by, where, "-o", "start", "-e", "-X", "read.from=nowhere")
     assert set(elsewhere.text.split()) == wanted

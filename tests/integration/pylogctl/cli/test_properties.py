@@ -139,7 +139,7 @@ def _walk() -> list[CommandNode]:
         (("perf", "produce"), "request.required.acks", ("-1", "default")),
         (("perf", "produce", "-z", "gzip"), "compression.codec", ("gzip", "option")),
         (("perf", "consume", "-X", "fetch.size=2048"), "fetch.size", ("2048", "-X")),
-        (("consume", "--read-from", "any"), "read.from", ("any", "option")),
+        (("consume", "-X", "read.from=any"), "read.from", ("any", "-X")),
         (("consume",), "autocommit.interval.ms", ("10000", "default")),
         (("mirror", "run"), "autocommit.interval.ms", ("1000", "default")),
     ],

@@ -42,7 +42,7 @@ def in_group(broker: Broker, zookeeper: str, session: Session, tmp_path: Path) -
         return [
             *("consume", "t", "-Z", zookeeper, "--group", "g", "--default-offset", "start"),
             *("--exec", shell(script), "--retry-dir", str(tmp_path / "kept")),
-            *("-X", "zk.sessiontimeout.ms=4000", "--retry-backoff", "100ms", *options),
+            *("-X", "zk.sessiontimeout.ms=4000", *options),
         ]
 
     return prepare
@@ -124,8 +124,6 @@ def test_exec_when_the_command_fails_in_a_group_without_store_stays_at_the_messa
     words = in_group([b"good", b"bad", b"more"], ECHO, "-e")
     place = words.index("--retry-dir")
     without = [*words[:place], *words[place + 2 :]]
-    without.remove("--retry-backoff")
-    without.remove("100ms")
     result = run_process(*without)
     assert (result.status, result.stdout) == (6, b"good\n")
     assert "the group stays at the message at 14" in result.stderr
@@ -173,10 +171,10 @@ def test_exec_when_a_parked_message_can_be_handled_later_does_it_between_message
 ) -> None:
     healed = tmp_path / "healed"
     script = (
-        f'read -r x; if [ "$x" = heal ]; then touch {healed}; fi; '
+        f'read -r x; if [ "$x" = heal ]; then touch {healed}; sleep 1.1; fi; '
         f'if [ "$x" = bad ] && [ ! -e {healed} ]; then exit 1; fi; echo "$x"'
     )
-    options = ("-e", "--retries", "0", "--retry-backoff", "0s")
+    options = ("-e", "--retries", "0")
     result = run_process(*in_group([b"bad", b"heal", b"last"], script, *options))
     assert (result.status, result.stdout) == (0, b"heal\nbad\nlast\n")
     assert kept(tmp_path) == []

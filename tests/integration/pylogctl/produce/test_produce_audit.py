@@ -60,7 +60,7 @@ def test_produce_when_audited_then_publishes_how_much_was_confirmed(
 ) -> None:
     lines = b"".join(b"%04x\n" % number for number in range(1000))
 
-    assert produce("--audit-window", "365d", *args, stdin=lines).status == 0
+    assert produce("--audit", "audit:365d", *args, stdin=lines).status == 0
 
     size = 2 if "--hex" in args else 4
     wait_until(lambda: events(running_broker), "the counts being readable")
@@ -87,7 +87,7 @@ def test_produce_when_messages_have_their_own_time_then_counts_by_it(
 ) -> None:
     lines = b'{"at":{"ts":60}}\n{"at":{"ts":"1970-01-01T00:01:59Z"}}\n{"at":{"ts":120}}\n'
 
-    produce("--time-field", ".at.ts", "--audit-window", "1m", "-z", "gzip", stdin=lines)
+    produce("--time-field", ".at.ts", "--audit", "audit:1m", "-z", "gzip", stdin=lines)
 
     found = [(one.start_ms, one.message_count) for one in events(running_broker)]
     assert found == [(60_000, 2), (120_000, 1)]
@@ -126,7 +126,7 @@ def test_audit_when_produce_counted_then_tells_lost_and_repeated_messages(
 
     times = [b'{"ts":%d,"n":%d}' % (60 + number // 5, number) for number in range(10)]
     broker = start_broker()
-    options = ("--audit", "audit", "--time-field", "ts", "--audit-window", "1s")
+    options = ("--audit", "audit:1s", "--time-field", "ts")
     invoke("produce", "-b", at(broker), "t", *options, stdin=b"\n".join(times))
     alright = check(broker)
     broker.stop()
@@ -148,10 +148,9 @@ def test_audit_when_produce_counted_then_tells_lost_and_repeated_messages(
     [
         (("--audit", "t"), "--audit cannot be 't' itself"),
         (("--audit", "a/b"), "invalid topic name 'a/b'"),
-        (("--audit-window", "1m"), "--audit-window and --time-field say how --audit counts"),
-        (("--time-field", ".ts"), "--audit-window and --time-field say how --audit counts"),
-        (("--audit", "a", "--audit-window", "999ms"), "--audit-window is at least 1s: '999ms'"),
-        (("--audit", "a", "--audit-window", "soon"), "not a duration: 'soon'"),
+        (("--time-field", ".ts"), "--time-field says how --audit counts, which is not given"),
+        (("--audit", "a:999ms"), "the window of --audit is at least 1s: '999ms'"),
+        (("--audit", "a:soon"), "not a duration: 'soon'"),
     ],
 )
 def test_produce_when_audit_options_are_wrong_then_sends_nothing(
@@ -176,7 +175,7 @@ def feed(process: subprocess.Popen[bytes], data: bytes) -> None:
 def test_produce_when_the_input_pauses_then_publishes_windows_that_are_over(
     running_broker: Broker, spawn: Spawn
 ) -> None:
-    args = ("produce", "-b", at(running_broker), "t", "--audit", "audit", "--audit-window", "1s")
+    args = ("produce", "-b", at(running_broker), "t", "--audit", "audit:1s")
     with spawn(*args, stdin=subprocess.PIPE) as process:
         feed(process, b"one\ntwo\n")
         wait_until(
@@ -199,7 +198,7 @@ def test_produce_when_the_audit_broker_goes_away_then_messages_go_on_and_it_says
         producer.send("audit", [b"its home is there"])
     cluster.close()
     brief = ("-X", "num.retries=0", "-X", "connect.timeout.ms=300")
-    args = ("t", "-p", "0-0", "--audit", "audit", "--audit-window", "1s", *brief)
+    args = ("t", "-p", "0-0", "--audit", "audit:1s", *brief)
     with spawn("produce", "-b", at(here, there), *args, stdin=subprocess.PIPE) as process:
         feed(process, b"one\n")
         wait_until(lambda: stored(here) == [b"one"], "the first message")
