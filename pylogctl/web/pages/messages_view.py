@@ -80,7 +80,15 @@ async def show_messages(request: Request) -> Response:
         older_url=link(url, **kept, before=cursor_of(found.start)) if found.has_older else "",
         newer_url=link(url, **kept, after=cursor_of(found.end)) if found.has_newer else "",
         allow_changes=site.allow_changes,
-        live_url=link(path_of("api", "v1", "topics", topic, "messages", "live"), partition=chosen),
+        live_url=link(f"/api/v1{url}/live", partition=chosen, filter=contains, **{"as": wanted}),
+        json_url=link(
+            f"/api/v1{url}",
+            filter=contains,
+            limit=limit,
+            max_bytes=65536,
+            direction="newer",
+            cursor=cursor_of(found.start),
+        ),
     )
 
 

@@ -16,6 +16,12 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** Show what would mislead the eye, such as marks of writing direction, as escapes. */
+function printable(text) {
+  return text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** Call the API; an error has the detail and the hints of the problem document. */
 async function call(method, path, body) {
   const options = { method, headers: { Accept: "application/json" } };
@@ -149,6 +155,7 @@ customElements.define("message-list", class extends HTMLElement {
     this.source = new EventSource(this.dataset.live);
     this.source.addEventListener("message", (event) => this.waiting.push(JSON.parse(event.data)));
     this.source.addEventListener("gap", (event) => (this.hiddenCount += Number(JSON.parse(event.data).missed)));
+    this.source.addEventListener("problem", (event) => this.tell(JSON.parse(event.data).detail));
     this.source.addEventListener("error", () => {
       this.tell(this.source?.readyState === EventSource.CLOSED ? "The server has ended the stream." : "Connecting again.");
     });
@@ -180,12 +187,14 @@ customElements.define("message-list", class extends HTMLElement {
   }
   row(one) {
     const place = `${this.dataset.topic}/partitions/${one.partition}/messages/${one.offset}` + (one.inner ? `?inner=${one.inner}` : "");
-    const value = one.value ?? "";
+    const value = printable(one.problem || one.value);
+    const kind = one.encoding === "text" ? "" : `${one.encoding} `;
     const cell = (label, ...children) => element("td", { "data-label": label }, ...children);
-    const text = element("details", {}, element("summary", {}, value.slice(0, 160) || "(empty)"), element("pre", {}, value));
+    const text = element("details", {}, element("summary", {}, element("b", {}, kind), value.slice(0, 160).replace(/\s+/g, " ") || "(empty)"),
+      element("pre", {}, value), element("p", { class: "note" }, one.truncated ? "Open it to see the rest." : ""));
     return element("tr", { class: "new" },
-      element("th", { scope: "row" }, element("a", { href: place }, String(one.offset))),
-      cell("Partition", one.partition), cell("Size", one.size_text ?? `${one.size} B`),
+      element("th", { scope: "row" }, element("a", { href: place }, one.offset)),
+      cell("Partition", one.partition), cell("Size", `${one.size} B`),
       element("td", { class: "value" }, text));
   }
 });

@@ -178,3 +178,25 @@ def test_message_is_sent_by_the_form(page: Page, served: Served) -> None:
     page.get_by_role("button", name="Send").click()
     page.locator("output a").click()
     expect(page.locator("pre")).to_have_text("<i>typed</i>")
+
+
+def test_topic_is_followed_live_and_what_was_shown_stays_when_stopped(
+    page: Page, served: Served
+) -> None:
+    page.goto("/topics/orders/messages?limit=20")
+    page.get_by_role("button", name="Follow live").click()
+    expect(page.get_by_text("Following.")).to_be_visible()
+    for number in range(5):
+        served.client.send("orders", f"burst <b>{number}</b>")
+    for value in HOSTILE.values():
+        served.client.send("orders", value)
+    rows = page.locator("table.messages tbody tr")
+    expect(rows).to_have_count(25 + len(HOSTILE))
+    page.get_by_role("button", name="Stop following").click()
+    served.client.send("orders", "too late")
+    expect(page.get_by_text("Stopped; what was shown stays.")).to_be_visible()
+    for number in range(5):
+        expect(page.locator("main")).to_contain_text(f"burst <b>{number}</b>")
+    expect(page.locator("main")).to_contain_text("\\u202egnp.exe\\u2066")
+    expect(page.locator("main")).not_to_contain_text("too late")
+    expect(rows).to_have_count(25 + len(HOSTILE))
