@@ -15,7 +15,7 @@ import pylogctl
 from bench.broker_process import BrokerProcess, running_broker
 from bench.measure import Measurement, Plan, repeat_rate
 from broker.aio.connection import AsyncConnection
-from broker.protocol.extension_requests import HelloRequest
+from broker.protocol.client_requests import HelloRequest
 
 _TASKS = 64
 _PAYLOAD = bytes(100)

@@ -15,15 +15,17 @@ from pathlib import Path
 from types import FrameType
 
 from broker.config import BrokerConfig
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    ExtensionRequest,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
     ReadRequest,
     encode_extension_parts,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
 )
 from broker.protocol.requests import FetchRequest, ProduceRequest, RequestHeader, encode_request
 from broker.server.broker import Broker

@@ -20,7 +20,7 @@ from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
 from broker.protocol import codec
-from broker.protocol.extension_requests import Acks
+from broker.protocol.client_requests import Acks
 from broker.topic import MessagePosition, TopicPartition
 
 _PARTITION = TopicPartition("lines", 0, 0)

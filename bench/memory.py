@@ -16,7 +16,7 @@ from bench.workload import (
 )
 from broker.client.connection import Connection
 from broker.consumer.fetcher import Fetcher
-from broker.protocol.extension_requests import OffsetKind
+from broker.protocol.client_requests import OffsetKind
 from broker.topic import TopicPartition
 
 _PARTITION = TopicPartition("large", 0, 0)

@@ -33,7 +33,10 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.producer.partitioner import sticky_partitioner
 from broker.producer.producer import Producer
 from broker.protocol import codec
-from broker.protocol.extension_requests import Acks, OffsetKind
+from broker.protocol.client_requests import (
+    Acks,
+    OffsetKind,
+)
 from broker.topic import MessagePosition, TopicPartition
 
 FETCH_BYTES = 200_000

@@ -19,7 +19,7 @@ from bench.workload import (
     produce_frames,
     wait_until_visible,
 )
-from broker.protocol.extension_requests import OffsetKind
+from broker.protocol.client_requests import OffsetKind
 from broker.topic import TopicPartition
 
 _PARTITION = TopicPartition("produced", 0, 0)

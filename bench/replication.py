@@ -24,7 +24,14 @@ from bench.workload import ENTRY_BYTES, payloads
 from broker.client.connection import Connection
 from broker.errors import NO_ERROR, BrokerError, error_for_code
 from broker.protocol import codec
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest, StatusRequest
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
+from broker.protocol.extension_requests import (
+    StatusRequest,
+)
 from broker.protocol.layouts import DATA
 from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition

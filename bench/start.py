@@ -11,7 +11,7 @@ from bench.measure import Goal, Measurement, Plan
 from bench.workload import offset_of, payloads, produce_frames
 from broker.log.segment import segment_name
 from broker.protocol import codec
-from broker.protocol.extension_requests import OffsetKind
+from broker.protocol.client_requests import OffsetKind
 from broker.topic import TopicPartition, log_directory_name
 
 _PARTITIONS_PER_TOPIC = 100

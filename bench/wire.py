@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from broker.protocol import codec
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     PartitionSet,
     PublishRequest,

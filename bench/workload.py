@@ -10,7 +10,11 @@ from pathlib import Path
 
 from broker.client.connection import Connection
 from broker.protocol import codec
-from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
+from broker.protocol.client_requests import (
+    ListOffsetsRequest,
+    OffsetKind,
+    OffsetQuery,
+)
 from broker.protocol.primitives import INT32, encode_short_string
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import LISTED_OFFSETS

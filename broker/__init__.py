@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from broker.producer.delivery import Delivery as Delivery
     from broker.producer.delivery import Report as Report
     from broker.producer.producer import Producer as Producer
+    from broker.protocol.client_requests import Acks as Acks
     from broker.protocol.compression import Codec as Codec
-    from broker.protocol.extension_requests import Acks as Acks
     from broker.protocol.payload_filter import PayloadFilter as PayloadFilter
     from broker.protocol.requests import EARLIEST_TIME as EARLIEST_TIME
     from broker.protocol.requests import LATEST_TIME as LATEST_TIME
@@ -69,7 +69,7 @@ else:
         "broker.producer.delivery": ("Delivery", "Report"),
         "broker.producer.producer": ("Producer",),
         "broker.protocol.compression": ("Codec",),
-        "broker.protocol.extension_requests": ("Acks",),
+        "broker.protocol.client_requests": ("Acks",),
         "broker.protocol.payload_filter": ("PayloadFilter",),
         "broker.protocol.requests": ("EARLIEST_TIME", "LATEST_TIME", "FetchRequest"),
         "broker.server.broker": ("Broker",),

@@ -28,6 +28,23 @@ from broker.cluster_state import (
     Unmoved,
 )
 from broker.protocol import responses
+from broker.protocol.client_requests import (
+    Acks,
+    AnyReplicaReadRequest,
+    ClusterMetadataRequest,
+    DigestLogRequest,
+    FilteredReadRequest,
+    HelloRequest,
+    ListOffsetsRequest,
+    ListSegmentsRequest,
+    MetadataRequest,
+    OffsetKind,
+    OffsetQuery,
+    PartitionPosition,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
+)
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     CreateReplicatedTopicRequest,
@@ -47,26 +64,11 @@ from broker.protocol.cluster_requests import (
 )
 from broker.protocol.compression import Codec, compress
 from broker.protocol.extension_requests import (
-    Acks,
-    AnyReplicaReadRequest,
-    ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
-    DigestLogRequest,
     ExtensionRequest,
-    FilteredReadRequest,
-    HelloRequest,
-    ListOffsetsRequest,
-    ListSegmentsRequest,
-    MetadataRequest,
     MoveLogRequest,
-    OffsetKind,
-    OffsetQuery,
-    PartitionPosition,
-    PartitionSet,
-    PublishRequest,
     ReadChangesRequest,
-    ReadRequest,
     ShutdownRequest,
     StatusRequest,
 )

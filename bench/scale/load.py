@@ -13,11 +13,13 @@ from bench.workload import payloads
 from broker.client.connection import Connection
 from broker.consumer.fetcher import Fetcher
 from broker.protocol import codec
-from broker.protocol.extension_requests import (
-    CreateTopicRequest,
+from broker.protocol.client_requests import (
     ListOffsetsRequest,
     OffsetKind,
     OffsetQuery,
+)
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
 )
 from broker.protocol.requests import ProduceRequest, encode_request
 from broker.protocol.responses import LISTED_OFFSETS

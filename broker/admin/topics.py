@@ -20,8 +20,12 @@ from broker.client.controller_client import cluster_metadata
 from broker.client.selection import topic_without_partitions
 from broker.cluster_state import NO_LEADER
 from broker.consumer.boundaries import BoundaryFinder
+from broker.protocol.client_requests import (
+    ListOffsetsRequest,
+    OffsetKind,
+    OffsetQuery,
+)
 from broker.protocol.codec import Message
-from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
 from broker.protocol.responses import LISTED_OFFSETS, BrokerAddress, PartitionMetadata
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 

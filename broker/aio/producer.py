@@ -48,8 +48,8 @@ from broker.producer.delivery import Failures
 from broker.producer.encoder import Packer
 from broker.producer.partitioner import Known, Partitioner, TopicPartitions, hash_partitioner
 from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES
+from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks
 from broker.topic import TopicPartition
 
 logger = logging.getLogger("pylogctl")

@@ -24,8 +24,8 @@ from broker.api.values import (
 )
 from broker.errors import BrokerError
 from broker.producer.partitioner import Partitioner, hash_partitioner
+from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks
 from broker.topic import TopicPartition
 
 _POLL_S = 0.02

@@ -20,7 +20,7 @@ from broker.client.counts import ProducerCounts
 from broker.producer.broker_connection import MAX_ADDRESSES, BrokerConnection
 from broker.producer.broker_sender import BrokerSender, BrokerSenders, Results, SendRules
 from broker.protocol.client_connection import MAX_RESPONSE_BYTES
-from broker.protocol.extension_requests import Acks
+from broker.protocol.client_requests import Acks
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import BrokerAddress, HelloResponse
 

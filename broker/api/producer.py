@@ -37,8 +37,8 @@ from broker.producer.async_producer import refuse_senders
 from broker.producer.delivery import Delivery as FloorDelivery
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.producer.sender_thread import QueueRules
+from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks
 from broker.topic import TopicPartition
 
 logger = logging.getLogger("pylogctl")

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from broker import deadlines, errors
 from broker.protocol import responses
@@ -20,9 +20,12 @@ from broker.protocol.client_connection import (
     Greeting,
     reason_of,
 )
-from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import READING_TYPES, BaseRequest, encode_request
+
+if TYPE_CHECKING:
+    from broker.protocol.extension_requests import ExtensionRequest
+
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0

@@ -10,17 +10,16 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from broker import deadlines, errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.damage import DamagedReads
 from broker.protocol import responses
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     ClusterMetadataRequest,
     DigestLogRequest,
-    ExtensionRequest,
     ListOffsetsRequest,
     ListSegmentsRequest,
     OffsetKind,
@@ -29,6 +28,10 @@ from broker.protocol.extension_requests import (
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
 from broker.topic import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.protocol.extension_requests import ExtensionRequest
+
 
 _T = TypeVar("_T")
 

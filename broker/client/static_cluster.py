@@ -14,7 +14,10 @@ from broker.client.connection import Connection, addresses_text
 from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import NO_LEADER
 from broker.protocol import responses
-from broker.protocol.extension_requests import ClusterMetadataRequest, MetadataRequest
+from broker.protocol.client_requests import (
+    ClusterMetadataRequest,
+    MetadataRequest,
+)
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import FetchRequest
 from broker.topic import TopicPartition, validate_topic_name

@@ -10,8 +10,8 @@ from broker.client.list_offsets import OffsetLister
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
+from broker.protocol.client_requests import OffsetKind
 from broker.protocol.codec import boundaries, count_unfolded, scan
-from broker.protocol.extension_requests import OffsetKind
 from broker.protocol.message_set import Entry, iter_entries
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 

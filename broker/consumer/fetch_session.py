@@ -8,14 +8,14 @@ is decoded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import NO_ERROR, ProtocolError
 from broker.protocol import responses
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
-    ExtensionRequest,
     FilteredReadRequest,
     PartitionPosition,
     ReadRequest,
@@ -25,6 +25,10 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer, Reader
 from broker.protocol.requests import FetchRequest, MultiFetchRequest
 from broker.topic import MessagePosition, TopicPartition
+
+if TYPE_CHECKING:
+    from broker.protocol.extension_requests import ExtensionRequest
+
 
 DEFAULT_FETCH_BYTES = 1 << 20
 DEFAULT_MAX_WAIT_MS = 500

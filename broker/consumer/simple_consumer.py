@@ -11,8 +11,12 @@ from broker.client.connection import (
 )
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
 from broker.protocol import responses
+from broker.protocol.client_requests import (
+    FilteredReadRequest,
+    PartitionPosition,
+    ReadRequest,
+)
 from broker.protocol.codec import Fault, decode
-from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
 from broker.protocol.message_set import filter_entries, raise_fault
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer

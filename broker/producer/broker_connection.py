@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.errors import BrokerError, BrokerUnreachableError, ProducerClosedError
-from broker.protocol.extension_requests import HelloRequest
+from broker.protocol.client_requests import HelloRequest
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress
 

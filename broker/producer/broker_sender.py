@@ -22,8 +22,7 @@ from broker.client.connection import Connection
 from broker.client.counts import ProducerCounts
 from broker.producer.broker_connection import NO_RECONNECT, BrokerConnection, ReconnectRule
 from broker.protocol import requests, responses
-from broker.protocol.codec import scan
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     PartitionSet,
     PublishRequest,
@@ -31,6 +30,7 @@ from broker.protocol.extension_requests import (
     SinglePublishResponse,
     single_publish_response,
 )
+from broker.protocol.codec import scan
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 

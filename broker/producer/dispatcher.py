@@ -36,7 +36,7 @@ from broker.producer.broker_sender import (
 )
 from broker.producer.route import Route, Routes
 from broker.producer.written_ends import Barrier, WrittenEnds
-from broker.protocol.extension_requests import Acks
+from broker.protocol.client_requests import Acks
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)

@@ -27,8 +27,8 @@ from broker.producer.delivery import Delivery, Failures, OnDelivery, reports_of
 from broker.producer.dispatcher import Dispatcher, Moved, OnWait
 from broker.producer.encoder import Encoder, Packer, bytes_encoder
 from broker.producer.partitioner import Partitioner, TopicPartitions, hash_partitioner
+from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import NO_TERM, BrokerAddress
 from broker.topic import TopicPartition

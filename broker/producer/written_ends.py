@@ -13,7 +13,10 @@ from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.leader_epochs import is_of_replicas
-from broker.protocol.extension_requests import Acks, OffsetKind
+from broker.protocol.client_requests import (
+    Acks,
+    OffsetKind,
+)
 from broker.protocol.responses import NO_TERM
 from broker.topic import TopicPartition
 

@@ -16,7 +16,10 @@ from typing import NamedTuple
 
 from broker.errors import ProtocolError
 from broker.protocol import requests
-from broker.protocol.extension_requests import Acks, PublishRequest
+from broker.protocol.client_requests import (
+    Acks,
+    PublishRequest,
+)
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader
 from broker.topic import TopicPartition
 

@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker import errors
 from broker.protocol import responses
-from broker.protocol.extension_requests import (
-    ExtensionRequest,
+from broker.protocol.client_requests import (
     HelloRequest,
     encode_extension_parts,
 )
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import FetchRequest, RequestHeader, encode_request
+
+if TYPE_CHECKING:
+    from broker.protocol.extension_requests import ExtensionRequest
+
 
 MAX_RESPONSE_BYTES = 1 << 29
 """Less than any four printable characters read as a size, so that a banner is no frame."""

@@ -24,7 +24,7 @@ from broker.log.segment import reason_of
 from broker.log.segment_paths import base_offset_of, segments_of
 from broker.partition_patterns import PartitionList
 from broker.protocol import responses
-from broker.protocol.extension_requests import DigestLogRequest
+from broker.protocol.client_requests import DigestLogRequest
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Absence, connector, open_cluster
 from pylogctl.cli.environment import Environment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from broker.config import ProducerConfig
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.producer.producer import acks_of
-from broker.protocol.extension_requests import Acks
+from broker.protocol.client_requests import Acks
 from broker.topic import validate_topic_name
 from broker.units import Rate, parse_duration_s, parse_rate, parse_size
 from pylogctl.cli.environment import Environment

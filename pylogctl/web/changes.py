@@ -21,7 +21,7 @@ from broker.api.client import Client
 from broker.api.errors import TopicExists, UnknownGroup
 from broker.api.producer import Delivery
 from broker.errors import BrokerError
-from broker.protocol.extension_requests import Acks
+from broker.protocol.client_requests import Acks
 from broker.topic import TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, etag_of, topic_of

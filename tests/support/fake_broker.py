@@ -17,8 +17,14 @@ from broker.errors import (
     ShuttingDownError,
 )
 from broker.producer.delivery import Report
+from broker.protocol.client_requests import (
+    Acks,
+    PublishRequest,
+)
 from broker.protocol.codec import decode
-from broker.protocol.extension_requests import Acks, ExtensionRequest, PublishRequest
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
+)
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (

@@ -18,7 +18,7 @@ from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.log.log import Log, whole_entries
-from broker.protocol.extension_requests import DigestLogRequest
+from broker.protocol.client_requests import DigestLogRequest
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
 from broker.protocol.primitives import Buffer
 from broker.protocol.replica_requests import (

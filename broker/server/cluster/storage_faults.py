@@ -19,7 +19,11 @@ from broker.log.log import Log
 from broker.log.log_segments import segment_of
 from broker.log.segment import Segment
 from broker.protocol import responses
-from broker.protocol.extension_requests import DigestLogRequest, PartitionPosition, ReadRequest
+from broker.protocol.client_requests import (
+    DigestLogRequest,
+    PartitionPosition,
+    ReadRequest,
+)
 from broker.protocol.primitives import Buffer
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader

@@ -19,17 +19,19 @@ from broker.log.digest import digest_of
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol import responses
-from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
+from broker.protocol.client_requests import (
     ClusterMetadataRequest,
-    CreateTopicRequest,
-    DeleteTopicRequest,
     DigestLogRequest,
     ListOffsetsRequest,
     MetadataRequest,
-    MoveLogRequest,
     OffsetKind,
     OffsetQuery,
+)
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    MoveLogRequest,
     ReadChangesRequest,
     ShutdownRequest,
     StatusParts,

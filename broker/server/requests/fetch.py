@@ -20,7 +20,7 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
 from broker.protocol import requests, responses
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
     FilteredReadRequest,
     ListSegmentsRequest,

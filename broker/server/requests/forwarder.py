@@ -22,14 +22,16 @@ from broker import errors
 from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.protocol import responses
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    ExtensionRequest,
     ListSegmentsRequest,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
     ReadRequest,
+)
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
 )
 from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.primitives import Reader

@@ -18,30 +18,32 @@ from broker import errors
 from broker.config import BrokerConfig
 from broker.protocol import requests
 from broker.protocol.append_request import PRODUCE_TYPE, PUBLISH_TYPE, append_request
+from broker.protocol.client_requests import (
+    AnyReplicaReadRequest,
+    ClusterMetadataRequest,
+    DigestLogRequest,
+    FilteredReadRequest,
+    HelloRequest,
+    ListOffsetsRequest,
+    ListSegmentsRequest,
+    MetadataRequest,
+    PublishRequest,
+    ReadRequest,
+    position_count,
+)
 from broker.protocol.cluster_requests import (
     ListUnknownReplicasRequest,
 )
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
     MAX_CONTROLLER_REQUEST_BYTES,
-    AnyReplicaReadRequest,
-    ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
-    DigestLogRequest,
     ExtensionRequest,
-    FilteredReadRequest,
-    HelloRequest,
-    ListOffsetsRequest,
-    ListSegmentsRequest,
-    MetadataRequest,
     MoveLogRequest,
-    PublishRequest,
     ReadChangesRequest,
-    ReadRequest,
     ShutdownRequest,
     StatusRequest,
-    position_count,
 )
 from broker.protocol.layouts import ControllerRequest
 from broker.protocol.primitives import INT16, Reader

@@ -25,7 +25,11 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol import responses
 from broker.protocol.append_request import AppendRequest, decode_single_appends
-from broker.protocol.extension_requests import Acks, PartitionSet, single_publish_response
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    single_publish_response,
+)
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader

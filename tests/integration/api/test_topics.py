@@ -14,12 +14,14 @@ import pytest
 import pylogctl
 from broker.client.connection import Connection
 from broker.errors import BrokerUnreachableError
+from broker.protocol.client_requests import (
+    ListOffsetsRequest,
+    ListSegmentsRequest,
+)
 from broker.protocol.cluster_requests import AddPartitionsRequest, CreateReplicatedTopicRequest
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
-    ListOffsetsRequest,
-    ListSegmentsRequest,
 )
 from broker.zk import paths
 from broker.zk.session import Session

@@ -12,13 +12,15 @@ from broker.errors import (
     NotLeaderError,
     OffsetNotAvailableError,
 )
-from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
+from broker.protocol.client_requests import (
     ClusterMetadataRequest,
     HelloRequest,
     ListOffsetsRequest,
     PublishRequest,
     ReadRequest,
+)
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
 )
 from broker.protocol.framing import FrameDecoder
 from broker.protocol.primitives import Reader

@@ -14,8 +14,12 @@ from broker.config import ConsumerConfig
 from broker.consumer.chunk import GroupMessage
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import ConsumerTimeoutError, RegistryUnreachableError
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.topic import TopicPartition

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from broker.config import BrokerConfig
 from broker.errors import NO_ERROR, StorageError
+from broker.protocol.client_requests import MetadataRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import DeleteTopicRequest, MetadataRequest
+from broker.protocol.extension_requests import (
+    DeleteTopicRequest,
+)
 from broker.protocol.responses import MetadataResponse
 from broker.server.broker import Broker
 from tests.integration.broker.server.peer import Peer

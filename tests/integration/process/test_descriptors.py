@@ -5,14 +5,16 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from broker.errors import NO_ERROR
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    CreateTopicRequest,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
     ReadRequest,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
 )
 from broker.protocol.responses import decode_publish_response, decode_read_response
 from tests.integration.broker.server.peer import Peer, partition

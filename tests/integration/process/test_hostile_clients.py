@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from broker.protocol.client_requests import (
+    HelloRequest,
+    MetadataRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
-    HelloRequest,
-    MetadataRequest,
 )
 from broker.protocol.primitives import INT32
 from broker.protocol.requests import ProduceRequest, encode_request

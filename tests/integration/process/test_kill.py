@@ -10,9 +10,9 @@ from pathlib import Path
 
 from broker.errors import BrokerError
 from broker.producer.producer import Delivery, Producer
+from broker.protocol.client_requests import Acks
 from broker.protocol.codec import Fault, decode, encode
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks
 from broker.protocol.message_set import build_set
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.topic import TopicPartition

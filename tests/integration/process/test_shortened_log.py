@@ -9,8 +9,12 @@ import pytest
 
 from broker.errors import NO_ERROR
 from broker.log.segment import segment_name
+from broker.protocol.client_requests import (
+    ListOffsetsRequest,
+    OffsetKind,
+    OffsetQuery,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
 from broker.protocol.responses import LISTED_OFFSETS
 from tests.integration.broker.server.peer import Peer, partition
 from tests.integration.process.broker_process import BrokerProcess

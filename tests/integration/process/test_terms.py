@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from broker.leader_epochs import is_of_replicas
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    DeleteTopicRequest,
     ListOffsetsRequest,
     OffsetKind,
     OffsetQuery,
     PartitionSet,
     PublishRequest,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    DeleteTopicRequest,
 )
 from broker.protocol.responses import LISTED_OFFSETS, NO_TERM, Published, decode_publish_response
 from broker.topic import TopicPartition

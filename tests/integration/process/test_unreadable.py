@@ -8,14 +8,14 @@ from pathlib import Path
 
 from broker.errors import NO_ERROR, StorageError
 from broker.log.segment import segment_name
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     ListOffsetsRequest,
     OffsetKind,
     OffsetQuery,
     ReadRequest,
 )
-from broker.protocol.extension_requests import PartitionPosition as Position
+from broker.protocol.client_requests import PartitionPosition as Position
+from broker.protocol.codec import encode
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import LISTED_OFFSETS, decode_read_response
 from tests.integration.broker.server.peer import Peer, partition

@@ -22,7 +22,7 @@ from broker.errors import (
     OffsetOutOfRangeError,
     error_for_code,
 )
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     PartitionPosition,
     PartitionSet,

@@ -20,8 +20,12 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerUnreachableError, ConsumerTimeoutError
 from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import iter_messages
 from broker.protocol.responses import BrokerAddress
 from broker.topic import MessagePosition, ReadRange, TopicPartition

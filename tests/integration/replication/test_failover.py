@@ -15,8 +15,12 @@ from broker.config import ProducerConfig
 from broker.errors import LeaderNotAvailableError, NotLeaderError, WrongPartitionError
 from broker.log.data_directory import DataDirectory
 from broker.producer.producer import Producer
+from broker.protocol.client_requests import (
+    ListOffsetsRequest,
+    OffsetKind,
+    OffsetQuery,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
 from broker.protocol.message_set import iter_messages
 from broker.protocol.responses import LISTED_OFFSETS
 from broker.topic import TopicPartition

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.protocol.client_requests import Acks
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
-from broker.protocol.extension_requests import Acks
 from broker.topic import TopicPartition
 from tests.integration.replication.history import acknowledged_within
 from tests.integration.replication.load import LoggedProducer

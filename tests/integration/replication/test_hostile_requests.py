@@ -33,6 +33,15 @@ from broker.errors import (
     StaleControllerEpochError,
     UnknownEpochError,
 )
+from broker.protocol.client_requests import (
+    Acks,
+    ClusterMetadataRequest,
+    DigestLogRequest,
+    ListSegmentsRequest,
+    MetadataRequest,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     CreateReplicatedTopicRequest,
@@ -47,17 +56,10 @@ from broker.protocol.cluster_requests import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
-    Acks,
-    ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
-    DigestLogRequest,
     ExtensionRequest,
-    ListSegmentsRequest,
-    MetadataRequest,
     MoveLogRequest,
-    PartitionSet,
-    PublishRequest,
 )
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import (

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
-from broker.protocol.extension_requests import ClusterMetadataRequest
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.spark.options import parse_read_options
 from broker.spark.reading.stream_reader import Document, StreamReader

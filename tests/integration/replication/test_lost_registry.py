@@ -14,17 +14,19 @@ from broker.admin.recovery import plan
 from broker.config import ProducerConfig
 from broker.errors import InvalidRequestError, LeaderNotAvailableError
 from broker.producer.producer import Producer
+from broker.protocol.client_requests import (
+    Acks,
+    ClusterMetadataRequest,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.cluster_requests import (
     ListUnknownReplicasRequest,
     RestorePartitionsRequest,
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
-    Acks,
-    ClusterMetadataRequest,
     DeleteTopicRequest,
-    PartitionSet,
-    PublishRequest,
 )
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import ClusterMetadataResponse, decode_publish_response

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from broker.protocol.extension_requests import MetadataRequest, StatusRequest
+from broker.protocol.client_requests import MetadataRequest
+from broker.protocol.extension_requests import (
+    StatusRequest,
+)
 from broker.protocol.layouts import DATA
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.integration.replication.test_describe import publish

@@ -20,10 +20,12 @@ from broker.errors import (
     OffsetNotAvailableError,
     OffsetOutOfRangeError,
 )
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
     PartitionPosition,
     ReadRequest,
+)
+from broker.protocol.extension_requests import (
     StatusRequest,
 )
 from broker.protocol.layouts import DATA

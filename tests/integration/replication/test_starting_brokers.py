@@ -11,7 +11,7 @@ import pytest
 from broker.client.list_offsets import OffsetLister
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
-from broker.protocol.extension_requests import ClusterMetadataRequest
+from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse, TopicMetadata
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from tests.integration.replication.conftest import StartCluster

@@ -11,8 +11,12 @@ from typing import Any
 
 import pytest
 
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import ExitStatus

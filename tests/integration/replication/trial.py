@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import partial
 
 from broker.errors import NO_ERROR, BrokerError, error_for_code
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     ClusterMetadataRequest,
     ListOffsetsRequest,
     OffsetKind,

@@ -20,15 +20,17 @@ from broker.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    CreateTopicRequest,
     HelloRequest,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
     ReadRequest,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
 )
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import (

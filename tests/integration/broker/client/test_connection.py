@@ -14,10 +14,12 @@ from broker.errors import (
     RequestTimeoutError,
     UnknownTopicError,
 )
-from broker.protocol.extension_requests import (
-    CreateTopicRequest,
+from broker.protocol.client_requests import (
     HelloRequest,
     MetadataRequest,
+)
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
     StatusRequest,
 )
 from broker.protocol.framing import encode_frame

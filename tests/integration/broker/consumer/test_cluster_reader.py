@@ -12,8 +12,11 @@ from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
 from broker.consumer.cluster_reader import ClusterReader
+from broker.protocol.client_requests import ReadRequest
 from broker.protocol.codec import decode
-from broker.protocol.extension_requests import ExtensionRequest, ReadRequest
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
+)
 from broker.protocol.requests import BaseRequest, MultiFetchRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker

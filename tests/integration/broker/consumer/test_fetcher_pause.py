@@ -8,8 +8,12 @@ import pytest
 from broker.client.connection import Connection
 from broker.consumer.fetcher import Fetcher
 from broker.errors import BrokerUnreachableError
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.topic import TopicPartition

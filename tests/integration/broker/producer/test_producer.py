@@ -24,9 +24,9 @@ from broker.log.manager import LogManager
 from broker.producer.delivery import Delivery
 from broker.producer.partitioner import Partitioner, hash_partitioner, round_robin_partitioner
 from broker.producer.producer import Producer
+from broker.protocol.client_requests import Acks
 from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks
 from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import RequestType

@@ -28,8 +28,8 @@ from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import json_encoder, text_encoder
 from broker.producer.producer import Producer
 from broker.producer.route import retry_wait_s
+from broker.protocol.client_requests import Acks
 from broker.protocol.codec import decode, encode
-from broker.protocol.extension_requests import Acks
 from broker.protocol.message_set import iter_entries
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker

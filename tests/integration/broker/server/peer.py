@@ -8,16 +8,18 @@ import socket
 from types import TracebackType
 from typing import Any
 
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    ExtensionRequest,
     FilteredReadRequest,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
     ReadRequest,
-    StatusRequest,
     encode_extension_parts,
+)
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
+    StatusRequest,
 )
 from broker.protocol.layouts import DATA
 from broker.protocol.payload_filter import PayloadFilter

@@ -3,8 +3,11 @@ from __future__ import annotations
 import select
 import threading
 
+from broker.protocol.client_requests import MetadataRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import CreateTopicRequest, MetadataRequest
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+)
 from broker.protocol.requests import FetchRequest, encode_request
 from broker.server.broker import Broker
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_RESPONSES_IN_MEMORY_BYTES

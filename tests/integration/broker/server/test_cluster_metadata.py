@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
-    ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
 )

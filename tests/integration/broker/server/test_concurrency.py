@@ -5,8 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import decode, encode
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import decode_publish_response
 from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory

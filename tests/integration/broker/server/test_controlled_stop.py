@@ -9,8 +9,11 @@ import pytest
 
 from broker.errors import BrokerStoppedError, ShuttingDownError
 from broker.log.log import Log
+from broker.protocol.client_requests import Acks
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks, ShutdownRequest
+from broker.protocol.extension_requests import (
+    ShutdownRequest,
+)
 from broker.protocol.responses import decode_publish_response
 from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory

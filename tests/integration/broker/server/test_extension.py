@@ -17,19 +17,21 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.log.log import Log
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
-    CreateTopicRequest,
-    DeleteTopicRequest,
+from broker.protocol.client_requests import (
     HelloRequest,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetKind,
     OffsetQuery,
+    encode_extension_parts,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
+    CreateTopicRequest,
+    DeleteTopicRequest,
     StatusParts,
     StatusRequest,
-    encode_extension_parts,
 )
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import INT16, INT32, encode_short_string

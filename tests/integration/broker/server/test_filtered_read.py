@@ -15,14 +15,16 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.log.segment import SegmentFile
-from broker.protocol.codec import decode, encode
-from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import (
-    CreateTopicRequest,
+from broker.protocol.client_requests import (
     FilteredReadRequest,
     HelloRequest,
     PartitionPosition,
     ReadRequest,
+)
+from broker.protocol.codec import decode, encode
+from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
 )
 from broker.protocol.message_set import build_set
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter

@@ -14,8 +14,12 @@ from broker.errors import (
     LeaderNotAvailableError,
     UnknownTopicError,
 )
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.requests import LATEST_TIME
 from broker.protocol.responses import PartitionMetadata, Published, decode_publish_response
 from broker.server.broker import Broker

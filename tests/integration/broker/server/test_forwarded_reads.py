@@ -10,13 +10,13 @@ import pytest
 
 from broker.cluster_state import LiveBroker, PartitionState, ReplicatedPartition
 from broker.errors import NotLeaderError, OffsetOutOfRangeError, UnknownServerError
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     ListSegmentsRequest,
     PartitionSet,
     PublishRequest,
 )
+from broker.protocol.codec import encode
 from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, FetchRequest, OffsetsRequest
 from broker.protocol.responses import SEGMENT_STARTS, decode_publish_response

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     HelloRequest,
     ListOffsetsRequest,
@@ -16,6 +15,9 @@ from broker.protocol.extension_requests import (
     OffsetQuery,
     PartitionSet,
     PublishRequest,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
     StatusRequest,
 )
 from broker.protocol.requests import (

@@ -15,9 +15,13 @@ from broker.errors import (
 )
 from broker.log.log import Log
 from broker.log.segment import Disk
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16, INT32
 from broker.protocol.requests import RequestType

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from broker.errors import RequestTimedOutError, StorageError
 from broker.log.segment import Disk
 from broker.protocol import append_request
-from broker.protocol.codec import encode
-from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     HelloRequest,
     PartitionSet,
     PublishRequest,
     encode_extension_parts,
 )
+from broker.protocol.codec import encode
+from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (

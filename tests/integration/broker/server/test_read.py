@@ -14,13 +14,15 @@ from broker.errors import (
 )
 from broker.log.log import Log
 from broker.log.segment import FileSlice
+from broker.protocol.client_requests import (
+    FilteredReadRequest,
+    PartitionPosition,
+    ReadRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
-    FilteredReadRequest,
-    PartitionPosition,
-    ReadRequest,
 )
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import ReadPart, decode_read_response

@@ -23,8 +23,7 @@ from broker.errors import (
 )
 from broker.log.creation import LogCreation
 from broker.log.log import Log
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     ListOffsetsRequest,
     ListSegmentsRequest,
@@ -35,6 +34,7 @@ from broker.protocol.extension_requests import (
     PublishRequest,
     ReadRequest,
 )
+from broker.protocol.codec import encode
 from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.protocol.responses import (

@@ -11,20 +11,22 @@ from typing import Any
 import pytest
 
 from broker import errors
-from broker.protocol.cluster_requests import CreateReplicatedTopicRequest
-from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     ClusterMetadataRequest,
-    CreateTopicRequest,
-    DeleteTopicRequest,
     DigestLogRequest,
-    ExtensionRequest,
     ListOffsetsRequest,
     ListSegmentsRequest,
     MetadataRequest,
     OffsetKind,
     OffsetQuery,
+)
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    ExtensionRequest,
 )
 from broker.protocol.replica_requests import (
     PushStatesRequest,

@@ -10,8 +10,8 @@ import pytest
 
 from broker.errors import MessageSizeTooLargeError
 from broker.log.data_directory import SETTINGS_NAME
+from broker.protocol.client_requests import Acks
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks
 from broker.protocol.requests import ProduceRequest
 from broker.server.broker import Broker
 from broker.zk import paths

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from broker.errors import InvalidMessageError
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set, wrap
 from broker.protocol.requests import MultiProduceRequest, ProduceRequest, encode_request
 from broker.protocol.responses import decode_publish_response

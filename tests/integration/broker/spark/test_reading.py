@@ -16,8 +16,12 @@ from broker.errors import (
     LogCorruptError,
     TopicNotFoundError,
 )
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker

@@ -21,8 +21,12 @@ from broker import Broker
 from broker.client.connection import Connection
 from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.log.segment import segment_name
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper

@@ -19,9 +19,13 @@ from broker import Broker
 from broker.client.connection import Connection
 from broker.log.archive import archive_segment
 from broker.log.data_directory import LOCK_NAME
+from broker.protocol.client_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set, wrap
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition

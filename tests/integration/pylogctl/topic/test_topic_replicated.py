@@ -11,12 +11,14 @@ import pytest
 
 from broker import Broker, Connection
 from broker.errors import InvalidRequestError, NotLeaderError, TopicExistsError
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    CreateTopicRequest,
-    DeleteTopicRequest,
     PartitionSet,
     PublishRequest,
+)
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
 )
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import decode_publish_response

@@ -29,8 +29,8 @@ from broker.producer.delivery import OnDelivery, Report
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Producer
 from broker.producer.sender_thread import QueueRules
+from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from tests.support.fake_broker import Act, FakeBroker, FakeConnection, Reports

@@ -9,8 +9,11 @@ from broker.errors import ServerError
 from broker.producer.broker_connection import BrokerConnection
 from broker.producer.broker_sender import BrokerSender, PendingSet, SendRules
 from broker.producer.delivery import Delivery
+from broker.protocol.client_requests import (
+    Acks,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import Acks, PublishRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from tests.support.fake_broker import FakeBroker, FakeConnection

@@ -34,13 +34,15 @@ from broker.leader_epochs import FIRST_INCARNATION, term_of
 from broker.producer.broker_sender import SendRules
 from broker.producer.delivery import Delivery
 from broker.producer.dispatcher import Dispatcher, Moved, Question, Waiting
-from broker.protocol.codec import decode, encode
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    ExtensionRequest,
     ListOffsetsRequest,
     OffsetKind,
     PublishRequest,
+)
+from broker.protocol.codec import decode, encode
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
 )
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import RequestHeader

@@ -13,7 +13,7 @@ from broker.protocol.append_request import (
     append_request,
     decode_single_appends,
 )
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     PartitionSet,
     PublishRequest,

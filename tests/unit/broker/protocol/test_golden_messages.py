@@ -27,7 +27,7 @@ from broker.cluster_state import (
     StoppedReplica,
     Unmoved,
 )
-from broker.protocol import cluster_requests, layouts, replica_requests, responses
+from broker.protocol import client_requests, cluster_requests, layouts, replica_requests, responses
 from broker.protocol import extension_requests as extensions
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Reader
@@ -45,30 +45,30 @@ REPLICATED = ReplicatedPartition(
 )
 BARE = ReplicatedPartition(UMLAUT, "", (), 1, PartitionState(-1, 0, (), 0), 0)
 RECORD = ReplicaRecord(ORDERS, "c0ffee", (2, 3), STATE, 9, {"min.insync.replicas": "2"})
-READ = extensions.ReadRequest(
-    500, 1, 1 << 20, (extensions.PartitionPosition(ORDERS, 1 << 40, 4096),)
+READ = client_requests.ReadRequest(
+    500, 1, 1 << 20, (client_requests.PartitionPosition(ORDERS, 1 << 40, 4096),)
 )
 
 REQUESTS: list[extensions.ExtensionRequest] = [
-    extensions.HelloRequest(),
-    extensions.PublishRequest(
-        extensions.Acks.AUTO,
+    client_requests.HelloRequest(),
+    client_requests.PublishRequest(
+        client_requests.Acks.AUTO,
         30_000,
-        (extensions.PartitionSet(ORDERS, b"set"), extensions.PartitionSet(UMLAUT, b"")),
+        (client_requests.PartitionSet(ORDERS, b"set"), client_requests.PartitionSet(UMLAUT, b"")),
     ),
     READ,
-    extensions.AnyReplicaReadRequest(*(getattr(READ, name) for name in READ.__slots__)),
-    extensions.FilteredReadRequest(READ, PayloadFilter(b"a|b", ignore_case=True)),
+    client_requests.AnyReplicaReadRequest(*(getattr(READ, name) for name in READ.__slots__)),
+    client_requests.FilteredReadRequest(READ, PayloadFilter(b"a|b", ignore_case=True)),
     replica_requests.ReplicaFetchRequest(
         *(2, 77, 500, 1, 1 << 20),
         (replica_requests.ReplicaPosition(ORDERS, 7, 1 << 40, 6, 1 << 39, 12345, 4096),),
     ),
-    extensions.MetadataRequest(("orders", "größe")),
-    extensions.ClusterMetadataRequest(None),
-    extensions.ListOffsetsRequest(
-        (extensions.OffsetQuery(ORDERS, extensions.OffsetKind.TERM_END, 7),)
+    client_requests.MetadataRequest(("orders", "größe")),
+    client_requests.ClusterMetadataRequest(None),
+    client_requests.ListOffsetsRequest(
+        (client_requests.OffsetQuery(ORDERS, client_requests.OffsetKind.TERM_END, 7),)
     ),
-    extensions.ListSegmentsRequest(ORDERS, -2, 10),
+    client_requests.ListSegmentsRequest(ORDERS, -2, 10),
     extensions.StatusRequest(
         extensions.StatusParts.LOGS | extensions.StatusParts.METRICS, "orders"
     ),
@@ -81,7 +81,7 @@ REQUESTS: list[extensions.ExtensionRequest] = [
     cluster_requests.DeleteReplicatedTopicRequest("orders"),
     extensions.MoveLogRequest(ORDERS, "/data/ä"),
     extensions.ReadChangesRequest(-1),
-    extensions.DigestLogRequest(ORDERS, 1 << 40, 4096),
+    client_requests.DigestLogRequest(ORDERS, 1 << 40, 4096),
     replica_requests.PushStatesRequest(
         *(1, 5, 77),
         is_full=True,

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from broker.errors import InvalidTopicError, ProtocolError
 from broker.protocol import extension_requests, requests
-from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, ReassignRequest
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
-    ExtensionRequest,
     FilteredReadRequest,
     HelloRequest,
     ListOffsetsRequest,
@@ -21,8 +19,12 @@ from broker.protocol.extension_requests import (
     PartitionSet,
     PublishRequest,
     ReadRequest,
-    StatusRequest,
     encode_extension_parts,
+)
+from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, ReassignRequest
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
+    StatusRequest,
 )
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Reader

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import broker.protocol
 from broker.errors import ERROR_OF_CODE
+from broker.protocol.client_requests import (
+    Acks,
+    OffsetKind,
+)
 from broker.protocol.codec import MAX_NESTING
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of
-from broker.protocol.extension_requests import EXTENSION_REQUESTS, Acks, OffsetKind
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
+)
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.requests import RequestType
 from broker.server.requests.pattern_filter import KEPT_BYTES, LIMIT_S, SCAN_BYTES

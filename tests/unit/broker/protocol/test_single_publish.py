@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import UnknownTopicError
-from broker.protocol.extension_requests import (
+from broker.protocol.client_requests import (
     Acks,
     PartitionSet,
     PublishRequest,

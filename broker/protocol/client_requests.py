@@ -1,0 +1,362 @@
+"""The requests with which clients find, write and read partitions, and the frames of extensions.
+
+They are apart from those of operators and brokers (`extension_requests`), so that a client starts
+without these. Field tables: REQUESTS.md.
+
+Most publishes are of one set. `SinglePublish` and `SinglePublishResponse` encode these faster: a
+client's requests for one partition differ in correlation id and set only, the responses in
+correlation id and offset; all other bytes are encoded once.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+from broker.errors import NO_ERROR, ProtocolError
+from broker.protocol import layouts, requests
+from broker.protocol.layouts import ControlRequest, Fields
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
+from broker.protocol.responses import HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
+from broker.topic import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.protocol.extension_requests import ExtensionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class HelloRequest(ControlRequest):
+    """Request a broker's identity and the requests it understands."""
+
+    TYPE = requests.RequestType.HELLO
+    RESPONSE = HELLO
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    """Request the topics that a broker leads: those named, or all if `topics` is None."""
+
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.METADATA
+    VERSION: ClassVar[int] = 0
+
+    topics: tuple[str, ...] | None
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        if self.topics is None:
+            return INT32.pack(-1)
+        return INT32.pack(len(self.topics)) + b"".join(map(encode_short_string, self.topics))
+
+    @classmethod
+    def decode(cls, reader: Reader) -> Self:
+        """Read the body."""
+        count = reader.int32()
+        if count == -1:
+            return cls(None)
+        requests.check_item_count(count, reader, 2)
+        return cls(tuple(reader.short_string() for _ in range(count)))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadataRequest(MetadataRequest):
+    """Request the topics and brokers of the whole cluster."""
+
+    VERSION: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DigestLogRequest(ControlRequest):
+    """Request the digest of a range of a log: of `length` bytes (0 or more) from `offset`.
+
+    The broker asked leads or follows the partition, or it is one without replicas.
+    """
+
+    TYPE = requests.RequestType.DIGEST_LOG
+    BODY = Fields(partition=layouts.VALID_PARTITION, offset=layouts.INT64, length=layouts.INT32)
+    RESPONSE = LOG_DIGEST
+
+    partition: TopicPartition
+    offset: int
+    length: int
+
+
+_WAIT_AND_BYTES = struct.Struct(">iii")
+
+
+_OFFSET_AND_BYTES = struct.Struct(">qi")
+
+
+class Acks(IntEnum):
+    """When a publish is acknowledged."""
+
+    NONE = 0
+    WRITTEN = 1
+    COMMITTED = -1
+    AUTO = -2
+    """Committed where the topic has replicas, else written."""
+
+
+class PartitionSet(NamedTuple):
+    """A message set for one partition; home -1 is the broker asked, index -1 any partition."""
+
+    partition: TopicPartition
+    message_set: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRequest:
+    """Append message sets and acknowledge them as `acks` says.
+
+    An empty set with `Acks.COMMITTED` waits for all that was written to the partition before it.
+    """
+
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.PUBLISH
+    VERSION: ClassVar[int] = 0
+
+    acks: Acks
+    timeout_ms: int
+    sets: tuple[PartitionSet, ...]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return b"".join(self.encode_parts())
+
+    def encode_parts(self) -> list[Buffer]:
+        """Return the body in parts; the sets are not copied."""
+        parts: list[Buffer] = [INT16.pack(self.acks), INT32.pack(self.timeout_ms)]
+        parts.append(INT32.pack(len(self.sets)))
+        for partition, message_set in self.sets:
+            parts += (
+                requests.encode_partition(partition),
+                INT32.pack(len(message_set)),
+                message_set,
+            )
+        return parts
+
+    @classmethod
+    def decode(cls, reader: Reader) -> PublishRequest:
+        """Read the body."""
+        acks = reader.int16()
+        if acks not in tuple(Acks):
+            raise ProtocolError(f"acks is {acks}; 0, 1, -1 and -2 are defined")
+        timeout_ms = reader.int32()
+        count = requests.read_item_count(reader, 14)
+        sets = tuple(
+            PartitionSet(requests.decode_partition(reader), reader.data(reader.int32()))
+            for _ in range(count)
+        )
+        return cls(Acks(acks), timeout_ms, sets)
+
+
+class PartitionPosition(NamedTuple):
+    """The offset to read a partition from, and the most bytes to return."""
+
+    partition: TopicPartition
+    offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """Read many partitions; wait up to `max_wait_ms` until `min_bytes` are there."""
+
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
+    VERSION: ClassVar[int] = 0
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    positions: tuple[PartitionPosition, ...]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        parts = [_WAIT_AND_BYTES.pack(self.max_wait_ms, self.min_bytes, self.max_bytes)]
+        parts.append(INT32.pack(len(self.positions)))
+        for partition, offset, max_bytes in self.positions:
+            parts += (
+                requests.encode_partition(partition),
+                _OFFSET_AND_BYTES.pack(offset, max_bytes),
+            )
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> ReadRequest:
+        """Read the body."""
+        max_wait_ms, min_bytes, max_bytes = reader.fields(_WAIT_AND_BYTES)
+        count = requests.read_item_count(reader, 22)
+        positions = tuple(
+            PartitionPosition(requests.decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
+            for _ in range(count)
+        )
+        return cls(max_wait_ms, min_bytes, max_bytes, positions)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyReplicaReadRequest(ReadRequest):
+    """A read that an in-sync follower may serve, too."""
+
+    VERSION: ClassVar[int] = 3
+
+
+def position_count(body: Buffer) -> int:
+    """Return how many positions the body of a read has, without decoding them; 0 if cut off."""
+    if len(body) < _WAIT_AND_BYTES.size + INT32.size:
+        return 0
+    count: int = INT32.unpack_from(body, _WAIT_AND_BYTES.size)[0]
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredReadRequest:
+    """A read of the entries that hold a wanted message, and no others."""
+
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
+    VERSION: ClassVar[int] = 1
+
+    read: ReadRequest
+    payload_filter: PayloadFilter
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return self.read.encode() + self.payload_filter.encode()
+
+    @classmethod
+    def decode(cls, reader: Reader) -> FilteredReadRequest:
+        """Read the body."""
+        return cls(ReadRequest.decode(reader), PayloadFilter.decode(reader))
+
+
+class OffsetKind(IntEnum):
+    """The kind of a requested offset."""
+
+    EARLIEST = 0
+    LATEST = 1
+    BEFORE_TIME = 2  # start of the last segment not written after the given time (ms)
+    BOUNDARY_BEFORE = 3  # message boundary at or before the given offset
+    BOUNDARY_AFTER = 4  # message boundary at or after the given offset
+    LOG_END = 5  # end of all written messages, flushed or not
+    TERM_END = 6  # end of the messages written in the given term; -1 if the log has none
+
+
+class OffsetQuery(NamedTuple):
+    """A query for one offset; `argument` is a time, an offset or a term, or 0."""
+
+    partition: TopicPartition
+    kind: OffsetKind
+    argument: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsRequest(ControlRequest):
+    """List offsets of many partitions."""
+
+    TYPE = requests.RequestType.LIST_OFFSETS
+    BODY = Fields(
+        queries=layouts.array(
+            layouts.record(
+                OffsetQuery,
+                partition=layouts.PARTITION,
+                kind=layouts.enum(OffsetKind, layouts.INT8, "kind of offset"),
+                argument=layouts.INT64,
+            )
+        )
+    )
+    RESPONSE = LISTED_OFFSETS
+
+    queries: tuple[OffsetQuery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListSegmentsRequest(ControlRequest):
+    """0.7's offsets request for a partition of any home."""
+
+    TYPE = requests.RequestType.LIST_OFFSETS
+    VERSION = 1
+    BODY = Fields(
+        partition=layouts.VALID_PARTITION, time_ms=layouts.INT64, max_offsets=layouts.INT32
+    )
+    RESPONSE = SEGMENT_STARTS
+
+    partition: TopicPartition
+    time_ms: int  # since 1970, `LATEST_TIME` or `EARLIEST_TIME`
+    max_offsets: int
+
+
+def encode_extension_parts(
+    request: ExtensionRequest, header: requests.RequestHeader
+) -> list[Buffer]:
+    """Return the frame of an extension request in parts; message sets are not copied."""
+    body: list[Buffer]
+    body = request.encode_parts() if isinstance(request, PublishRequest) else [request.encode()]
+    parts: list[Buffer] = [INT16.pack(request.TYPE), header.encode(), *body]
+    return [INT32.pack(sum(map(len, parts))), *parts]
+
+
+class SinglePublish:
+    """Encodes a client's publishes of one set for one partition."""
+
+    __slots__ = ("_layout", "_middle")
+
+    def __init__(
+        self, client_id: str, acks: Acks, timeout_ms: int, partition: TopicPartition
+    ) -> None:
+        self._middle = b"".join(
+            (
+                encode_short_string(client_id),
+                INT16.pack(acks),
+                INT32.pack(timeout_ms),
+                INT32.pack(1),
+                requests.encode_partition(partition),
+            )
+        )
+        self._layout = struct.Struct(f">ihhi{len(self._middle)}si")
+
+    def encode_parts(self, correlation_id: int, message_set: Buffer) -> list[Buffer]:
+        """Return the frame of a request in parts; the set is not copied."""
+        set_bytes = len(message_set)
+        head = self._layout.pack(
+            self._layout.size - INT32.size + set_bytes,
+            PublishRequest.TYPE,
+            PublishRequest.VERSION,
+            correlation_id,
+            self._middle,
+            set_bytes,
+        )
+        return [head, message_set]
+
+
+class SinglePublishResponse:
+    """Encodes and decodes responses to successful publishes of one set for one partition."""
+
+    # `partition` is as the broker names it
+
+    __slots__ = ("_layout", "_middle", "_size")
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self._middle = INT32.pack(1) + requests.encode_partition(partition) + INT16.pack(NO_ERROR)
+        self._layout = struct.Struct(f">hi{len(self._middle)}sqqh")
+        self._size = INT32.pack(self._layout.size)
+
+    def encode(self, correlation_id: int, base_offset: int, term: int) -> bytes:
+        """Return the frame of a response."""
+        return self._size + self._layout.pack(
+            NO_ERROR, correlation_id, self._middle, base_offset, term, 0
+        )
+
+    def decode(self, frame: Buffer, correlation_id: int) -> tuple[int, int] | None:
+        """Return base offset and term of the set; None if the general decoder must read it."""
+        if len(frame) != self._layout.size:
+            return None
+        error, found_id, middle, base_offset, term, text_bytes = self._layout.unpack(frame)
+        is_good = error == NO_ERROR and text_bytes == 0 and middle == self._middle
+        return (base_offset, term) if is_good and found_id == correlation_id else None
+
+
+@lru_cache(maxsize=4096)
+def single_publish_response(partition: TopicPartition) -> SinglePublishResponse:
+    """Return the encoder of responses for a partition; cached."""
+    return SinglePublishResponse(partition)
