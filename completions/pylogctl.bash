@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy cluster topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
+        commands='broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -63,6 +63,10 @@ __pylogctl_tables() {
         commands='' words='@file'
         options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+    'pylogctl top')
+        commands='' words=''
+        options='--view --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--view --filter --interval --batch --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -452,11 +456,11 @@ __pylogctl_tables() {
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl man')
-        commands='' words='broker produce consume copy cluster topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl help')
-        commands='' words='broker produce consume copy cluster topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl version')
@@ -603,6 +607,15 @@ __pylogctl_values() {
     'pylogctl cluster changes -c' | 'pylogctl cluster changes --context') words='@context' ;;
     'pylogctl cluster changes --log-format') words='text json' ;;
     'pylogctl cluster changes --color') words='auto always never' ;;
+    'pylogctl top --view') words='overview brokers topics groups replication requests' ;;
+    'pylogctl top --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl top --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl top --columns') words='time broker address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_max free uptime age error group members partitions lag_bytes commit_age rate eta status follower leader not_in_sync lag fetches request mean longest waited waiting topic replication_factor size offline last' ;;
+    'pylogctl top --sort') words='time broker address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_max free uptime age error group members partitions lag_bytes commit_age rate eta status follower leader not_in_sync lag fetches request mean longest waited waiting topic replication_factor size offline last' ;;
+    'pylogctl top --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl top -c' | 'pylogctl top --context') words='@context' ;;
+    'pylogctl top --log-format') words='text json' ;;
+    'pylogctl top --color') words='auto always never' ;;
     'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic -c' | 'pylogctl topic --context') words='@context' ;;
     'pylogctl topic --log-format') words='text json' ;;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,18 +83,28 @@ def describe_cluster(cluster: Cluster, connect: Connect) -> ClusterMetadataRespo
     found = cluster_metadata(brokers, connect, None)
     if found.cluster_id:
         return found
+    answers = []
+    for broker in brokers:
+        with suppress(UnsupportedVersionError):
+            answers.append(cluster_metadata([broker], connect, None))
+    return replace(merged(answers), brokers=tuple(brokers))
+
+
+def merged(answers: Sequence[ClusterMetadataResponse]) -> ClusterMetadataResponse:
+    """Return what brokers (at least one) say together: without ZooKeeper each knows only itself."""
+    for one in answers:
+        if one.cluster_id:
+            return one
+    brokers: set[BrokerAddress] = set()
     racks: dict[int, str] = {}
     partitions: dict[str, list[PartitionMetadata]] = {}
-    for broker in brokers:  # without ZooKeeper each knows only itself
-        try:
-            one = cluster_metadata([broker], connect, None)
-        except UnsupportedVersionError:
-            continue
+    for one in answers:
+        brokers.update(one.brokers)
         racks |= one.racks
         for topic in one.topics:
             partitions.setdefault(topic.topic, []).extend(topic.partitions)
     topics = [TopicMetadata(name, NO_ERROR, tuple(some)) for name, some in partitions.items()]
-    return replace(found, brokers=tuple(brokers), racks=racks, topics=tuple(topics))
+    return replace(answers[0], brokers=tuple(sorted(brokers)), racks=racks, topics=tuple(topics))
 
 
 def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:

@@ -7,7 +7,7 @@ worst status of its partitions. `allowed_lag` bytes of lag count as none.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -255,6 +255,39 @@ def consumer_of(thread_id: str) -> str:
 
 
 @dataclass(slots=True)
+class LagSamples:
+    """The samples of the partitions of groups over a window of time."""
+
+    window_ms: int  # 0 for the last one only
+    _history: dict[tuple[str, TopicPartition], tuple[LagSample, ...]] = field(default_factory=dict)
+
+    def observe(
+        self,
+        snapshot: GroupSnapshot,
+        partition: TopicPartition,
+        ends: Ends | None,
+        *,
+        is_live: bool,
+        time_ms: int,
+    ) -> ObservedPartition:
+        """Add a sample, and return the lag; `ends` are of after the snapshot, None if unknown."""
+        stored = snapshot.offsets.get(partition)
+        samples: tuple[LagSample, ...] = ()
+        if stored is not None and stored.offset is not None and ends is not None:
+            key = snapshot.name, partition
+            new = LagSample(time_ms, stored.offset, ends.end, stored.commit_ms)
+            samples = tuple(within_window((*self._history.get(key, ()), new), self.window_ms))
+            self._history[key] = samples
+        owner = snapshot.owners.get(partition)
+        lag = ObservedPartition(partition, owner, stored, is_live, ends, samples, self.window_ms)
+        return replace(lag, lag_messages=0) if lag.lag_bytes == 0 else lag
+
+    def keep(self, groups: Collection[str]) -> None:
+        """Forget the samples of all other groups."""
+        self._history = {key: kept for key, kept in self._history.items() if key[0] in groups}
+
+
+@dataclass(slots=True)
 class GroupObserver:
     """Reads groups and their lag, and keeps the samples of each partition."""
 
@@ -262,7 +295,10 @@ class GroupObserver:
     connect: Connect
     clock: Clock
     window_ms: int = 0  # for which samples are kept; 0 for the last one only
-    _history: dict[tuple[str, TopicPartition], tuple[LagSample, ...]] = field(default_factory=dict)
+    _samples: LagSamples = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._samples = LagSamples(self.window_ms)
 
     @property
     def session(self) -> Session:
@@ -302,7 +338,7 @@ class GroupObserver:
         cluster = self.cluster
         live: dict[str, list[TopicPartition]] = {}
         found = []
-        self._history = {key: kept for key, kept in self._history.items() if key[0] in groups}
+        self._samples.keep(groups)
         with TopicFacts(cluster, self.connect) as facts:
             for group in groups:
                 # Offsets are read before the ends, so that no offset can be past its end.
@@ -342,20 +378,13 @@ class GroupObserver:
         *,
         is_live: bool,
     ) -> ObservedPartition:
-        stored = snapshot.offsets.get(partition)
         ends = None
         if is_live:
             with suppress(BrokerUnreachableError, RequestTimeoutError):
                 ends = facts.ends(partition)
-        samples: tuple[LagSample, ...] = ()
-        if stored is not None and stored.offset is not None and ends is not None:
-            key = snapshot.name, partition
-            new = LagSample(self.clock.time_ms(), stored.offset, ends.end, stored.commit_ms)
-            samples = tuple(within_window((*self._history.get(key, ()), new), self.window_ms))
-            self._history[key] = samples
-        owner = snapshot.owners.get(partition)
-        lag = ObservedPartition(partition, owner, stored, is_live, ends, samples, self.window_ms)
-        return replace(lag, lag_messages=0) if lag.lag_bytes == 0 else lag
+        return self._samples.observe(
+            snapshot, partition, ends, is_live=is_live, time_ms=self.clock.time_ms()
+        )
 
 
 def partitions_of(

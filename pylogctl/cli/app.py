@@ -25,6 +25,7 @@ class Pylogctl(RootGroup):
             "pylogctl.cluster.command",
             "Look at the brokers, leaders and replicas of a whole cluster.",
         ),
+        "top": RootCommand("pylogctl.top.command", "Watch a cluster live."),
         "topic": RootCommand(
             "pylogctl.topic.command", "List, describe, create, delete, count and sample topics."
         ),

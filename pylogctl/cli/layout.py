@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 
 from rich.cells import cell_len
@@ -68,6 +69,7 @@ class Terminal:
     width: int
     has_color: bool = False
     has_unicode: bool = True
+    gap: str = GAP  # between columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Layout:
     kept: Sequence[int]  # places in `columns`
     common: Sequence[tuple[Column, str]]
     left_out: Sequence[str]
+    gap: str = GAP
 
 
 def choose(
@@ -93,9 +96,10 @@ def choose(
 ) -> Layout:
     """Choose the columns of a table; only if the rows `are_all` may equal ones leave it."""
     kept = list(range(len(columns)))
+    least_width = partial(_least_width, columns, rows, gap=terminal.gap)
     common: list[tuple[Column, str]] = []
     if is_wide or (are_all and len(rows) == 1 and len(columns) > _FEW_COLUMNS):
-        return Layout(columns, kept, common, ())
+        return Layout(columns, kept, common, (), terminal.gap)
     if are_all and len(rows) > 1:
         same = {place for place in kept if len({row[place] for row in rows}) == 1}
         kept = [one for one in kept if one not in same or rows[0][one] not in _EMPTY] or [0]
@@ -111,7 +115,7 @@ def choose(
         ]
         measures.sort(key=lambda place: (columns[place].rank, place))
         while measures and len(kept) > _FEWEST_COLUMNS:
-            if _least_width(columns, rows, kept, _READABLE) <= terminal.width:
+            if least_width(kept, _READABLE) <= terminal.width:
                 break
             above.append(measures.pop())
             kept.remove(above[-1])
@@ -119,17 +123,16 @@ def choose(
     left_out: list[int] = []
     while len(kept) > 1:
         last = max(kept[1:], key=lambda place: (columns[place].rank, place))
-        if _least_width(columns, rows, kept, _shortest(columns[last])) <= terminal.width:
+        if least_width(kept, _shortest(columns[last])) <= terminal.width:
             break
         kept.remove(last)
         left_out.append(last)
     for place in left_out[::-1]:  # a narrow column may fit where a wide one did not
         wider = sorted((*kept, place))
-        if _least_width(columns, rows, wider, _shortest(columns[place])) <= terminal.width:
+        if least_width(wider, _shortest(columns[place])) <= terminal.width:
             kept = wider
-    return Layout(
-        columns, kept, common, [columns[one].name for one in left_out[::-1] if one not in kept]
-    )
+    names = [columns[one].name for one in left_out[::-1] if one not in kept]
+    return Layout(columns, kept, common, names, terminal.gap)
 
 
 def _shortest(column: Column) -> int:
@@ -156,7 +159,9 @@ def _least_width(
     columns: Sequence[Column],
     rows: Sequence[Sequence[str]],
     kept: Sequence[int],
-    shortened: int = _LEAST_SHORTENED,
+    shortened: int,
+    *,
+    gap: str,
 ) -> int:
     widths = _natural_widths(columns, rows, kept)
     least = [
@@ -164,7 +169,7 @@ def _least_width(
     ]
     if kept[0] == 0 and columns[0].fit is Fit.SHORTEN and least[0] < widths[0]:
         least[0] = min(widths[0], max(least[0], _distinct_width([row[0] for row in rows])))
-    return sum(least) + len(GAP) * (len(kept) - 1)
+    return sum(least) + len(gap) * (len(kept) - 1)
 
 
 def fitted_widths(
@@ -180,7 +185,7 @@ def fitted_widths(
     least = [_least(column, one) for column, one in zip(columns, widths, strict=True)]
     if layout.kept[0] == 0 and columns[0].fit is Fit.SHORTEN and least[0] < widths[0]:
         least[0] = min(widths[0], max(least[0], _distinct_width([row[0] for row in rows])))
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
+    excess = sum(widths) + len(layout.gap) * (len(widths) - 1) - width
     while excess > 0:
         able = [place for place, one in enumerate(widths) if one > least[place]]
         if not able:
@@ -203,10 +208,12 @@ def table_lines(
     columns = [layout.columns[place] for place in layout.kept]
     if header:
         yield from _common_lines(layout, terminal)
-        headings = _line([_aligned(c.heading, w, c) for c, w in zip(columns, widths, strict=True)])
+        headings = _line(
+            [_aligned(c.heading, w, c) for c, w in zip(columns, widths, strict=True)], layout.gap
+        )
         yield f"{_BOLD}{headings}{_RESET}" if terminal.has_color else headings
         rule = "─" if terminal.has_unicode else "-"
-        yield _line([rule * width for width in widths])
+        yield _line([rule * width for width in widths], layout.gap)
     heads = [
         _head([row[place] for row in rows], width)
         for place, width in zip(layout.kept, widths, strict=True)
@@ -222,7 +229,8 @@ def table_lines(
                 [
                     _colored(_aligned(cell, width, column), cell, column, terminal)
                     for cell, width, column in zip(cells, widths, columns, strict=True)
-                ]
+                ],
+                layout.gap,
             )
 
 
@@ -246,8 +254,8 @@ def _common_lines(layout: Layout, terminal: Terminal) -> Iterator[str]:
         yield line
 
 
-def _line(cells: Sequence[str]) -> str:
-    return GAP.join(cells).rstrip()
+def _line(cells: Sequence[str], gap: str) -> str:
+    return gap.join(cells).rstrip()
 
 
 def is_record(layout: Layout, rows: Sequence[Sequence[str]]) -> bool:

@@ -115,6 +115,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "topic": {"cli", "format"},
     "cluster": {"cli", "broker"},
     "group": {"cli", "format", "topic"},
+    "top": {"cli", "group"},
     "copy": {"cli", "produce"},
     "mirror": {"cli"},
     "metrics": {"cli", "broker"},

@@ -1,0 +1,1 @@
+"""`pylogctl top`: a live view of a cluster."""

@@ -1,0 +1,57 @@
+"""`pylogctl top`: its options."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pylogctl.cli import options as shared
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.options import accepts, option
+from pylogctl.cli.tree import Command, new_app
+
+app = new_app()
+
+_View = Literal["overview", "brokers", "topics", "groups", "replication", "requests"]
+
+
+@app.command("top", cls=Command)
+@accepts(
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    examples=(
+        "pylogctl top",
+        "pylogctl top --view groups --filter billing",
+        "pylogctl top --view topics --sort=-bytes_in --batch 1",
+        "pylogctl top --batch 10 --interval 1s --output json | jq '.data[].bytes_in'",
+    ),
+)
+def top(
+    env: Environment,
+    view: _View = option("--view", "Options", "What to show first.", default="overview"),
+    filter: str | None = option(
+        "--filter TEXT", "Options", "Rows with this in a name; ~RE: that a regex finds."
+    ),
+    interval: float = option(
+        "--interval DUR", "Options", "Time between two looks, 500ms to 60s.", default="2s"
+    ),
+    batch: int | None = option(
+        "--batch N", "Options", "Write N looks without escape codes, and end.", min=1
+    ),
+) -> None:
+    """Watch a cluster live.
+
+    Brokers, topics, consumer groups, replication and requests, with rates. On a terminal keys
+    choose what is shown, see `?` there; elsewhere each look is written as text, until interrupted.
+    Brokers are asked once an interval. Rates are differences between two looks. Groups need
+    ZooKeeper, and are read each 5 seconds.
+    """
+    from pylogctl.top.run import run
+    from pylogctl.top.views import VIEWS, Place, compile_filter
+
+    if not 0.5 <= interval <= 60:
+        raise UsageError("--interval must be between 500ms and 60s")
+    if filter:
+        compile_filter(filter)
+    place = Place(view, sort=VIEWS[view].sort, filter=filter or "")
+    run(env, place, interval_s=interval, look_count=batch)

@@ -1,0 +1,527 @@
+"""The views of `pylogctl top`: the rows of each, from what is known. Pure.
+
+A view with a target shows what the row of that name in another view is made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from broker.admin.cluster import broker_infos
+from broker.admin.lag import GroupLag, total
+from broker.cluster_state import NO_LEADER
+from broker.errors import ArgumentError
+from broker.protocol.extension_requests import StatusParts
+from broker.protocol.responses import PartitionMetadata
+from broker.topic import TopicPartition
+from broker.units import format_size
+from pylogctl.cli.columns import UNKNOWN, Document, Row
+from pylogctl.group.document import partition_row, sums_of
+from pylogctl.top import document
+from pylogctl.top.state import BrokerState, Numbers, State
+
+_ALL_TOPICS = "BrokerAllTopicStat"
+_SOCKETS = "SocketServerStats"
+
+
+class Moment(NamedTuple):
+    """A time: since 1970, and monotonic."""
+
+    ms: int
+    s: float
+
+
+class Line(NamedTuple):
+    """A row of a view; the `name` stays the same from look to look."""
+
+    name: str
+    row: Row
+    is_silent: bool = False  # the values are old, as its broker does not answer
+    trend: tuple[float | None, ...] = ()
+
+
+class View(NamedTuple):
+    """A view: its rows, and what brokers are asked for while it is shown."""
+
+    document: Document
+    lines: Callable[[State, str, Moment], Iterator[Line]]  # of a target
+    parts: StatusParts = StatusParts.METRICS
+    sort: str = ""  # column; `-` before it for descending
+    drill: str = ""  # view that shows what a row is made of
+    has_trend: bool = False
+    of: str = ""  # what the target is
+    headings: Mapping[str, str] = MappingProxyType({})  # instead of those of other views
+
+
+class Place(NamedTuple):
+    """A view as a user has set it."""
+
+    view: str
+    target: str = ""
+    sort: str = ""
+    filter: str = ""
+    selected: str = ""  # name of a line; empty for the first
+    row: int = 0  # where that was, for when it is gone
+
+
+def _brokers(state: State, _: str, now: Moment) -> Iterator[Line]:
+    cluster = state.cluster
+    infos = {} if cluster is None else {one.id: one for one in broker_infos(cluster)}
+    for id in sorted(state.brokers.keys() | infos.keys()):
+        info, known = infos.get(id), state.brokers.get(id)
+        if known is None:  # it was away when this began
+            yield Line(str(id), document.BrokerRow(now.ms, id), is_silent=True)
+            continue
+        figures = known.document
+        is_controller = cluster is not None and cluster.controller_id == id
+        phase = figures.get("phase", "running (0.7)")
+        rate = _metric_rate(known)
+        free = [one["free_bytes"] for one in figures.get("directories", ())]
+        longest = known.value(_SOCKETS, "MaxProduceRequestMs")
+        row = document.BrokerRow(
+            now.ms,
+            id,
+            known.last.address,
+            "DOWN" if known.is_silent else "ctl" if is_controller and phase == "running" else phase,
+            rate("KafkaServer", "CpuSeconds"),
+            *((None, None) if info is None else (info.leads, info.replicas)),
+            known.value("ReplicaManager", "UnderReplicatedPartitions"),
+            rate(_ALL_TOPICS, "MessagesIn"),
+            rate(_ALL_TOPICS, "BytesIn"),
+            rate(_ALL_TOPICS, "BytesOut"),
+            _request_rate(known),
+            figures.get("connections"),
+            None if longest is None else round(longest / 1000, 6),
+            min((one for one in free if one is not None), default=None),
+            figures["uptime_ms"] / 1000 if figures else None,
+            _age(known, now),
+            known.error or None,
+        )
+        yield Line(str(id), row, known.is_silent)
+
+
+def _metric_rate(broker: BrokerState) -> Callable[[str, str], float | None]:
+    return lambda name, attribute: broker.rate(name, attribute, StatusParts.METRICS)
+
+
+def _request_rate(broker: BrokerState) -> float | None:
+    names = [name for name in broker.metrics if name.startswith("RequestMetrics.")]
+    rates = [broker.rate(one, "Requests", StatusParts.METRICS) for one in names]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known else None
+
+
+def _age(broker: BrokerState, now: Moment) -> float | None:
+    return None if broker.silent_since_s is None else round(now.s - broker.silent_since_s, 3)
+
+
+def _facts(state: State, target: str, now: Moment) -> Iterator[Line]:
+    broker = state.brokers.get(int(target)) if target.isdecimal() else None
+    if broker is None:
+        return
+    for name, value in _facts_of(broker):
+        row = document.FactRow(now.ms, int(target), name, value)
+        yield Line(name, row, broker.is_silent)
+
+
+def _facts_of(broker: BrokerState) -> Iterator[tuple[str, str]]:
+    figures = broker.document
+    if broker.error:
+        yield "error", broker.error
+    yield "address", broker.last.address
+    for name in ("software", "codec", "pid", "phase", "zookeeper"):
+        if figures.get(name) is not None:
+            yield name, str(figures[name])
+    session = figures.get("session")
+    if session:
+        yield "session", f"{session['state']}{'' if session['is_registered'] else ', unregistered'}"
+    for one in figures.get("directories", ()):
+        free = "" if one["free_bytes"] is None else f", {format_size(one['free_bytes'])} free"
+        yield f"disk {one['path']}", one["error"] or f"{one['partitions']} partitions{free}"
+    for one in figures.get("failures", ()):
+        yield f"{one['topic']}[{one['partition']}]", f"{one['state']}: {one['error']}"
+    for name in _SOCKET_FACTS:
+        value = broker.value(_SOCKETS, name)
+        if value is not None:
+            yield _words(name), str(value)
+    for name, attribute in (("LogFlushStats", "AvgFlushMs"), ("LogFlushStats", "MaxFlushMs")):
+        value = broker.value(name, attribute)
+        if value is not None:
+            yield _words(attribute), f"{value:.1f}"
+    for name, setting in figures.get("settings", {}).items():
+        if setting["origin"] != "default":
+            yield name, setting["value"]
+
+
+_SOCKET_FACTS = (
+    *("Connections", "ConnectionsAccepted", "ConnectionsRefused", "QueuedBytes"),
+    *("ConnectionsWithHeldRequests", "ConnectionsWithUnsentResponses", "BadFrames"),
+)
+
+
+def _words(name: str) -> str:
+    """Return `Connections refused` for `ConnectionsRefused`."""
+    return re.sub(r"(?<=[a-z])([A-Z])", lambda match: f" {match[0].lower()}", name)
+
+
+def _topics(state: State, _: str, now: Moment) -> Iterator[Line]:
+    cluster = state.cluster
+    sizes: Counter[str] = Counter()
+    last_ms: dict[str, int] = {}
+    for id, broker in state.brokers.items():
+        led = _led_by(state, id)
+        for partition, log in broker.logs():
+            if partition in led:
+                sizes[partition.topic] += log["Size"]
+        for partition, one in broker.replicas().items():
+            if one["last_append_ms"] is not None:
+                before = last_ms.get(partition.topic, 0)
+                last_ms[partition.topic] = max(before, one["last_append_ms"])
+    knows_sizes = any(one.last.parts & StatusParts.LOGS for one in state.brokers.values())
+    for topic in [] if cluster is None else cluster.topics:
+        name = topic.topic
+        object = f"BrokerTopicStat.{name}"
+        silent = _silent_of(state, topic.partitions)
+        rate = partial(state.total_rate, object, part=StatusParts.TOPICS)
+        row = document.TopicRow(
+            now.ms,
+            name,
+            len(topic.partitions),
+            max((len(one.replicas) for one in topic.partitions), default=None),
+            rate("MessagesIn"),
+            rate("BytesIn"),
+            rate("BytesOut"),
+            sizes[name] if knows_sizes else None,
+            sum(one.leader == NO_LEADER for one in topic.partitions),
+            sum(len(one.isr) < len(one.replicas) for one in topic.partitions),
+            max(0, now.ms - last_ms[name]) / 1000 if name in last_ms else None,
+            max((_age(one, now) or 0.0 for one in silent), default=None),
+        )
+        yield Line(name, row, bool(silent), state.trends.get(("topic", name), ()))
+
+
+def _led_by(state: State, broker: int) -> set[TopicPartition]:
+    return {one.partition for one in state.partitions() if one.leader == broker}
+
+
+def _silent_of(state: State, partitions: Sequence[PartitionMetadata]) -> list[BrokerState]:
+    """Return the leaders of partitions that do not answer."""
+    leaders = {one.leader for one in partitions}
+    return [one for id, one in state.brokers.items() if id in leaders and one.is_silent]
+
+
+def _partitions(state: State, target: str, now: Moment) -> Iterator[Line]:
+    logs = {id: dict(one.logs()) for id, one in state.brokers.items()}
+    replicas = {id: one.replicas() for id, one in state.brokers.items()}
+    for one in state.partitions():
+        if one.partition.topic == target:
+            log = logs.get(one.leader, {}).get(one.partition, {})
+            replica = replicas.get(one.leader, {}).get(one.partition, {})
+            yield _partition_line(one, state.brokers.get(one.leader), log, replica, now)
+
+
+def _partition_line(
+    one: PartitionMetadata,
+    leader: BrokerState | None,
+    log: Numbers,
+    replica: Numbers,
+    now: Moment,
+) -> Line:
+    partition = one.partition
+    isr = tuple(replica.get("isr", one.isr))
+    lags = [lag for lag in replica.get("lags", {}).values() if lag is not None]
+    stalled_ms = replica.get("stalled_ms")
+    state = "offline" if one.leader == NO_LEADER else "ok"
+    if state == "ok" and len(isr) < len(one.replicas):
+        state = "behind"
+    row = document.PartitionRow(
+        now.ms,
+        partition.topic,
+        partition.name,
+        state,
+        None if one.leader == NO_LEADER else one.leader,
+        one.leader_epoch if one.is_replicated else None,
+        isr,
+        one.replicas,
+        log.get("LogStartOffset"),
+        log.get("LogEndOffset"),
+        None if leader is None else leader.log_rate(partition, "LogEndOffset"),
+        replica["log_end"] - replica["flushed"] if replica else None,
+        log.get("Size"),
+        log.get("NumberOfSegments"),
+        max(lags, default=None),
+        None if stalled_ms is None else stalled_ms / 1000,
+        None if leader is None else _age(leader, now),
+    )
+    return Line(partition.name, row, leader is not None and leader.is_silent)
+
+
+def _replicas(state: State, target: str, now: Moment) -> Iterator[Line]:
+    topic, _, name = target.rpartition("/")
+    for one in state.partitions():
+        if one.partition.topic != topic or one.partition.name != name:
+            continue
+        leader = state.brokers.get(one.leader)
+        led = {} if leader is None else leader.replicas().get(one.partition, {})
+        for id in one.replicas:
+            broker = state.brokers.get(id)
+            record = {} if broker is None else broker.replicas().get(one.partition, {})
+            log = {} if broker is None else dict(broker.logs()).get(one.partition, {})
+            is_silent = broker is None or broker.is_silent
+            in_sync = id in led.get("isr", one.isr)
+            yield Line(
+                str(id),
+                document.ReplicaRow(
+                    now.ms,
+                    topic,
+                    name,
+                    id,
+                    "leader" if id == one.leader else "follower",
+                    "DOWN" if is_silent else "in sync" if in_sync else "behind",
+                    log.get("LogStartOffset"),
+                    log.get("LogEndOffset"),
+                    log.get("CurrentOffset"),
+                    record.get("flushed"),
+                    led.get("lags", {}).get(str(id)),
+                    log.get("NumberOfSegments"),
+                    record.get("truncations"),
+                    None if broker is None else _age(broker, now),
+                ),
+                is_silent,
+            )
+
+
+def _groups(state: State, _: str, now: Moment) -> Iterator[Line]:
+    for one in state.groups or ():
+        name = one.snapshot.name
+        grown = [
+            (last.end - first.end) * 1000 / (last.time_ms - first.time_ms)
+            for first, last in (
+                (lag.samples[0], lag.samples[-1]) for lag in one.partitions if lag.samples
+            )
+            if last.time_ms > first.time_ms
+        ]
+        row = document.GroupRow(
+            now.ms,
+            name,
+            len(one.snapshot.members),
+            total(grown),
+            sums_of(one.partitions, one),
+        )
+        yield Line(name, row, trend=state.trends.get(("group", name), ()))
+
+
+def _group(state: State, target: str, now: Moment) -> Iterator[Line]:
+    for group in state.groups or ():
+        if group.snapshot.name == target:
+            yield from _partitions_of_group(group, now)
+
+
+def _partitions_of_group(group: GroupLag, now: Moment) -> Iterator[Line]:
+    for one in group.partitions:
+        row = document.GroupPartitionRow(now.ms, partition_row(one, group))
+        yield Line(str(one.partition), row, one.is_live and one.ends is None)
+
+
+def _replication(state: State, _: str, now: Moment) -> Iterator[Line]:
+    pairs: dict[tuple[int, int], list[TopicPartition]] = {}
+    for leader, broker in state.brokers.items():
+        for partition, one in broker.replicas().items():
+            if one["role"] == "leader":
+                for follower in one["lags"]:
+                    pairs.setdefault((int(follower), leader), []).append(partition)
+    for (follower, leader), partitions in sorted(pairs.items()):
+        yield _follower_line(state, follower, leader, partitions, now)
+
+
+def _follower_line(
+    state: State, follower: int, leader: int, partitions: Sequence[TopicPartition], now: Moment
+) -> Line:
+    source, copying = state.brokers[leader], state.brokers.get(follower)
+    records = source.replicas()
+    lags = [records[one]["lags"][str(follower)] for one in partitions]
+    out_count = sum(follower not in records[one]["isr"] for one in partitions)
+    if copying is None or copying.is_silent:
+        word = "DOWN"
+    elif copying.value("ReplicaFetcherManager", "FailedFetcherCount"):
+        word = "failing"
+    else:
+        word = "behind" if out_count else "ok"
+    row = document.FollowerRow(
+        now.ms,
+        follower,
+        leader,
+        word,
+        len(partitions),
+        out_count,
+        total(lags),
+        _copied_rate(source, str(follower), partitions),
+        None
+        if copying is None
+        else _metric_rate(copying)("ReplicaFetcherManager", "FetchRequests"),
+        _age(source, now),
+    )
+    return Line(f"{follower} from {leader}", row, source.is_silent)
+
+
+def _copied_rate(
+    source: BrokerState, follower: str, partitions: Sequence[TopicPartition]
+) -> float | None:
+    """Return by how much the ends of a follower's copies grow a second."""
+    new, old, before = source.replicas(), source.replicas_before(), source.before
+    copied, is_known = 0, False
+    for one in partitions:
+        lags = [looked.get(one, {}).get("lags", {}).get(follower) for looked in (new, old)]
+        if None not in lags:
+            is_known = True
+            copied += (new[one]["log_end"] - lags[0]) - (old[one]["log_end"] - lags[1])
+    if before is None or not is_known:
+        return None
+    return round(copied / (source.last.time_s - before.time_s), 3)
+
+
+_EVENTS_OF = {"publish": "Produce", "produce": "Produce", "read": "Fetch", "fetch": "Fetch"}
+_WAITS_OF = {"publish": "Publish", "read": "Read"}
+
+
+def _requests(state: State, target: str, now: Moment) -> Iterator[Line]:
+    prefix = "RequestMetrics."
+    names = {
+        name.removeprefix(prefix)
+        for one in state.brokers.values()
+        for name in one.metrics
+        if name.startswith(prefix)
+    }
+    for name in sorted(names if not target else names & {target}):
+        if not target:
+            yield Line(name, _request_row(name, list(state.brokers.values()), None, now))
+            continue
+        for id, broker in sorted(state.brokers.items()):
+            row = _request_row(name, [broker], id, now)
+            yield Line(str(id), row, broker.is_silent)
+
+
+def _request_row(
+    name: str, brokers: Sequence[BrokerState], id: int | None, now: Moment
+) -> document.RequestRow:
+    rates = _known(_metric_rate(one)(f"RequestMetrics.{name}", "Requests") for one in brokers)
+    mean_s = longest_s = waited_s = waiting = None
+    if event := _EVENTS_OF.get(name):
+        mean_s = _mean_s(brokers, _SOCKETS, f"Total{event}RequestMs", f"Num{event}Requests")
+        longest = _known(one.value(_SOCKETS, f"Max{event}RequestMs") for one in brokers)
+        longest_s = round(max(longest) / 1000, 6) if longest else None
+    if wait := _WAITS_OF.get(name):
+        waited_s = _mean_s(brokers, "Purgatory", f"Total{wait}WaitMs", f"Num{wait}Waits")
+        waiting = total(one.value("Purgatory", f"{wait}Waiting") for one in brokers)
+    return document.RequestRow(
+        now.ms, name, id, sum(rates) if rates else None, mean_s, longest_s, waited_s, waiting
+    )
+
+
+def _known(values: Iterator[float | None]) -> list[float]:
+    return [one for one in values if one is not None]
+
+
+def _mean_s(brokers: Sequence[BrokerState], name: str, total_ms: str, count: str) -> float | None:
+    """Return the mean time of an event since the last look; None if there was none."""
+    spent = sum(_known(_metric_rate(one)(name, total_ms) for one in brokers))
+    events = sum(_known(_metric_rate(one)(name, count) for one in brokers))
+    return round(spent / events / 1000, 6) if events else None
+
+
+_LOGS = StatusParts.METRICS | StatusParts.LOGS
+_REPLICAS = StatusParts.METRICS | StatusParts.REPLICAS
+
+VIEWS: Mapping[str, View] = {
+    "overview": View(document.BROKERS, _brokers, drill="broker"),
+    "brokers": View(document.BROKERS, _brokers, drill="broker"),
+    "broker": View(document.FACTS, _facts, StatusParts.METRICS | StatusParts.SETTINGS, of="broker"),
+    "topics": View(
+        document.TOPICS,
+        _topics,
+        _LOGS | _REPLICAS | StatusParts.TOPICS,
+        "-bytes_in",
+        "partitions",
+        has_trend=True,
+    ),
+    "partitions": View(
+        document.PARTITIONS, _partitions, _LOGS | _REPLICAS, drill="replicas", of="topic"
+    ),
+    "replicas": View(document.REPLICAS, _replicas, _LOGS | _REPLICAS, of="partition"),
+    "groups": View(
+        document.GROUPS,
+        _groups,
+        sort="-lag_bytes",
+        drill="group",
+        has_trend=True,
+        headings={"rate": "out/s"},
+    ),
+    "group": View(document.GROUP, _group, of="group"),
+    "replication": View(document.REPLICATION, _replication, _REPLICAS, sort="-lag"),
+    "requests": View(document.REQUESTS, _requests, sort="-rate", drill="request"),
+    "request": View(document.REQUESTS.showing("broker"), _requests, of="request"),
+}
+KEYS = {
+    "o": "overview",
+    "b": "brokers",
+    "t": "topics",
+    "g": "groups",
+    "r": "replication",
+    "q": "requests",
+}
+
+
+def compile_filter(text: str) -> Callable[[str], bool]:
+    """Return what a name must match: a part of it, or after `~` a regular expression."""
+    if not text.startswith("~"):
+        return lambda name: text.lower() in name.lower()
+    try:
+        found = re.compile(text[1:])
+    except re.error as error:
+        raise ArgumentError(f"not a regular expression: '{text[1:]}': {error}") from error
+    return lambda name: found.search(name) is not None
+
+
+def selected_index(names: Sequence[str], place: Place) -> int:
+    """Return which line is selected: the one of that name, or the one that is where it was."""
+    if place.selected in names:
+        return names.index(place.selected)
+    return max(0, min(place.row, len(names) - 1))
+
+
+def lines_of(state: State, place: Place, now: Moment) -> list[Line]:
+    """Return the lines of a view that match its filter, in its order."""
+    lines = VIEWS[place.view].lines(state, place.target, now)
+    if place.filter:
+        matches = compile_filter(place.filter)
+        lines = (one for one in lines if any(map(matches, _texts(one))))
+    return ordered(list(lines), place.sort)
+
+
+def _texts(line: Line) -> Iterator[str]:
+    yield line.name
+    for value in line.row.by_column().values():
+        if isinstance(value, str):
+            yield value
+
+
+def ordered(lines: Sequence[Line], sort: str) -> list[Line]:
+    """Return lines by a column, descending with `-` before it, unknown values last."""
+    if not sort:
+        return list(lines)
+    name = sort.removeprefix("-")
+    known: list[tuple[Any, Line]] = []
+    rest: list[Line] = []
+    for line in lines:
+        value = line.row.by_column().get(name)
+        if value is None or value is UNKNOWN:
+            rest.append(line)
+        else:
+            known.append((value, line))
+    known.sort(key=lambda one: one[0], reverse=sort.startswith("-"))
+    return [line for _, line in known] + rest
