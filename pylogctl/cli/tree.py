@@ -324,8 +324,14 @@ class RootGroup(Group):
         return ["properties"] if "-X" in moved else []
 
     def expand_alias(self, words: list[str]) -> list[str]:
-        """Replace a hidden alias of the root by its one or two words."""
-        return [*self.shortcuts.get(words[0], words[:1]), *words[1:]]
+        """Replace a hidden alias of the root; `tail -n N` begins N messages before the end."""
+        name, *rest = words
+        expanded = [*self.shortcuts.get(name, (name,))]
+        if name == "tail" and "-n" in rest[:-1]:
+            at = rest.index("-n")
+            expanded[-1] = f"-{rest[at + 1]}"
+            del rest[at : at + 2]
+        return expanded + rest
 
 
 def _command_of(app: typer.Typer, name: str) -> TyperCommand | Group:

@@ -169,6 +169,9 @@ def test_word_of_another_tool_or_of_a_former_version_when_given_is_answered_with
 
 def test_tail_is_the_last_messages_and_those_that_follow(invoke: Invoke) -> None:
     assert root().expand_alias(["tail", "t"]) == ["consume", "--offset", "-10", "t"]
+    last_three = ["consume", "--offset", "-3", "t", "-e"]
+    assert root().expand_alias(["tail", "-n", "3", "t", "-e"]) == last_three
+    assert root().expand_alias(["tail", "t", "-n", "3", "-e"]) == last_three
     assert invoke("tail", "--help").text.startswith("Usage: pylogctl consume")
 
 
