@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from broker.admin.lag import LagSample, age_s, within_window
 from broker.client.list_offsets import OffsetLister
 from broker.errors import BrokerError
 from broker.exposition import exposition_text
@@ -14,11 +15,13 @@ from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side
 
 Ends = Mapping[TopicPartition, int]  # latest offsets; unreachable brokers' are missing
+_WINDOW_MS = 3_600_000
 
 
 class _Route(NamedTuple):
     status: RouteStatus
     ends: Ends
+    lags_s: Mapping[TopicPartition, float]  # by source
 
 
 ROUTE: ManagedObject[_Route] = ManagedObject(
@@ -42,6 +45,9 @@ ROUTE: ManagedObject[_Route] = ManagedObject(
         "offset of the source after its last message", series="mirror_end_offset_bytes"),
     gauge("Lag", lambda it: _lag_bytes(it.status, it.ends),
         "bytes of the source that are not mirrored yet", series="mirror_lag_bytes"),
+    gauge("LagSeconds", lambda it: it.lags_s.get(it.status.source),
+        "age of the oldest message of the source that is not mirrored yet, by the ends that "
+        "earlier scrapes saw: at least so much", unit="seconds", series="mirror_lag_seconds"),
 )  # fmt: skip
 
 
@@ -51,10 +57,34 @@ def _lag_bytes(route: RouteStatus, ends: Ends) -> int | None:
     return max(0, ends[route.source] - route.next_offset)
 
 
-def exposition(routes: Sequence[RouteStatus], ends: Ends) -> str:
-    """Return the metrics of a mirror's routes in Prometheus' format; `ends` are of the sources."""
+class LagTimes:
+    """Tells how long messages have waited to be mirrored, by the ends that earlier scrapes saw."""
+
+    def __init__(self) -> None:
+        self._samples: dict[TopicPartition, Sequence[LagSample]] = {}
+
+    def at(
+        self, time_ms: int, routes: Sequence[RouteStatus], ends: Ends
+    ) -> dict[TopicPartition, float]:
+        """Return the seconds by source, at least; of a source that was never at its end, so far."""
+        found = {}
+        for route in routes:
+            if route.next_offset is None or route.source not in ends:
+                continue
+            new = LagSample(time_ms, route.next_offset, ends[route.source], time_ms)
+            samples = within_window((*self._samples.get(route.source, ()), new), _WINDOW_MS)
+            self._samples[route.source] = samples
+            age = age_s(samples)
+            found[route.source] = (time_ms - samples[0].time_ms) / 1000 if age is None else age
+        return found
+
+
+def exposition(
+    routes: Sequence[RouteStatus], ends: Ends, lags_s: Mapping[TopicPartition, float]
+) -> str:
+    """Return the metrics of a mirror's routes in Prometheus' format, with facts by source."""
     return exposition_text(
-        Reading(ROUTE, _Route(route, ends), tuple(_labels(route))) for route in routes
+        Reading(ROUTE, _Route(route, ends, lags_s), tuple(_labels(route))) for route in routes
     )
 
 

@@ -35,7 +35,7 @@ from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
-from pylogctl.mirror.metrics import exposition, source_ends
+from pylogctl.mirror.metrics import LagTimes, exposition, source_ends
 from pylogctl.mirror.options import RunChoice
 from pylogctl.mirror.plan import MirrorSelection, check_no_loop
 
@@ -102,7 +102,7 @@ def run(
         stack.enter_context(published_errors(registry.session, plan.group, log.routes))
         metrics = None
         if plan.choice.metrics_port is not None:
-            figures = partial(_figures, source_env, source, log)
+            figures = partial(_figures, source_env, source, log, LagTimes())
             metrics = stack.enter_context(served_metrics(figures, plan.choice.metrics_port))
         mirror = _make_mirror(source, target, target_env, plan, log, is_one=is_one)
         where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
@@ -176,13 +176,14 @@ def _make_mirror(
     )
 
 
-def _figures(source_env: Environment, source: Side, log: RouteLog) -> str:
+def _figures(source_env: Environment, source: Side, log: RouteLog, times: LagTimes) -> str:
     """Return the metrics of a scrape; uses connections of its own to the source's brokers."""
     limited = connector(
         source_env, timeout_s=_SCRAPE_TIMEOUT_S, connect_timeout_s=_SCRAPE_TIMEOUT_S
     )
     routes = log.routes()
-    return exposition(routes, source_ends(source._replace(connect=limited), routes))
+    ends = source_ends(source._replace(connect=limited), routes)
+    return exposition(routes, ends, times.at(source_env.clock.time_ms(), routes, ends))
 
 
 def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) -> None:

@@ -246,6 +246,8 @@ def test_mirror_when_the_target_is_away_then_status_and_metrics_tell_why(
     broken = figures(mirror)
     assert broken["failing"] >= 1
     assert broken["lag_bytes"] > 0
+    assert fine["lag_seconds"] == 0
+    wait_until(lambda: figures(mirror)["lag_seconds"] > 0, "the age of what is not mirrored")
 
     target.start_broker(0)
     await_mirrored(target, load)

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
-from pylogctl.mirror.metrics import exposition
+from pylogctl.mirror.metrics import LagTimes, exposition
 
 SOURCE = TopicPartition("t", 3, 0)
 ROUTE = RouteStatus(SOURCE, TopicPartition("m.t", 7, 1), 10, 110, 60, 2, "away", 1_500, True)
@@ -22,7 +22,7 @@ def mirror_samples(text: str) -> dict[str, float]:
 
 
 def test_exposition_of_a_route_has_its_figures_with_their_kinds() -> None:
-    text = exposition([ROUTE], {SOURCE: 100})
+    text = exposition([ROUTE], {SOURCE: 100}, {SOURCE: 2.5})
     assert mirror_samples(text) == {
         "messages_total": 10,
         "bytes_total": 110,
@@ -33,6 +33,7 @@ def test_exposition_of_a_route_has_its_figures_with_their_kinds() -> None:
         "offset_bytes": 60,
         "end_offset_bytes": 100,
         "lag_bytes": 40,
+        "lag_seconds": 2.5,
     }
     lines = text.splitlines()
     assert (
@@ -44,7 +45,22 @@ def test_exposition_of_a_route_has_its_figures_with_their_kinds() -> None:
 
 
 def test_exposition_leaves_out_what_is_not_known() -> None:
-    found = mirror_samples(exposition([RouteStatus(SOURCE)], {}))
+    found = mirror_samples(exposition([RouteStatus(SOURCE)], {}, {}))
     assert found.keys() == {
         "messages_total", "bytes_total", "errors_total", "corrupt_messages_total", "failing",
     }  # fmt: skip
+
+
+def test_lag_times_when_a_route_stands_still_then_count_from_the_message_it_waits_at() -> None:
+    times, ends = LagTimes(), {SOURCE: 100}
+
+    def lag_s(time_s: int, offset: int, end: int) -> float:
+        ends[SOURCE] = end
+        return times.at(1000 * time_s, [RouteStatus(SOURCE, next_offset=offset)], ends)[SOURCE]
+
+    assert lag_s(0, 50, 100) == 0  # nothing is known yet
+    assert lag_s(10, 50, 100) == 10
+    assert lag_s(20, 100, 100) == 0
+    assert lag_s(30, 100, 200) == 10
+    assert lag_s(40, 150, 200) == 15  # half of what came between 20 and 30
+    assert times.at(50_000, [RouteStatus(SOURCE, next_offset=150)], {}) == {}
