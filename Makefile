@@ -122,6 +122,7 @@ screenshots: $(STAMP)
 generated: $(STAMP)
 	$(BIN)/python -m pylogctl.cli.docgen
 	$(BIN)/python -m broker.server.metrics_page
+	$(BIN)/python -m monitoring.dashboard
 
 # The pages in build/site; what builds them reads the product, and does not install it.
 DOCS_VENV := build/docs

@@ -10,7 +10,7 @@ from pylogctl.broker.control import find_broker
 from pylogctl.cli.connections import Absence, connector, open_cluster, open_registry
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.failures import Done, raise_failures
-from pylogctl.metrics.groups import readings
+from pylogctl.metrics.groups import Looks, readings
 
 
 def dump_broker(env: Environment, broker_id: int | None) -> None:
@@ -25,7 +25,8 @@ def dump_groups(env: Environment) -> None:
     with open_registry(env) as registry:
         observer = GroupObserver(registry, connector(env), env.clock)
         lags = observer.lag(*list_groups(registry.session), ages=True)
-    env.write(exposition_text(readings(lags), of_process=False).encode())
+    looks = Looks(lags, env.clock.time_ms())
+    env.write(exposition_text(readings(looks), of_process=False).encode())
     env.flush()
     failures = {str(error): error for one in lags for error in one.failures}
     homes = {home for one in lags for home in one.homes}

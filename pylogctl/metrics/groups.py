@@ -34,7 +34,7 @@ class _Topic(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Looks:
+class Looks:
     """How the looks at groups went."""
 
     lags: Sequence[GroupLag] = ()  # of the last one, none if that failed
@@ -42,7 +42,7 @@ class _Looks:
     failure_count: int = 0
 
 
-LOOKS: ManagedObject[_Looks] = ManagedObject(
+LOOKS: ManagedObject[Looks] = ManagedObject(
     "GroupObserver",
     gauge("LastLookMs", lambda it: it.last_ms,
         "when all groups were looked at last", unit="ms",
@@ -85,9 +85,10 @@ def _commit_age_ms(lag: GroupLag) -> int | None:
     return max(0, lag.time_ms - max(commits_ms)) if commits_ms else None
 
 
-def readings(lags: Sequence[GroupLag], with_partitions: bool = True) -> Iterator[Reading]:
+def readings(looks: Looks, *, with_partitions: bool = True) -> Iterator[Reading]:
     """Yield the metrics of groups."""
-    for lag in lags:
+    yield Reading(LOOKS, looks)
+    for lag in looks.lags:
         group, found = lag.snapshot.name, lag.status()
         yield Reading(GROUP, lag, (group,))
         for status in _STATUSES:
@@ -108,10 +109,10 @@ def serve_groups(
     with_partitions: bool,
 ) -> None:
     """Look at all groups each `interval_s` and serve what was seen, until a signal comes."""
-    looks = _Looks()
+    looks = Looks()
 
     def text() -> str:
-        return exposition_text([Reading(LOOKS, looks), *readings(looks.lags, with_partitions)])
+        return exposition_text(readings(looks, with_partitions=with_partitions))
 
     with (
         open_registry(env) as registry,
@@ -126,7 +127,7 @@ def serve_groups(
             _look(observer, looks)
 
 
-def _look(observer: GroupObserver, looks: _Looks) -> None:
+def _look(observer: GroupObserver, looks: Looks) -> None:
     """Look at all groups; nothing is known of them after a failure."""
     try:
         groups = list_groups(observer.session)
