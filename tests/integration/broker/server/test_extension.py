@@ -526,6 +526,7 @@ def test_status_when_parts_of_a_topic_are_asked_for_then_holds_these_only(peer: 
         peer.publish(topic, ONE)
     request = StatusRequest(StatusParts.TOPICS | StatusParts.LOGS, "orders")
     found = json.loads(DATA.decode(peer.call(request)))
-    assert set(found["metrics"]) == {"BrokerTopicStat.orders", "logs.orders-0"}
+    topic_objects = {"BrokerTopicStat.orders", "LogRetention.orders"}
+    assert set(found["metrics"]) == topic_objects | {"logs.orders-0"}
     assert found["topics"] == 2
     assert not {"settings", "replicas"} & found.keys()
