@@ -15,13 +15,13 @@ from pathlib import Path
 from types import FrameType
 
 from broker.config import BrokerConfig
+from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
     ReadRequest,
-    encode_extension_parts,
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (

@@ -11,12 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from broker.protocol import codec
-from broker.protocol.client_requests import (
-    Acks,
-    PartitionSet,
-    PublishRequest,
-    encode_extension_parts,
-)
+from broker.protocol.client_connection import encode_extension_parts
+from broker.protocol.client_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.requests import RequestHeader
 from broker.topic import TopicPartition
 

@@ -11,9 +11,9 @@ from broker import errors
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     HelloRequest,
-    encode_extension_parts,
+    PublishRequest,
 )
-from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.primitives import INT16, INT32, Buffer, Reader
 from broker.protocol.requests import FetchRequest, RequestHeader, encode_request
 
 if TYPE_CHECKING:
@@ -36,6 +36,14 @@ _HELLOS = 2
 _MODERN_CORRELATION = b"0.10"
 _MODERN_GREETING = b"\0\0\0\x0a\0\x12\0\0" + _MODERN_CORRELATION + b"\xff\xff"
 _NO_BROKER_HINT = "is it a broker's port? a ZooKeeper's is given with -Z"
+
+
+def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> list[Buffer]:
+    """Return the frame of an extension request in parts; message sets are not copied."""
+    body: list[Buffer]
+    body = request.encode_parts() if isinstance(request, PublishRequest) else [request.encode()]
+    parts: list[Buffer] = [INT16.pack(request.TYPE), header.encode(), *body]
+    return [INT32.pack(sum(map(len, parts))), *parts]
 
 
 class Greeting(NamedTuple):

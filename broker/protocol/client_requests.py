@@ -1,4 +1,4 @@
-"""The requests with which clients find, write and read partitions, and the frames of extensions.
+"""The requests with which clients find, write and read partitions.
 
 They are apart from those of operators and brokers (`extension_requests`), so that a client starts
 without these. Field tables: REQUESTS.md.
@@ -14,7 +14,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from broker.errors import NO_ERROR, ProtocolError
 from broker.protocol import layouts, requests
@@ -23,9 +23,6 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.protocol.responses import HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
 from broker.topic import TopicPartition
-
-if TYPE_CHECKING:
-    from broker.protocol.extension_requests import ExtensionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,16 +281,6 @@ class ListSegmentsRequest(ControlRequest):
     partition: TopicPartition
     time_ms: int  # since 1970, `LATEST_TIME` or `EARLIEST_TIME`
     max_offsets: int
-
-
-def encode_extension_parts(
-    request: ExtensionRequest, header: requests.RequestHeader
-) -> list[Buffer]:
-    """Return the frame of an extension request in parts; message sets are not copied."""
-    body: list[Buffer]
-    body = request.encode_parts() if isinstance(request, PublishRequest) else [request.encode()]
-    parts: list[Buffer] = [INT16.pack(request.TYPE), header.encode(), *body]
-    return [INT32.pack(sum(map(len, parts))), *parts]
 
 
 class SinglePublish:

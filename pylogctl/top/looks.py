@@ -16,7 +16,8 @@ from typing import NamedTuple
 from broker import errors
 from broker.admin.groups import GroupSnapshot, list_groups, read_group
 from broker.client.connection import Connection
-from broker.protocol.extension_requests import ClusterMetadataRequest, StatusParts, StatusRequest
+from broker.protocol.client_requests import ClusterMetadataRequest
+from broker.protocol.extension_requests import StatusParts, StatusRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse
 from broker.threads import StoppableThread

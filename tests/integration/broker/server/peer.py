@@ -8,6 +8,7 @@ import socket
 from types import TracebackType
 from typing import Any
 
+from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
     FilteredReadRequest,
@@ -15,7 +16,6 @@ from broker.protocol.client_requests import (
     PartitionSet,
     PublishRequest,
     ReadRequest,
-    encode_extension_parts,
 )
 from broker.protocol.extension_requests import (
     ExtensionRequest,

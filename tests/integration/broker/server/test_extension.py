@@ -17,13 +17,13 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.log.log import Log
+from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     HelloRequest,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetKind,
     OffsetQuery,
-    encode_extension_parts,
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (

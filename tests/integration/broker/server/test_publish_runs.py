@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 from broker.errors import RequestTimedOutError, StorageError
 from broker.log.segment import Disk
 from broker.protocol import append_request
-from broker.protocol.client_requests import (
-    Acks,
-    HelloRequest,
-    PartitionSet,
-    PublishRequest,
-    encode_extension_parts,
-)
+from broker.protocol.client_connection import encode_extension_parts
+from broker.protocol.client_requests import Acks, HelloRequest, PartitionSet, PublishRequest
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set

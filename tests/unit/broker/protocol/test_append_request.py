@@ -13,12 +13,8 @@ from broker.protocol.append_request import (
     append_request,
     decode_single_appends,
 )
-from broker.protocol.client_requests import (
-    Acks,
-    PartitionSet,
-    PublishRequest,
-    encode_extension_parts,
-)
+from broker.protocol.client_connection import encode_extension_parts
+from broker.protocol.client_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import (
     MultiProduceRequest,

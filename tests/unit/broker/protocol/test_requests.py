@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from broker.errors import InvalidTopicError, ProtocolError
 from broker.protocol import extension_requests, requests
+from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
     FilteredReadRequest,
@@ -19,7 +20,6 @@ from broker.protocol.client_requests import (
     PartitionSet,
     PublishRequest,
     ReadRequest,
-    encode_extension_parts,
 )
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, ReassignRequest
 from broker.protocol.extension_requests import (

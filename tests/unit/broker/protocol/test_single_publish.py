@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import UnknownTopicError
+from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
     PartitionSet,
     PublishRequest,
     SinglePublish,
     SinglePublishResponse,
-    encode_extension_parts,
 )
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
