@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from broker.admin.brokers import request_status
+from broker.admin.cluster import Health
 from broker.admin.group_info import Lag, PartitionLag
 from broker.admin.lag import (
     LagSample,
@@ -25,7 +26,7 @@ from broker.admin.lag import (
 from broker.api.client import Client
 from broker.api.errors import NoZooKeeper
 from broker.client.connection import Connection, parse_broker_list
-from broker.errors import BrokerError
+from broker.errors import BrokerError, UnsupportedVersionError
 from broker.protocol.extension_requests import StatusParts
 from broker.topic import TopicPartition
 
@@ -35,6 +36,7 @@ INTERVAL_S = 5.0
 _CAPACITY = 720  # of a series: an hour
 _MAX_SERIES = 3000
 _GROUPS_EVERY = 2  # looks
+_HEALTH_EVERY = 3
 _WINDOW_MS = 300_000  # by which the lag of a partition is judged
 _TIMEOUT_S = 5.0
 _PARTS = StatusParts.METRICS | StatusParts.TOPICS
@@ -72,6 +74,7 @@ class Sampler:
         self._lags: dict[str, Lag] = {}
         self._before: dict[int, tuple[float, _Counters]] = {}  # only for the thread
         self.problem = ""  # of the last look; empty if there was none
+        self.health: Health | None = None  # None also if no broker tells it
 
     def start(self) -> None:
         """Start to look."""
@@ -120,6 +123,13 @@ class Sampler:
         self._add(("cluster/", "topic/", "broker/"), found)
         self.problem = "; ".join(problems)
 
+    def look_at_health(self) -> None:
+        """Run the checks of the cluster once."""
+        try:
+            self.health = self._client.health(timeout=_TIMEOUT_S)
+        except UnsupportedVersionError:  # of Kafka 0.7
+            self.health = None
+
     def look_at_groups(self) -> None:
         """Look once at the groups."""
         lags = [self._client.lag(one.name, timeout=_TIMEOUT_S) for one in self._client.groups()]
@@ -147,13 +157,15 @@ class Sampler:
             before = self.problem
             try:
                 self.look()
+                if count % _HEALTH_EVERY == 0:
+                    self.look_at_health()
                 if count % _GROUPS_EVERY == 0:
                     self.look_at_groups()
             except NoZooKeeper:
                 pass  # then there are no groups, as their page says
             except BrokerError as error:
                 if not self._stop.is_set():
-                    self.problem = str(error)
+                    self.problem, self.health = str(error), None
             if self.problem and self.problem != before:
                 logger.warning("cannot look at the cluster: %s", self.problem)
             count += 1

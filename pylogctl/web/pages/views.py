@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from broker.admin.brokers import BrokerStatus
-from broker.admin.cluster import FAIL, WARN, Health
+from broker.admin.cluster import FAIL, WARN, BrokerInfo, Health
 from broker.admin.group_info import GroupInfo, Lag
 from broker.admin.lag import MEANINGS, LagStatus
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.api.client import Client
 from broker.api.errors import NoZooKeeper
-from broker.errors import PartialError, UnsupportedVersionError
+from broker.errors import BrokerError, PartialError, UnsupportedVersionError
 from pylogctl.web.pages.charts import Line, chart, spark, thinned
 from pylogctl.web.pages.messages_view import show_message, show_messages
 from pylogctl.web.pages.rendering import (
@@ -37,6 +37,7 @@ _T = TypeVar("_T")
 _LIST_ROWS = 200
 _FOUND = 100
 _REQUESTS = "RequestMetrics."
+_SOON_S = 4.0  # in which the overview is there although brokers do not respond
 _BEHIND = "behind; after some minutes it is known whether it catches up"
 _TOP_TOPICS = 10
 _ATTENTION = 20
@@ -54,6 +55,11 @@ _STATES_OF_LAG = {
 def lag_state(status: LagStatus) -> State:
     """Return the state that a status of a group is shown as."""
     return State(str(status), _STATES_OF_LAG.get(status, "fail"))
+
+
+def _explained(status: LagStatus) -> State:
+    text = _BEHIND if status is LagStatus.LAG else MEANINGS[status]
+    return lag_state(status)._replace(text=text)
 
 
 def partition_state(one: PartitionInfo) -> State:
@@ -76,7 +82,7 @@ def _groups(client: Client) -> list[GroupInfo] | None:
 
 def _health(client: Client) -> Health | None:
     try:
-        return client.health()
+        return client.health(timeout=_SOON_S)
     except UnsupportedVersionError:
         return None
 
@@ -98,30 +104,38 @@ def _traffic_charts(sampler: Sampler, prefix: str) -> list[Any]:
 
 
 async def show_overview(request: Request) -> Response:
-    """Overview: the state of the cluster in one look."""
+    """Overview: the state of the cluster in one look, also while brokers do not respond."""
     site, sampler = site_of(request), site_of(request).sampler
-    brokers, topics, groups, health = await asyncio.gather(
-        site.read(lambda client: client.brokers()),
-        site.read(lambda client: client.topics()),
-        site.read(_groups),
-        site.read(_health),
+
+    async def known(work: Callable[[Client], _T], otherwise: _T) -> tuple[_T, str]:
+        try:
+            return await site.read(work), ""
+        except BrokerError as error:
+            return otherwise, str(error)
+
+    no_brokers: list[BrokerInfo] = []
+    no_topics: list[TopicInfo] = []
+    (brokers, problem), (topics, _), (health, _) = await asyncio.gather(
+        known(lambda client: client.brokers(timeout=_SOON_S), no_brokers),
+        known(lambda client: client.topics(timeout=_SOON_S), no_topics),
+        known(_health, None),
     )
-    newest = sampler.newest()
-    attention = [*_attention(health), *_late_groups(sampler.lags().values())]
+    newest, lags = sampler.newest(), sampler.lags()
+    attention = [*_attention(health), *_late_groups(lags.values())]
     topics.sort(key=lambda one: -_traffic(one, newest))
     return page(
         request,
         "overview.html",
         "Overview",
-        verdict=_verdict(health),
+        verdict=_verdict(health, problem),
         attention=attention[:_ATTENTION],
         brokers=brokers,
         live_count=sum(one.is_live for one in brokers),
         partition_count=sum(one.partitions for one in topics),
         topics=topics,
-        groups=groups,
+        group_count=len(lags),
         newest=newest,
-        problem=sampler.problem,
+        problem=problem or sampler.problem,
         charts=[
             *_traffic_charts(sampler, "cluster"),
             chart(
@@ -153,8 +167,10 @@ def _topic_row(sampler: Sampler, topic: TopicInfo) -> dict[str, Any]:
     }
 
 
-def _verdict(health: Health | None) -> State:
+def _verdict(health: Health | None, problem: str = "") -> State:
     """Return the state of the cluster in one sentence."""
+    if health is None and problem:
+        return State("FAIL", "fail", problem)
     if health is None:
         return State("UNKNOWN", "unknown", "brokers of Kafka 0.7 do not tell their state")
     if health.ok and not any(one.result == WARN for one in health.checks):
@@ -361,8 +377,7 @@ async def show_group(request: Request) -> Response:
         "Groups",
         group=group,
         lag=lag,
-        status=lag_state(lag.status),
-        meaning=_BEHIND if lag.status is LagStatus.LAG else MEANINGS[lag.status],
+        status=_explained(lag.status),
         lag_state=lag_state,
         newest=sampler.newest(f"group/{name}/"),
         charts=[
@@ -469,13 +484,16 @@ async def show_health(request: Request) -> Response:
 
 async def newest_values(request: Request) -> Response:
     """Return the newest values of the series that a page shows, as numbers and as text."""
-    newest = site_of(request).sampler.newest()
-    wanted = request.query_params.getlist("key")
-    found = {
-        key: {"value": newest[key], "text": text_of_series(newest[key], key)}
-        for key in wanted
-        if key in newest
-    }
+    sampler = site_of(request).sampler
+    newest, lags = sampler.newest(), sampler.lags()
+    found: dict[str, dict[str, Any]] = {}
+    for key in request.query_params.getlist("key"):
+        if key == "cluster/state":
+            found[key] = _verdict(sampler.health, sampler.problem)._asdict()
+        elif (lag := lags.get(key.removeprefix("group/").removesuffix("/state"))) is not None:
+            found[key] = _explained(lag.status)._asdict()
+        elif key in newest:
+            found[key] = {"value": newest[key], "text": text_of_series(newest[key], key)}
     return Response(msgspec.json.encode(found), media_type="application/json")
 
 

@@ -55,7 +55,8 @@ const live = {
       const found = await call("GET", `/values?${query}`);
       for (const one of this.elements) if (found[one.dataset.key]) one.show(found[one.dataset.key]);
     } catch {
-      // the server is away: the values stay as they are, and the next request may succeed
+      // values stay as they are, and the next request may succeed
+      for (const one of this.elements) one.lose?.();
     }
   },
 };
@@ -64,6 +65,19 @@ customElements.define("live-value", class extends HTMLElement {
   connectedCallback() { live.add(this); }
   disconnectedCallback() { live.elements.delete(this); }
   show(found) { if (this.textContent !== found.text) this.textContent = found.text; }
+});
+
+customElements.define("live-state", class extends HTMLElement {
+  connectedCallback() { live.add(this); }
+  disconnectedCallback() { live.elements.delete(this); }
+  lose() { this.show({ word: "UNKNOWN", kind: "unknown", text: "this page does not reach its server" }); }
+  show(found) {
+    const [word, text] = this.children;
+    if (word.textContent === found.word && text.textContent === found.text) return; // nothing to tell
+    word.className = `state state-${found.kind}`;
+    word.textContent = found.word;
+    text.textContent = found.text;
+  }
 });
 
 customElements.define("spark-line", class extends HTMLElement {

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -200,3 +201,31 @@ def test_topic_is_followed_live_and_what_was_shown_stays_when_stopped(
     expect(page.locator("main")).to_contain_text("\\u202egnp.exe\\u2066")
     expect(page.locator("main")).not_to_contain_text("too late")
     expect(rows).to_have_count(25 + len(HOSTILE))
+
+
+def test_state_on_an_open_page_follows_the_cluster(page: Page, served: Served) -> None:
+    served.site.sampler.look_at_health()
+    page.clock.install()
+    page.goto("/")
+    state = page.locator("live-state")
+    expect(state).to_contain_text("OK all partitions are led")
+    page.evaluate("document.querySelector('live-state span').textContent = 'OLD'")
+    page.clock.run_for(6000)
+    expect(state).to_contain_text("OK all partitions are led")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_to_mend(browser: Browser, served: Served, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python", reason="axe is not installed")
+    script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    context = browser.new_context(
+        base_url=served.url, color_scheme="dark" if scheme == "dark" else "light"
+    )
+    page = context.new_page()
+    for path in ("/", "/topics", "/topics/orders", "/topics/hostile/messages", "/groups/billing"):
+        page.goto(path)
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        page.evaluate(script)
+        found = page.evaluate("axe.run().then(({violations}) => violations.map(one => one.help))")
+        assert found == [], path
+    context.close()

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import html
+import json
 import re
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from urllib.parse import quote
 
 import pytest
 
+from pylogctl.pytest_plugin import MakeBroker
 from pylogctl.web.messages import cursor_of, parse_cursor
 from tests.support.web_site import HOSTILE, HOSTILE_GROUP, Served, served_site
+from tests.support.web_site import served as serve
 
 PAGES = (
     "/",
@@ -198,3 +202,37 @@ def test_list_pages_by_the_last_key_so_that_new_rows_shift_nothing(served: Serve
 def test_cursor_keeps_places_inside_compressed_sets() -> None:
     text = "0-0:8192,0-1:77.3"
     assert cursor_of(parse_cursor("orders", text)) == text
+
+
+def test_pages_without_zookeeper_say_that_there_are_no_groups(
+    pylog_own_broker: MakeBroker,
+) -> None:
+    with pylog_own_broker().connect() as client, serve(client) as served:
+        client.send("orders", "one")
+        for path in ("/groups", "/topics/orders"):
+            status, text, _ = served.get(path)
+            assert status == 200
+            assert "Groups are in ZooKeeper, which these brokers do not have." in text
+
+
+def test_overview_while_no_broker_responds_says_so_soon(pylog_own_broker: MakeBroker) -> None:
+    broker = pylog_own_broker()
+    with broker.connect(timeout=60) as client, serve(client) as served:
+        broker.stop()
+        start_s = time.monotonic()
+        status, text, _ = served.get("/")
+        assert status == 200
+        assert time.monotonic() - start_s < 20
+        assert ">FAIL</span>" in text
+        assert f"cannot reach {broker.address}" in text
+
+
+def test_values_have_the_state_of_the_cluster_and_of_groups(served: Served) -> None:
+    served.site.sampler.look_at_health()
+    _, text, _ = served.get(
+        "/values?key=cluster/state&key=group/billing/state&key=group/none/state"
+    )
+    found = json.loads(text)
+    assert found["cluster/state"]["text"] == "all partitions are led and in sync"
+    assert found["group/billing/state"]["kind"] == "unknown"
+    assert "group/none/state" not in found
