@@ -15,8 +15,8 @@ from starlette.types import ASGIApp
 
 from pylogctl.web import api, changes, events, pages
 from pylogctl.web.problems import MEDIA_TYPE, ProblemError, problem_error
-from pylogctl.web.security import Authenticate, Guard
-from pylogctl.web.site import READ_ONLY, Handler, Route, Site, site_of
+from pylogctl.web.security import Authenticate, Guard, check_change
+from pylogctl.web.site import Handler, Route, Site, read_only, site_of
 
 logger = logging.getLogger("pylogctl.web")
 
@@ -55,10 +55,10 @@ def _dispatcher(routes: dict[str, Route]) -> Handler:
     async def dispatch(request: Request) -> Response:
         route = routes["GET" if request.method == "HEAD" else request.method]
         try:
-            if route.changes and not site_of(request).allow_changes:
-                raise ProblemError(
-                    403, READ_ONLY, code="READ_ONLY", hints=("--allow-changes allows changes",)
-                )
+            if route.changes:
+                if not site_of(request).allow_changes:
+                    raise read_only()
+                check_change(request)
             return await route.handler(request)
         except HTTPException:
             raise

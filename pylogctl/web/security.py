@@ -23,7 +23,6 @@ MAX_HEAD_BYTES = 8 << 10
 MAX_BODY_BYTES = 1 << 20
 CSRF_HEADER = "X-CSRF-Token"
 COOKIE = "pylogctl_session"
-SAFE_METHODS = ("GET", "HEAD")
 _FAILURES_PER_MINUTE = 5
 _SESSION = re.compile(r"[0-9A-Za-z_-]{43}")
 
@@ -108,6 +107,7 @@ class Guard:
         new_session = None if session else secrets.token_urlsafe(32)
         state["session"] = session or new_session
         state["csrf_token"] = self._csrf_token(state["session"])
+        state["has_session"] = session is not None
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -121,12 +121,12 @@ class Guard:
 
         app = self._app
         try:
-            self._check(request, session)
+            self._check(request)
         except ProblemError as error:
             app = self._respond_error(request, error)
         await app(scope, _limited(receive), send_guarded)
 
-    def _check(self, request: Request, session: str | None) -> None:
+    def _check(self, request: Request) -> None:
         """Raise the problem of a request that is refused."""
         headers = request.headers
         head_bytes = len(request.url.path) + len(request.url.query)
@@ -153,8 +153,6 @@ class Guard:
         if origin is not None and urlsplit(origin).netloc.lower() != hosts[0].lower():
             raise ProblemError(403, f"pages of {origin!r} have no access")
         self._check_user(request)
-        if request.method not in SAFE_METHODS:
-            self._check_change(request, session)
 
     def _check_user(self, request: Request) -> None:
         if self._authenticate is None:
@@ -180,30 +178,32 @@ class Guard:
             self._failures.pop(address, None)
         request.state.user = user
 
-    def _check_change(self, request: Request, session: str | None) -> None:
-        headers = request.headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        if kind != "application/json" and (has_body or kind or request.method != "DELETE"):
-            raise ProblemError(415, "the body has to be application/json")
-        is_browser = any(name in headers for name in ("origin", "sec-fetch-site", "cookie"))
-        if not is_browser:
-            return  # a program acts for nobody but itself
-        if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            raise ProblemError(403, "only pages of this server may change something")
-        given = headers.get(CSRF_HEADER, "")
-        if session is None or not hmac.compare_digest(
-            given.encode(), self._csrf_token(session).encode()
-        ):
-            raise ProblemError(
-                403,
-                f"{CSRF_HEADER} is missing, or of another session",
-                code="CSRF",
-                hints=("load the page again",),
-            )
-
     def _csrf_token(self, session: str) -> str:
         return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
+
+
+def check_change(request: Request) -> None:
+    """Raise the problem of a request that changes something, unless it is for its user.
+
+    A program acts for nobody but itself; in a browser only pages of this server may.
+    """
+    headers = request.headers
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if kind != "application/json" and (has_body or kind or request.method != "DELETE"):
+        raise ProblemError(415, "the body has to be application/json")
+    if not any(name in headers for name in ("origin", "sec-fetch-site", "cookie")):
+        return
+    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise ProblemError(403, "only pages of this server may change something")
+    given, wanted = headers.get(CSRF_HEADER, ""), request.state.csrf_token
+    if not request.state.has_session or not hmac.compare_digest(given.encode(), wanted.encode()):
+        raise ProblemError(
+            403,
+            f"{CSRF_HEADER} is missing, or of another session",
+            code="CSRF",
+            hints=("load the page again",),
+        )
 
 
 def _session_of(request: Request) -> str | None:

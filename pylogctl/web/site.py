@@ -28,7 +28,6 @@ logger = logging.getLogger("pylogctl.web")
 
 _T = TypeVar("_T")
 _THREADS = 8
-READ_ONLY = "this server is read-only"
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -80,7 +79,7 @@ class Site:
             ProblemError: changes are not allowed.
         """
         if not self.allow_changes:
-            raise ProblemError(403, READ_ONLY, code="READ_ONLY", hints=("--allow-changes allows",))
+            raise read_only()
         who = f"{request.state.user} request {request.state.request_id}"
         try:
             result = await self.read(work)
@@ -89,6 +88,16 @@ class Site:
             raise
         logger.warning("%s: %s: %.1000r", who, what, result)
         return result
+
+
+def read_only() -> ProblemError:
+    """Return the problem of a change where none is allowed."""
+    return ProblemError(
+        403,
+        "this server is read-only",
+        code="READ_ONLY",
+        hints=("pylogctl web --allow-changes allows changes",),
+    )
 
 
 def site_of(request: Request) -> Site:
