@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pylogctl.web.security import MAX_HEAD_BYTES
+from pylogctl.web.security import HEADERS, MAX_HEAD_BYTES
 
 HEAD_S = 10.0
 BODY_S = 30.0
@@ -60,6 +60,16 @@ class _Protocol(H11Protocol):
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
         self._end_soon_if_closing()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, with the headers of all responses."""
+        headers = {**HEADERS, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
+        response = h11.Response(
+            status_code=400, headers=list(headers.items()), reason=b"Bad Request"
+        )
+        for event in (response, h11.Data(data=msg.encode("ascii")), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -1,0 +1,60 @@
+"""`pylogctl web` as it is started: where it may listen, tokens, what it needs."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Invoke
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:0"])
+def test_web_when_it_would_listen_elsewhere_without_a_token_then_it_refuses(
+    invoke: Invoke, listen: str
+) -> None:
+    result = invoke("web", "--listen", listen)
+    assert result.status == 2
+    assert "clients have to give a token" in result.stderr
+    assert "--token-file" in result.stderr
+
+
+@pytest.mark.parametrize("listen", ["8080", ":8080", "localhost", "localhost:x", "localhost:65536"])
+def test_web_when_listen_is_no_address_then_it_says_what_is(invoke: Invoke, listen: str) -> None:
+    result = invoke("web", "--listen", listen)
+    assert result.status == 2
+    assert f"not an address: '{listen}'" in result.stderr
+
+
+def test_web_when_its_token_is_short_or_not_there_then_it_refuses(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    assert invoke("web", "--token-file", str(file)).status == 3
+    file.write_text("short\n")
+    result = invoke("web", "--token-file", str(file))
+    assert (result.status, "less than 16 characters" in result.stderr) == (2, True)
+    assert "short" not in result.stderr
+
+
+def test_web_when_the_port_is_in_use_then_it_says_so(invoke: Invoke) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        result = invoke("web", "--listen", f"127.0.0.1:{other.getsockname()[1]}")
+    assert result.status == 4
+    assert "cannot listen on" in result.stderr
+
+
+def test_web_when_no_broker_is_there_then_it_ends(invoke: Invoke) -> None:
+    result = invoke("web", "--listen", "127.0.0.1:0", "--broker", "127.0.0.1:1")
+    assert result.status == 10
+
+
+def test_web_when_the_extra_is_missing_then_it_says_what_to_install(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    result = invoke("web")
+    assert result.status == 9
+    assert "pip install 'pylogctl[web]'" in result.stderr
