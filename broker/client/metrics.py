@@ -130,10 +130,11 @@ def readings(counts: ClientCounts) -> Iterator[Reading]:
     for topic, one in sent.topics.items():
         yield Reading(PRODUCER_TOPIC, one, (topic,))
     for consumers in counts.all_consumers():
-        yield from _consumer_readings(consumers)
+        yield from consumer_readings(consumers)
 
 
-def _consumer_readings(consumers: ConsumerLedger) -> Iterator[Reading]:
+def consumer_readings(consumers: ConsumerLedger) -> Iterator[Reading]:
+    """Yield what the consumers of a group have counted."""
     group = consumers.group
     # of two readers of a partition the later one is shown
     places = {one.partition: one for find in list(consumers.places) for one in find()}

@@ -356,7 +356,7 @@ class Mirror:
         """Hand the whole entries of a chunk to a producer, and handle damage after them."""
         good = _good_part(assigned)
         message_set = assigned.data[: good.size_bytes]
-        assigned.take(good.size_bytes)
+        assigned.take(good.size_bytes, good.message_count)
         try:
             if good.size_bytes:
                 self._pass_on(assigned, message_set, good.message_count)

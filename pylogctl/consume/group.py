@@ -13,7 +13,9 @@ from dataclasses import replace
 
 from broker import errors
 from broker.client.cluster import Connect
+from broker.client.counts import ClientCounts
 from broker.client.list_offsets import OffsetLister
+from broker.client.metrics import consumer_readings
 from broker.client.registry_cluster import RegistryCluster
 from broker.cluster_state import Creation
 from broker.config import ConsumerConfig
@@ -23,6 +25,8 @@ from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
+from broker.exposition import exposition_text
+from broker.metrics_server import served_metrics
 from broker.positions import Mark, resolve
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
@@ -263,6 +267,13 @@ def run_in_group(
             env, request, group, registry, finder, came_later=lambda one: connector.came_later(one)
         )
         ends = _ends(cluster, offsets, request.topics) if request.span.exit_at_end else None
+        counts = ClientCounts()
+        if group.metrics_port is not None:
+            serving = served_metrics(
+                lambda: exposition_text(consumer_readings(counts.consumers(group.group))),
+                group.metrics_port,
+            )
+            env.note(f"metrics at {stack.enter_context(serving)}")
         connector = stack.enter_context(
             ConsumerConnector(
                 _group_config(request, group),
@@ -270,6 +281,7 @@ def run_in_group(
                 registry=registry,
                 connect=connect,
                 payload_filter=request.plan.payload_filter,
+                counts=counts,
             )
         )
         if request.topics:

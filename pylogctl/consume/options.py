@@ -69,6 +69,7 @@ class MembershipOptions(Choice):
         "When the group's offsets are stored. None: a look that moves nothing.",
         default="auto",
     )
+    metrics_port: shared.MetricsPortOption = None
 
 
 class Chosen(Choice):

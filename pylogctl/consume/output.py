@@ -169,7 +169,7 @@ class Consumption:
             self._warn_of_first_delimiter(data[: found.valid_bytes], reader.offset, plan.delimiter)
         self._write_text(found.text, plan.delimiter)
         self.message_count += found.message_count
-        reader.take(found.valid_bytes)
+        reader.take(found.valid_bytes, found.message_count)
         is_partial = found.fault is Fault.PARTIAL and not reader.ends_beyond_log()
         if found.fault and not is_partial and not self.has_enough():
             self._handle_each(reader, source)
@@ -197,6 +197,7 @@ class Consumption:
                 messages = self._raw(entry, reader.partition) if is_skipped else []
             for message in messages:
                 if message.inner >= skip and _is_before(message, reader.end):
+                    reader.counts.messages += 1
                     self._write_message(message)
                 if self.has_enough() or self._is_cut_short():
                     is_last = message.next_offset == entry.next_offset

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from broker.config import ConsumerConfig
 from broker.partition_patterns import PartitionList
-from broker.units import parse_duration_s
+from broker.units import ListenAddress, parse_duration_s
 from pylogctl.cli.confirmation import refuse_change
 from pylogctl.cli.connections import with_addresses
 from pylogctl.cli.environment import Environment
@@ -130,12 +130,16 @@ def _wait_s(text: str | None) -> float | None:
 def _group_options(options: Options) -> GroupOptions | None:
     given, patterns = options.membership, options.reading.patterns
     if given.group is None:
+        if given.metrics_port is not None:
+            raise UsageError("--metrics-port is for members of a group: it needs --group")
         return None
     from broker.admin.groups import validate_group_name  # late: loads the ZooKeeper client
 
     validate_group_name(given.group)
     pattern = _group_pattern(patterns.include, patterns.exclude)
-    return GroupOptions(given.group, given.commit, given.default_offset, pattern)
+    return GroupOptions(
+        given.group, given.commit, given.default_offset, pattern, given.metrics_port
+    )
 
 
 def _make_plan(env: Environment, options: Options) -> Plan:
@@ -256,6 +260,7 @@ class GroupOptions:
     commit: str = "auto"  # or `exit`, `none`
     default_offset: str = "end"  # or `start`: for partitions that the group has no offset of
     pattern: str = ".*"  # chooses topics if none is named
+    metrics_port: ListenAddress | None = None
 
 
 def _validate_selection(

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.admin.lag import LagSample, age_s, within_window
+from broker.client.counts import ProducerCounts
 from broker.client.list_offsets import OffsetLister
 from broker.errors import BrokerError
 from broker.exposition import exposition_text
-from broker.metrics import ManagedObject, Reading, counter, gauge
+from broker.metrics import ManagedObject, Reading, counter, gauge, waits
 from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side
@@ -51,6 +52,14 @@ ROUTE: ManagedObject[_Route] = ManagedObject(
 )  # fmt: skip
 
 
+MIRROR: ManagedObject[ProducerCounts] = ManagedObject(
+    "Mirror",
+    waits("Request", lambda it: [it.request_times],
+        "from a request of messages to the target to its response",
+        series="mirror_request_seconds"),
+)  # fmt: skip
+
+
 def _lag_bytes(route: RouteStatus, ends: Ends) -> int | None:
     if route.next_offset is None or route.source not in ends:
         return None
@@ -80,11 +89,20 @@ class LagTimes:
 
 
 def exposition(
-    routes: Sequence[RouteStatus], ends: Ends, lags_s: Mapping[TopicPartition, float]
+    routes: Sequence[RouteStatus],
+    ends: Ends,
+    lags_s: Mapping[TopicPartition, float],
+    sent: ProducerCounts,
 ) -> str:
     """Return the metrics of a mirror's routes in Prometheus' format, with facts by source."""
     return exposition_text(
-        Reading(ROUTE, _Route(route, ends, lags_s), tuple(_labels(route))) for route in routes
+        [
+            Reading(MIRROR, sent),
+            *(
+                Reading(ROUTE, _Route(route, ends, lags_s), tuple(_labels(route)))
+                for route in routes
+            ),
+        ]
     )
 
 

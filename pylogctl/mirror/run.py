@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from broker.client.cluster import locked
+from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
@@ -101,10 +102,11 @@ def run(
         log = RouteLog(env.clock)
         stack.enter_context(published_errors(registry.session, plan.group, log.routes))
         metrics = None
+        counts = ClientCounts()
         if plan.choice.metrics_port is not None:
-            figures = partial(_figures, source_env, source, log, LagTimes())
+            figures = partial(_figures, source_env, source, log, LagTimes(), counts)
             metrics = stack.enter_context(served_metrics(figures, plan.choice.metrics_port))
-        mirror = _make_mirror(source, target, target_env, plan, log, is_one=is_one)
+        mirror = _make_mirror(source, target, target_env, plan, log, counts, is_one=is_one)
         where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
         env.note(f"mirroring from {where} in group '{plan.group}'")
         if metrics is not None:
@@ -140,6 +142,7 @@ def _make_mirror(
     target_env: Environment,
     plan: MirrorPlan,
     log: RouteLog,
+    counts: ClientCounts,
     *,
     is_one: bool,
 ) -> Mirror:
@@ -167,6 +170,7 @@ def _make_mirror(
             delivery_timeout_s=math.inf,
             max_in_flight=_MAX_IN_FLIGHT,
             timeout_s=limit_s,
+            counts=counts,
         ),
         producer_count=plan.choice.producers,
         queue_size=plan.choice.queue,
@@ -176,14 +180,17 @@ def _make_mirror(
     )
 
 
-def _figures(source_env: Environment, source: Side, log: RouteLog, times: LagTimes) -> str:
+def _figures(
+    source_env: Environment, source: Side, log: RouteLog, times: LagTimes, counts: ClientCounts
+) -> str:
     """Return the metrics of a scrape; uses connections of its own to the source's brokers."""
     limited = connector(
         source_env, timeout_s=_SCRAPE_TIMEOUT_S, connect_timeout_s=_SCRAPE_TIMEOUT_S
     )
     routes = log.routes()
     ends = source_ends(source._replace(connect=limited), routes)
-    return exposition(routes, ends, times.at(source_env.clock.time_ms(), routes, ends))
+    lags_s = times.at(source_env.clock.time_ms(), routes, ends)
+    return exposition(routes, ends, lags_s, counts.producers.total())
 
 
 def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import urllib.request
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -332,3 +333,29 @@ def test_consume_when_the_topic_is_unknown_in_a_group_says_so(
     result = consume("nope")
     assert result.status == 3
     assert "topic 'nope' not found" in result.stderr
+
+
+def test_consume_when_in_a_group_with_a_port_for_metrics_then_serves_what_it_has_read(
+    publish: Callable[..., None], zookeeper: str, group: str, spawn: Spawn
+) -> None:
+    publish("t", [b"1", b"2", b"3"])
+    options = ("-Z", zookeeper, "--group", group, "--from-beginning", "--metrics-port", "0")
+    with spawn("consume", "t", *options) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = process.stderr.readline().decode().removeprefix("metrics at ").strip()
+        assert [process.stdout.readline() for _ in range(3)] == [b"1\n", b"2\n", b"3\n"]
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            text = answer.read().decode()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert f'pylogctl_consumer_messages_total{{group="{group}",topic="t"}} 3.0' in text
+    assert f'pylogctl_consumer_assigned_partitions{{group="{group}"}} 2.0' in text
+    assert "pylogctl_producer" not in text
+    assert "python_info" in text
+
+
+def test_consume_when_alone_then_has_no_metrics(zookeeper: str, invoke: Invoke) -> None:
+    result = invoke("consume", "t", "-Z", zookeeper, "--metrics-port", "0")
+    assert result.status == 2
+    assert "needs --group" in result.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.client.counts import ProducerCounts
 from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
 from pylogctl.mirror.metrics import LagTimes, exposition
@@ -17,12 +18,12 @@ def mirror_samples(text: str) -> dict[str, float]:
         sample.name.removeprefix("pylogctl_mirror_"): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if sample.name.startswith("pylogctl_mirror_")
+        if sample.name.startswith("pylogctl_mirror_") and family.type != "histogram"
     }
 
 
 def test_exposition_of_a_route_has_its_figures_with_their_kinds() -> None:
-    text = exposition([ROUTE], {SOURCE: 100}, {SOURCE: 2.5})
+    text = exposition([ROUTE], {SOURCE: 100}, {SOURCE: 2.5}, ProducerCounts())
     assert mirror_samples(text) == {
         "messages_total": 10,
         "bytes_total": 110,
@@ -45,7 +46,7 @@ def test_exposition_of_a_route_has_its_figures_with_their_kinds() -> None:
 
 
 def test_exposition_leaves_out_what_is_not_known() -> None:
-    found = mirror_samples(exposition([RouteStatus(SOURCE)], {}, {}))
+    found = mirror_samples(exposition([RouteStatus(SOURCE)], {}, {}, ProducerCounts()))
     assert found.keys() == {
         "messages_total", "bytes_total", "errors_total", "corrupt_messages_total", "failing",
     }  # fmt: skip
@@ -64,3 +65,11 @@ def test_lag_times_when_a_route_stands_still_then_count_from_the_message_it_wait
     assert lag_s(30, 100, 200) == 10
     assert lag_s(40, 150, 200) == 15  # half of what came between 20 and 30
     assert times.at(50_000, [RouteStatus(SOURCE, next_offset=150)], {}) == {}
+
+
+def test_exposition_has_the_times_of_requests_to_the_target() -> None:
+    sent = ProducerCounts()
+    sent.request_times.record(0.2)
+    lines = exposition([], {}, {}, sent).splitlines()
+    assert 'pylogctl_mirror_request_seconds_bucket{le="0.25"} 1.0' in lines
+    assert "pylogctl_mirror_request_seconds_sum 0.2" in lines
