@@ -610,8 +610,8 @@ __pylogctl_values() {
     'pylogctl top --view') words='overview brokers topics groups replication requests' ;;
     'pylogctl top --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl top --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl top --columns') words='time broker address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_max free uptime age error group members partitions lag_bytes commit_age rate eta status follower leader not_in_sync lag fetches request mean longest waited waiting topic replication_factor size offline last' ;;
-    'pylogctl top --sort') words='time broker address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_max free uptime age error group members partitions lag_bytes commit_age rate eta status follower leader not_in_sync lag fetches request mean longest waited waiting topic replication_factor size offline last' ;;
+    'pylogctl top --columns') words='time broker address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group members partitions lag_bytes commit_age rate eta status follower leader not_in_sync lag fetches request errors p50 p99 longest queue local remote send waiting topic replication_factor size offline last' ;;
+    'pylogctl top --sort') words='time broker address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group members partitions lag_bytes commit_age rate eta status follower leader not_in_sync lag fetches request errors p50 p99 longest queue local remote send waiting topic replication_factor size offline last' ;;
     'pylogctl top --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl top -c' | 'pylogctl top --context') words='@context' ;;
     'pylogctl top --log-format') words='text json' ;;

@@ -45,10 +45,8 @@ class BrokerRow(Row):
     bytes_out: Annotated[ByteRate, "bytes to consumers per second"] = None
     requests: Annotated[Rate, "requests per second", HIDDEN] = None
     connections: Annotated[Integer, "open connections", Rank(4)] = None
-    produce_max: Annotated[Seconds, "longest handling of a publish in the last window", Rank(3)] = (
-        None
-    )
-    free: Annotated[Bytes, "room on the fullest of its disks", Rank(2)] = None
+    produce_p99: Annotated[Seconds, "time in which 99 % of publishes were answered", Rank(2)] = None
+    disk: Annotated[Number, "share of its fullest disk that is used", Rank(1)] = None
     uptime: Annotated[Seconds, "since its start", Rank(3)] = None
     age: _Age = None
     error: Annotated[Text, "why it does not answer", Fit.WRAP, HIDDEN] = None
@@ -147,16 +145,21 @@ class FollowerRow(Row):
 
 
 class RequestRow(Row):
-    """Requests of a type."""
+    """Requests of a group: how many, how long they took, and the share of each part of that."""
 
     time: _Time
-    request: Annotated[str, "type", Fit.WHOLE]
+    request: Annotated[str, "group of types", Fit.WHOLE]
     broker: Annotated[Integer, "one broker; none: all", HIDDEN] = None
-    rate: Annotated[Rate, "requests per second"] = None
-    mean: Annotated[Seconds, "mean time to handle one, since the last look"] = None
-    longest: Annotated[Seconds, "longest in the last window"] = None
-    waited: Annotated[Seconds, "mean wait for replicas or messages, since the last look"] = None
-    waiting: Annotated[Integer, "that wait now"] = None
+    rate: Annotated[Rate, "requests per second that were answered"] = None
+    errors: Annotated[Rate, "requests, and parts of them, per second that were refused"] = None
+    p50: Annotated[Seconds, "time in which half of them were answered"] = None
+    p99: Annotated[Seconds, "time in which 99 % of them were answered"] = None
+    longest: Annotated[Seconds, "longest handling in the last window", Rank(1)] = None
+    queue: Annotated[Number, "share of the time that they waited to be handled", Rank(2)] = None
+    local: Annotated[Number, "share that they were handled", Rank(2)] = None
+    remote: Annotated[Number, "share that they waited for replicas or messages", Rank(2)] = None
+    send: Annotated[Number, "share that their responses waited to be sent", Rank(2)] = None
+    waiting: Annotated[Integer, "that wait now for replicas or messages", Rank(1)] = None
 
 
 class FactRow(Row):

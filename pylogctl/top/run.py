@@ -31,6 +31,8 @@ from pylogctl.top.state import State
 from pylogctl.top.views import VIEWS, Moment, Place, lines_of, selected_index
 
 _ESCAPE_S = 0.05
+_OF_TEXT = frozenset(("output", "columns", "no_header", "raw_numbers", "wide"))
+"""Options that a screen has no use for."""
 _LEAST_TIMEOUT_S = 2.0  # a broker that is slower than a short interval is not down
 _FOOT_AND_HEAD = 8  # lines of the screen that are no rows
 
@@ -38,6 +40,7 @@ _FOOT_AND_HEAD = 8  # lines of the screen that are no rows
 def run(env: Environment, place: Place, *, interval_s: float, look_count: int | None) -> None:
     """Show a cluster until interrupted; with `look_count`, or without a terminal, as text."""
     streams = env.streams
+    is_text = look_count is not None or not env.given.isdisjoint(_OF_TEXT)
     has_screen = (
         streams.stdin_is_tty and streams.stdout_is_tty and env.environ.get("TERM") != "dumb"
     )
@@ -53,7 +56,7 @@ def run(env: Environment, place: Place, *, interval_s: float, look_count: int | 
         looks = closing.enter_context(Looks(brokers, registry))
         watch = _Watch(looks, Choices([place], interval_s), env)
         watch.state.has_zookeeper = registry is not None
-        if has_screen and look_count is None and env.settings.output is None:
+        if has_screen and not is_text:
             _Live(watch, stop).run()
         else:
             _write_looks(watch, stop, look_count)
@@ -92,7 +95,7 @@ class _Watch:
             parts, topic = parts | StatusParts.LOGS, ""
         sources = self.state.metadata_sources(self.looks.broker_ids, now.s)
         self.looks.ask(Wish(parts, topic, sources, max(interval_s, _LEAST_TIMEOUT_S)))
-        self.next_s = now.s + interval_s
+        self.next_s = now.s + max(interval_s, self.state.least_interval_s(parts))
 
 
 def _write_looks(watch: _Watch, stop: StopRequest, count: int | None) -> None:

@@ -17,7 +17,7 @@ from pylogctl.cli import layout
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind
 from pylogctl.cli.escapes import printable
 from pylogctl.top.keys import HELP, KEYS_LINE, Choices
-from pylogctl.top.state import State, clock_text
+from pylogctl.top.state import State, clock_text, times_of
 from pylogctl.top.views import VIEWS, Line, Moment, Place, lines_of, selected_index
 
 _HEADINGS = {
@@ -25,7 +25,9 @@ _HEADINGS = {
     "messages_in": "msg/s",
     "bytes_in": "in/s",
     "bytes_out": "out/s",
-    "produce_max": "max",
+    "produce_p99": "p99",
+    "errors": "err/s",
+    "longest": "max",
     "replicas": "repl",
     "uptime": "up",
     "connections": "conns",
@@ -72,7 +74,10 @@ def screen(
     `name` is that of the cluster, for people.
     """
     place = choices.place
-    head = [_title(state, choices, size.width, now, name), *head_lines(state)]
+    state_line, rates_line = head_lines(state)
+    if cell_len(state_line) > size.width:
+        state_line = state_line.replace("under-replicated", "URP")
+    head = [_title(state, choices, size.width, now, name), state_line, rates_line]
     if choices.shows_help:
         return _filled(head, HELP, [KEYS_LINE], size, style)
     lines = lines_of(state, place, now)
@@ -119,8 +124,10 @@ def _title(state: State, choices: Choices, width: int, now: Moment, name: str) -
     if not place.target and cluster is not None and cluster.controller_id != NO_CONTROLLER:
         left.append(f"controller {cluster.controller_id}")
     left.append(name)
+    least_s = state.least_interval_s(VIEWS[place.view].parts)
+    interval_s = max(choices.interval_s, least_s)
     mode = "[paused]" if choices.is_paused else "[live]"
-    right = [mode, clock_text(now.ms), f"every {choices.interval_s:g}s"]
+    right = [mode, clock_text(now.ms), f"every {interval_s:.3g}s"]
     while cell_len("  ".join((*left, *right))) > width and len(left) + len(right) > 2:
         (left if len(left) > 1 else right).pop()
     text, end = "  ".join(left), "  ".join(right[::-1])
@@ -185,6 +192,9 @@ def _rate_parts(state: State) -> Iterator[str]:
         and (rate := state.total_rate(name, "Requests")) is not None
     ]
     yield f"{_rate_text(sum(rates) if rates else None)} requests/s"
+    times = times_of(state.brokers.values(), "produce", "total")
+    if times is not None and (p99_s := times.quantile_s(0.99)) is not None:
+        yield f"produce p99 {seconds_text(p99_s)}"
 
 
 def _foot(state: State, place: Place, size: Size, style: Style) -> Iterator[str]:
@@ -298,7 +308,7 @@ def cell_text(value: Any, column: Column) -> str:
         return "?"
     if value is None or value == ():
         return "-"
-    if column.name == "cpu":
+    if column.kind is ColumnKind.NUMBER:  # all of them are shares
         return f"{100 * value:.0f}%"
     if column.kind in (ColumnKind.BYTES, ColumnKind.BYTE_RATE):
         return _bytes_text(value)

@@ -6,8 +6,9 @@ Pure: answers are taken as they come, times are passed in. Rates are differences
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from broker.admin.cluster import merged, partitions_of
@@ -25,6 +26,8 @@ WINDOW_MS = 60_000
 _METADATA_EVERY_S = 5.0
 _TREND_LOOKS = 120
 _EVENTS = 50
+_LIGHT_LOOK_S, _HEAVY_LOOK_S = 10e-6, 25e-6
+"""What a look costs a broker for each of its partitions: without and with figures of each."""
 _LOG = "logs."
 
 Numbers = Mapping[str, Any]
@@ -80,6 +83,11 @@ class BrokerState(NamedTuple):
         """Return an attribute of an object; None if it is not known."""
         return self.metrics.get(name, {}).get(attribute)
 
+    @property
+    def elapsed_s(self) -> float | None:
+        """The time between the last two looks; None if there were no two."""
+        return None if self.before is None else self.last.time_s - self.before.time_s
+
     def rate(self, name: str, attribute: str, part: StatusParts) -> float | None:
         """Return by how much a counter grows a second; None if two looks with `part` lack."""
         before = self.before
@@ -87,8 +95,21 @@ class BrokerState(NamedTuple):
             return None
         new = self.value(name, attribute)
         old = (before.document or {}).get("metrics", {}).get(name, {}).get(attribute, 0)
-        elapsed_s = self.last.time_s - before.time_s
-        return None if new is None or elapsed_s <= 0 else round((new - old) / elapsed_s, 3)
+        elapsed_s = self.elapsed_s
+        return None if new is None or not elapsed_s else round((new - old) / elapsed_s, 3)
+
+    def times(self, request: str, part: str) -> Times | None:
+        """Return how long a part of requests took since the look before, None if not known."""
+        before = (self.before.document or {}) if self.before is not None else {}
+        looks = [one.get("requests") for one in (self.document, before)]
+        if None in looks:
+            return None
+        new, old = (one["times"].get(request, {}).get(part) for one in looks if one is not None)
+        if new is None or old is None:
+            return None
+        counts = [a - b for a, b in zip(new["counts"], old["counts"], strict=True)]
+        bounds_s = self.document["requests"]["bounds_s"]
+        return Times(bounds_s, counts, new["total_s"] - old["total_s"])
 
     def logs(self) -> Iterator[tuple[TopicPartition, Numbers]]:
         """Yield the figures of its logs, if the last status has them."""
@@ -120,6 +141,41 @@ def _replicas_of(answer: BrokerAnswer) -> Mapping[TopicPartition, Numbers]:
     for one in (answer.document or {}).get("replicas", ()):
         home, _, index = one["partition"].partition("-")
         found[TopicPartition(one["topic"], int(home), int(index))] = one
+    return found
+
+
+class Times(NamedTuple):
+    """How long the requests of a group took since the look before, in buckets."""
+
+    bounds_s: Sequence[float]  # inclusive upper ends
+    counts: Sequence[int]  # one more, of those above the last bound
+    total_s: float
+
+    @property
+    def event_count(self) -> int:
+        """How many there were."""
+        return sum(self.counts)
+
+    def quantile_s(self, share: float) -> float | None:
+        """Return below which time this share of them was, within its bucket; None without any."""
+        left, lower_s = share * self.event_count, 0.0
+        for bound_s, count in zip(self.bounds_s, self.counts, strict=False):
+            if count and left <= count:
+                return round(lower_s + (bound_s - lower_s) * left / count, 6)
+            left, lower_s = left - count, bound_s
+        return lower_s if self.event_count else None
+
+
+def times_of(brokers: Iterable[BrokerState], request: str, part: str) -> Times | None:
+    """Return the times of a part (queue, local, remote, send or total) at some brokers together."""
+    found: Times | None = None
+    for broker in brokers:
+        one = None if broker.is_silent else broker.times(request, part)
+        if found is None or one is None:
+            found = found or one
+            continue
+        counts = [a + b for a, b in zip_longest(found.counts, one.counts, fillvalue=0)]
+        found = Times(one.bounds_s, counts, found.total_s + one.total_s)
     return found
 
 
@@ -167,6 +223,12 @@ class State:
     def wants_logs(self) -> bool:
         """Whether the figures of all logs are needed, for the ends of what groups read."""
         return self._snapshots is not None
+
+    def least_interval_s(self, parts: StatusParts) -> float:
+        """Return the interval by which looks cost no broker more than 1 % of a core."""
+        count = max((one.document.get("partitions", 0) for one in self.brokers.values()), default=0)
+        is_heavy = parts & (StatusParts.LOGS | StatusParts.REPLICAS)
+        return float(count * 100 * (_HEAVY_LOOK_S if is_heavy else _LIGHT_LOOK_S))
 
     def metadata_sources(self, ids: Iterable[int], now_s: float) -> frozenset[int]:
         """Return which of the brokers with these ids to ask for metadata now."""

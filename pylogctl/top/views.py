@@ -23,7 +23,7 @@ from broker.units import format_size
 from pylogctl.cli.columns import UNKNOWN, Document, Row
 from pylogctl.group.document import partition_row, sums_of
 from pylogctl.top import document
-from pylogctl.top.state import BrokerState, Numbers, State
+from pylogctl.top.state import BrokerState, Numbers, State, times_of
 
 _ALL_TOPICS = "BrokerAllTopicStat"
 _SOCKETS = "SocketServerStats"
@@ -50,7 +50,7 @@ class View(NamedTuple):
 
     document: Document
     lines: Callable[[State, str, Moment], Iterator[Line]]  # of a target
-    parts: StatusParts = StatusParts.METRICS
+    parts: StatusParts = StatusParts.METRICS | StatusParts.REQUESTS
     sort: str = ""  # column; `-` before it for descending
     drill: str = ""  # view that shows what a row is made of
     has_trend: bool = False
@@ -81,28 +81,35 @@ def _brokers(state: State, _: str, now: Moment) -> Iterator[Line]:
         is_controller = cluster is not None and cluster.controller_id == id
         phase = figures.get("phase", "running (0.7)")
         rate = _metric_rate(known)
-        free = [one["free_bytes"] for one in figures.get("directories", ())]
-        longest = known.value(_SOCKETS, "MaxProduceRequestMs")
+        times = times_of([known], "produce", "total")
         row = document.BrokerRow(
             now.ms,
             id,
             known.last.address,
             "DOWN" if known.is_silent else "ctl" if is_controller and phase == "running" else phase,
             rate("KafkaServer", "CpuSeconds"),
-            *((None, None) if info is None else (info.leads, info.replicas)),
+            None if info is None else info.leads,
+            None if info is None else info.replicas,
             known.value("ReplicaManager", "UnderReplicatedPartitions"),
             rate(_ALL_TOPICS, "MessagesIn"),
             rate(_ALL_TOPICS, "BytesIn"),
             rate(_ALL_TOPICS, "BytesOut"),
             _request_rate(known),
             figures.get("connections"),
-            None if longest is None else round(longest / 1000, 6),
-            min((one for one in free if one is not None), default=None),
+            None if times is None else times.quantile_s(0.99),
+            max(_disk_shares(known), default=None),
             figures["uptime_ms"] / 1000 if figures else None,
             _age(known, now),
             known.error or None,
         )
         yield Line(str(id), row, known.is_silent)
+
+
+def _disk_shares(broker: BrokerState) -> Iterator[float]:
+    """Yield which share of each disk is used."""
+    for name, one in broker.metrics.items():
+        if name.startswith("LogDirectory.") and one["SizeBytes"] and one["FreeBytes"] is not None:
+            yield round(1 - one["FreeBytes"] / one["SizeBytes"], 3)
 
 
 def _metric_rate(broker: BrokerState) -> Callable[[str, str], float | None]:
@@ -385,62 +392,80 @@ def _copied_rate(
     return round(copied / (source.last.time_s - before.time_s), 3)
 
 
-_EVENTS_OF = {"publish": "Produce", "produce": "Produce", "read": "Fetch", "fetch": "Fetch"}
-_WAITS_OF = {"publish": "Publish", "read": "Read"}
+_REQUESTS = ("produce", "fetch", "follower_fetch", "metadata", "push", "other")
+_HANDLINGS = {"produce": "Produce", "fetch": "Fetch", "follower_fetch": "FollowerFetch"}
+_WAITS = {"produce": "Publish", "fetch": "Read", "follower_fetch": "FollowerRead"}
 
 
 def _requests(state: State, target: str, now: Moment) -> Iterator[Line]:
-    prefix = "RequestMetrics."
-    names = {
-        name.removeprefix(prefix)
-        for one in state.brokers.values()
-        for name in one.metrics
-        if name.startswith(prefix)
-    }
-    for name in sorted(names if not target else names & {target}):
-        if not target:
-            yield Line(name, _request_row(name, list(state.brokers.values()), None, now))
-            continue
+    if target:
         for id, broker in sorted(state.brokers.items()):
-            row = _request_row(name, [broker], id, now)
-            yield Line(str(id), row, broker.is_silent)
+            yield Line(str(id), _request_row(target, [broker], id, now), broker.is_silent)
+        return
+    for name in _REQUESTS:
+        if any(
+            name in one.document.get("requests", {}).get("times", ())
+            for one in state.brokers.values()
+        ):
+            yield Line(name, _request_row(name, list(state.brokers.values()), None, now))
 
 
 def _request_row(
     name: str, brokers: Sequence[BrokerState], id: int | None, now: Moment
 ) -> document.RequestRow:
-    rates = _known(_metric_rate(one)(f"RequestMetrics.{name}", "Requests") for one in brokers)
-    mean_s = longest_s = waited_s = waiting = None
-    if event := _EVENTS_OF.get(name):
-        mean_s = _mean_s(brokers, _SOCKETS, f"Total{event}RequestMs", f"Num{event}Requests")
-        longest = _known(one.value(_SOCKETS, f"Max{event}RequestMs") for one in brokers)
-        longest_s = round(max(longest) / 1000, 6) if longest else None
-    if wait := _WAITS_OF.get(name):
-        waited_s = _mean_s(brokers, "Purgatory", f"Total{wait}WaitMs", f"Num{wait}Waits")
-        waiting = total(one.value("Purgatory", f"{wait}Waiting") for one in brokers)
+    times = times_of(brokers, name, "total")
+    row = document.RequestRow(now.ms, name, id)
+    longest = [
+        one.value(_SOCKETS, f"Max{_HANDLINGS.get(name)}RequestMs")
+        for one in brokers
+        if not one.is_silent
+    ]
+    longest_ms = max((one for one in longest if one is not None), default=None)
+    waits = (one.value("Purgatory", f"{_WAITS.get(name)}Waiting") for one in brokers)
+    parts = [times_of(brokers, name, part) for part in ("queue", "local", "remote", "send")]
+    elapsed_s = max((one.elapsed_s or 0.0 for one in brokers if not one.is_silent), default=0.0)
+    if times is None or not elapsed_s:
+        return row
+    spent_s = sum(one.total_s for one in parts if one is not None)
+    queue, local, remote, send = (
+        None if one is None or not spent_s else round(one.total_s / spent_s, 3) for one in parts
+    )
     return document.RequestRow(
-        now.ms, name, id, sum(rates) if rates else None, mean_s, longest_s, waited_s, waiting
+        now.ms,
+        name,
+        id,
+        round(times.event_count / elapsed_s, 3),
+        _error_rate(brokers, name),
+        times.quantile_s(0.5),
+        times.quantile_s(0.99),
+        None if longest_ms is None else round(longest_ms / 1000, 6),
+        queue,
+        local,
+        remote,
+        send,
+        total(waits),
     )
 
 
-def _known(values: Iterator[float | None]) -> list[float]:
-    return [one for one in values if one is not None]
+def _error_rate(brokers: Sequence[BrokerState], request: str) -> float | None:
+    rates = [
+        rate
+        for one in brokers
+        for name in one.metrics
+        if name.startswith(f"RequestErrors.{request}.")
+        and (rate := _metric_rate(one)(name, "Errors")) is not None
+    ]
+    return round(sum(rates), 3)
 
 
-def _mean_s(brokers: Sequence[BrokerState], name: str, total_ms: str, count: str) -> float | None:
-    """Return the mean time of an event since the last look; None if there was none."""
-    spent = sum(_known(_metric_rate(one)(name, total_ms) for one in brokers))
-    events = sum(_known(_metric_rate(one)(name, count) for one in brokers))
-    return round(spent / events / 1000, 6) if events else None
-
-
-_LOGS = StatusParts.METRICS | StatusParts.LOGS
-_REPLICAS = StatusParts.METRICS | StatusParts.REPLICAS
+_OVERVIEW = StatusParts.METRICS | StatusParts.REQUESTS
+_LOGS = _OVERVIEW | StatusParts.LOGS
+_REPLICAS = _OVERVIEW | StatusParts.REPLICAS
 
 VIEWS: Mapping[str, View] = {
     "overview": View(document.BROKERS, _brokers, drill="broker"),
     "brokers": View(document.BROKERS, _brokers, drill="broker"),
-    "broker": View(document.FACTS, _facts, StatusParts.METRICS | StatusParts.SETTINGS, of="broker"),
+    "broker": View(document.FACTS, _facts, _OVERVIEW | StatusParts.SETTINGS, of="broker"),
     "topics": View(
         document.TOPICS,
         _topics,

@@ -26,7 +26,7 @@ TARGETS = {
     "partitions": "orders",
     "replicas": "orders/1-0",
     "group": "billing",
-    "request": "publish",
+    "request": "produce",
 }
 PLAIN = Style()
 LOOK = 4  # the last one of `watched`

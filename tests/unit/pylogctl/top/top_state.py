@@ -45,6 +45,15 @@ def metadata(*, live: tuple[int, ...] = BROKERS) -> ClusterMetadataResponse:
     return ClusterMetadataResponse("c", live[0], 2, addresses, {}, tuple(topics))
 
 
+def _requests(look: int) -> dict[str, Any]:
+    def times(part: str, ms: float) -> dict[str, Any]:
+        return {"counts": [0, 900 * look, 90 * look, 10 * look], "total_s": ms * look / 1000}
+
+    parts = {"queue": 20.0, "local": 310.0, "remote": 660.0, "send": 10.0, "total": 1000.0}
+    found = {part: times(part, ms) for part, ms in parts.items()}
+    return {"bounds_s": [0.0005, 0.001, 0.005], "times": {"produce": found, "fetch": found}}
+
+
 def document(broker: int, look: int) -> dict[str, Any]:
     """The status of a broker; counters grow from look to look."""
     led = [one for topic in TOPICS for one in partitions(topic) if one.home == broker]
@@ -61,6 +70,8 @@ def document(broker: int, look: int) -> dict[str, Any]:
         "RequestMetrics.publish": {"Requests": 610 * look},
         "RequestMetrics.read": {"Requests": 880 * look},
         "RequestMetrics.status": {"Requests": look},
+        "RequestErrors.produce.not_leader": {"Errors": 2 * look},
+        "LogDirectory./data": {"FreeBytes": 39_000_000_000, "SizeBytes": 100_000_000_000},
         "KafkaServer": {"BrokerState": 3, "CpuSeconds": 0.8 * look},
         "Purgatory": {
             "PublishWaiting": 12,
@@ -135,11 +146,13 @@ def document(broker: int, look: int) -> dict[str, Any]:
         "zookeeper": "zk1:2181",
         "session": {"state": "connected", "is_registered": True},
         "directories": [
-            {"path": "/data", "partitions": 9, "free_bytes": 61_000_000_000, "error": None}
+            {"path": "/data", "partitions": 9, "free_bytes": 39_000_000_000, "error": None}
         ],
         "failures": [],
         "connections": 40 + broker,
         "settings": {"num.partitions": {"value": "3", "origin": "start"}},
+        "partitions": 9,
+        "requests": _requests(look),
         "replicas": replicas,
         "metrics": metrics,
     }
