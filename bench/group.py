@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.broker_process import running_broker
 from bench.workload import fill
-from broker.config import ConsumerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.simple_consumer import SimpleConsumer
 from broker.consumer.stream import ConsumerStream

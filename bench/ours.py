@@ -27,9 +27,9 @@ from bench.workload import (
 )
 from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
-from broker.config import ProducerConfig
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
+from broker.producer.config import ProducerConfig
 from broker.producer.partitioner import sticky_partitioner
 from broker.producer.producer import Producer
 from broker.protocol import codec

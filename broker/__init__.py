@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from broker.client.registry_cluster import RegistryCluster as RegistryCluster
     from broker.client.static_cluster import StaticCluster as StaticCluster
     from broker.config import BrokerConfig as BrokerConfig
-    from broker.config import ConsumerConfig as ConsumerConfig
-    from broker.config import ProducerConfig as ProducerConfig
+    from broker.consumer.config import ConsumerConfig as ConsumerConfig
     from broker.consumer.connector import ConsumerConnector as ConsumerConnector
     from broker.consumer.membership import Blacklist as Blacklist
     from broker.consumer.membership import Whitelist as Whitelist
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from broker.errors import DeliveryFailedError as DeliveryFailedError
     from broker.producer.callbacks import Event as Event
     from broker.producer.callbacks import ProducerCallbacks as ProducerCallbacks
+    from broker.producer.config import ProducerConfig as ProducerConfig
     from broker.producer.delivery import Delivery as Delivery
     from broker.producer.delivery import Report as Report
     from broker.producer.producer import Producer as Producer
@@ -58,7 +58,8 @@ else:
         "broker.client.connection": ("Connection",),
         "broker.client.registry_cluster": ("RegistryCluster",),
         "broker.client.static_cluster": ("StaticCluster",),
-        "broker.config": ("BrokerConfig", "ConsumerConfig", "ProducerConfig"),
+        "broker.config": ("BrokerConfig",),
+        "broker.consumer.config": ("ConsumerConfig",),
         "broker.consumer.connector": ("ConsumerConnector",),
         "broker.consumer.membership": ("Blacklist", "Whitelist"),
         "broker.consumer.offset_store": ("FileOffsets", "SqliteOffsets"),
@@ -66,6 +67,7 @@ else:
         "broker.consumer.stream": ("ConsumerStream",),
         "broker.errors": ("BrokerError", "ConsumerTimeoutError", "DeliveryFailedError"),
         "broker.producer.callbacks": ("Event", "ProducerCallbacks"),
+        "broker.producer.config": ("ProducerConfig",),
         "broker.producer.delivery": ("Delivery", "Report"),
         "broker.producer.producer": ("Producer",),
         "broker.protocol.compression": ("Codec",),

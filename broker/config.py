@@ -1,4 +1,4 @@
-"""Every setting of broker, producer and consumer, under the property names of Kafka 0.7.
+"""Every setting of a broker, under the property names of Kafka 0.7.
 
 Settings are read into a frozen object: defaults, then file (TOML, or Java properties as 0.7 reads
 them), then environment, then options. Those of a broker that change while it runs come from
@@ -18,6 +18,7 @@ from broker.properties import (
     HOUR_MS,
     INT64_MAX,
     MINUTE_MS,
+    ZOOKEEPER_PROPERTIES,
     BaseConfig,
     Property,
     PropertyKind,
@@ -41,12 +42,6 @@ _INT, _BOOL, _TEXT, _PATHS, _MAP = (
     PropertyKind.TEXT,
     PropertyKind.PATHS,
     PropertyKind.TOPIC_MAP,
-)
-
-ZOOKEEPER_PROPERTIES = (
-    _P("zk.connect", "zookeeper", _TEXT, "HOST:PORT[,..][/CHROOT]; empty: none"),
-    _P("zk.sessiontimeout.ms", "zk_session_timeout_ms", _INT, "ZooKeeper session timeout", 1),
-    _P("zk.connectiontimeout.ms", "zk_connection_timeout_ms", _INT, "wait at start", 1),
 )
 
 
@@ -492,185 +487,6 @@ class BrokerConfig(BaseConfig):
     def zookeeper_connect(self) -> str:
         """Return ZooKeeper's connect string; empty for a broker without ZooKeeper."""
         return self.zookeeper if self.enable_zookeeper else ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerConfig(BaseConfig):
-    """The settings of a producer.
-
-    Defaults are 0.7's, except acknowledgements (0.7 has none), the number of retries (0.7: 0) and
-    the unlimited wait for space in a queue (0.7 drops messages at once: KAFKA-709).
-    """
-
-    PROPERTIES: ClassVar[tuple[Property, ...]] = (
-        _P(
-            "producer.type",
-            "producer_type",
-            _TEXT,
-            "send in the caller's thread, or in threads of its own",
-            choices=("sync", "async"),
-        ),
-        _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of ZooKeeper"),
-        _P(
-            "compression.codec",
-            "codec",
-            _TEXT,
-            "compression of messages",
-            choices=("0", "1", "2", "none", "gzip", "snappy", "lz4", "zstd"),
-        ),
-        _P("compressed.topics", "compressed_topics", _TEXT, "only these, TOPIC,..; empty: all"),
-        _P(
-            "request.required.acks",
-            "acks",
-            _TEXT,
-            "0 none, 1 written, -1 committed, auto: -1 if the topic has replicas, else 1",
-            choices=("0", "1", "-1", "auto"),
-        ),
-        _P("connect.timeout.ms", "connect_timeout_ms", _INT, "to connect to a broker", 1),
-        _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for a response", 1),
-        _P("buffer.size", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
-        _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
-        _P("max.in.flight.requests", "max_in_flight", _INT, "requests without a response", 1),
-        _P(
-            "delivery.timeout.ms",
-            "delivery_timeout_ms",
-            _INT,
-            "how long messages wait for a broker that can take them",
-            1,
-        ),
-        _P(
-            "topic.metadata.refresh.interval.ms",
-            "metadata_refresh_ms",
-            _INT,
-            "with broker.list: ask for partitions after this time; negative: after failures only",
-        ),
-        _P("num.retries", "num_retries", _INT, "attempts after a failure, at most", 0),
-        _P("retry.backoff.ms", "retry_backoff_ms", _INT, "before the second of them", 0),
-        _P("reconnect.interval", "reconnect_requests", _INT, "requests; 0 for no limit", 0),
-        _P("reconnect.time.interval.ms", "reconnect_ms", _INT, "or time; negative: no limit"),
-        _P("queue.size", "queue_size", _INT, "async: messages waiting for one broker", 1),
-        _P("queue.time", "queue_ms", _INT, "async: how long a message may wait for others", 0),
-        _P("batch.size", "batch_size", _INT, "async: messages that need not wait for others", 1),
-        _P(
-            "queue.enqueueTimeout.ms",
-            "enqueue_timeout_ms",
-            _INT,
-            "async: wait for room; 0 not at all, negative without end",
-        ),
-        *ZOOKEEPER_PROPERTIES,
-    )
-
-    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
-        "serializer.class": "give Producer.from_config an encoder",
-        "partitioner.class": "give Producer.from_config a partitioner",
-        "event.handler": "there is one way to send batches",
-        "event.handler.props": "there is one way to send batches",
-        "callback.handler": "give Producer.from_config callbacks",
-        "callback.handler.props": "give Producer.from_config callbacks",
-        "zk.read.num.retries": "watches keep the cluster's metadata up to date",
-        "zk.synctime.ms": "watches keep what is read from ZooKeeper up to date",
-    }
-
-    producer_type: str = "sync"
-    broker_list: str = ""
-    codec: str = "none"
-    compressed_topics: str = ""
-    acks: str = "-1"
-    connect_timeout_ms: int = 5000
-    socket_timeout_ms: int = 30_000
-    socket_send_bytes: int = 0
-    max_message_bytes: int = 1_000_000
-    max_in_flight: int = 64
-    delivery_timeout_ms: int = 120_000
-    metadata_refresh_ms: int = 5000
-    num_retries: int = 2_147_483_647  # delivery.timeout.ms ends them
-    retry_backoff_ms: int = 100
-    reconnect_requests: int = 30_000
-    reconnect_ms: int = 10_000_000
-    queue_size: int = 10_000
-    queue_ms: int = 5000
-    batch_size: int = 200
-    enqueue_timeout_ms: int = -1
-    zookeeper: str = ""
-    zk_session_timeout_ms: int = 6000
-    zk_connection_timeout_ms: int = 6000
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerConfig(BaseConfig):
-    """The settings of a consumer."""
-
-    PROPERTIES: ClassVar[tuple[Property, ...]] = (
-        _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of ZooKeeper"),
-        _P("connect.timeout.ms", "connect_timeout_ms", _INT, "for all attempts together", 1),
-        _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for a response", 1),
-        _P("socket.buffersize", "socket_receive_bytes", _INT, "SO_RCVBUF; 0 the system's", 0),
-        _P("fetch.size", "fetch_bytes", _INT, "per partition and request", 1),
-        _P("fetch.wait.max.ms", "max_wait_ms", _INT, "how long a read may wait", 0),
-        _P("fetch.min.bytes", "fetch_min_bytes", _INT, "for so many new bytes of a broker", 1),
-        _P("num.consumer.fetchers", "num_fetchers", _INT, "threads that fetch of a broker", 1),
-        _P("leader.wait.max.ms", "leader_wait_ms", _INT, "wait for a lost leader or the next", 0),
-        _P("read.from", "read_from", _TEXT, "leader, any in-sync replica, or those of a rack"),
-        _P("groupid", "group", _TEXT, "the consumer group"),
-        _P("consumerid", "consumer_name", _TEXT, "the member's name; empty: one is made"),
-        _P("autocommit.enable", "auto_commit", _BOOL, "commit finished offsets"),
-        _P("autocommit.interval.ms", "auto_commit_interval_ms", _INT, "time between commits", 1),
-        _P(
-            "autooffset.reset",
-            "offset_reset",
-            _TEXT,
-            "where to start without an offset, or with one out of range",
-            choices=("smallest", "largest", "fail"),
-        ),
-        _P(
-            "autooffset.outofrange.reset",
-            "out_of_range_reset",
-            _TEXT,
-            "the latter, if it differs",
-            choices=("", "smallest", "largest", "fail"),
-        ),
-        _P("queuedchunks.max", "max_queued_chunks", _INT, "chunks a stream reads ahead", 1),
-        _P("fetcher.backoff.ms", "fetch_backoff_ms", _INT, "longest wait for a lost broker", 1),
-        _P("rebalance.retries.max", "rebalance_retries", _INT, "failures before all is revoked", 1),
-        _P("rebalance.backoff.ms", "rebalance_backoff_ms", _INT, "longest wait in between", 1),
-        _P(
-            "consumer.timeout.ms",
-            "consumer_timeout_ms",
-            _INT,
-            "raise after no message for so long; -1 waits for ever",
-            -1,
-        ),
-        *ZOOKEEPER_PROPERTIES,
-    )
-
-    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
-        "zk.synctime.ms": "rebalance.backoff.ms says how long to wait for other members",
-    }
-
-    broker_list: str = ""
-    connect_timeout_ms: int = 5000
-    socket_timeout_ms: int = 30_000
-    socket_receive_bytes: int = 0
-    fetch_bytes: int = 1 << 20
-    max_wait_ms: int = 500
-    fetch_min_bytes: int = 1
-    num_fetchers: int = 1
-    leader_wait_ms: int = 15_000
-    read_from: str = "leader"
-    group: str = ""
-    consumer_name: str = ""
-    auto_commit: bool = True
-    auto_commit_interval_ms: int = 10_000
-    offset_reset: str = "smallest"
-    out_of_range_reset: str = ""
-    max_queued_chunks: int = 10
-    fetch_backoff_ms: int = 1000
-    rebalance_retries: int = 4
-    rebalance_backoff_ms: int = 2000
-    consumer_timeout_ms: int = -1
-    zookeeper: str = ""
-    zk_session_timeout_ms: int = 6000
-    zk_connection_timeout_ms: int = 6000
 
 
 def load_file(path: Path) -> dict[str, str]:

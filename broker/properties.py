@@ -112,6 +112,25 @@ class Property(NamedTuple):
     maximum: int = INT32_MAX
 
 
+ZOOKEEPER_PROPERTIES = (
+    Property("zk.connect", "zookeeper", PropertyKind.TEXT, "HOST:PORT[,..][/CHROOT]; empty: none"),
+    Property(
+        "zk.sessiontimeout.ms",
+        "zk_session_timeout_ms",
+        PropertyKind.INTEGER,
+        "ZooKeeper session timeout",
+        1,
+    ),
+    Property(
+        "zk.connectiontimeout.ms",
+        "zk_connection_timeout_ms",
+        PropertyKind.INTEGER,
+        "wait at start",
+        1,
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class BaseConfig:
     """Base of the three settings classes: parsing and validation of property texts.

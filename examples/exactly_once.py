@@ -14,7 +14,7 @@ import argparse
 import sqlite3
 from pathlib import Path
 
-from broker.config import ConsumerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.offset_store import SqliteOffsets
 from broker.errors import ConsumerTimeoutError

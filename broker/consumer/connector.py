@@ -21,8 +21,8 @@ from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
 from broker.client.registry_cluster import RegistryCluster
 from broker.clock import SystemClock
-from broker.config import ConsumerConfig
 from broker.consumer.committer import AssignedPartition, AutoCommit, Committer
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.coordinator import ChooseStream, Coordinator
 from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings
 from broker.consumer.membership import (

@@ -19,10 +19,10 @@ from broker.client.cluster import Cluster, Connect, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import ClientCounts, MetricsRegistry
 from broker.client.static_cluster import StaticCluster
-from broker.config import ProducerConfig
 from broker.errors import ConfigError, ProtocolError
 from broker.producer.broker_connection import NO_RECONNECT, ReconnectRule
 from broker.producer.broker_sender import SendRules
+from broker.producer.config import ProducerConfig
 from broker.producer.delivery import Delivery, Failures, OnDelivery, reports_of
 from broker.producer.dispatcher import Dispatcher, Moved, OnWait
 from broker.producer.encoder import Encoder, Packer, bytes_encoder

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
     from broker.client.connection import Connection
     from broker.client.static_cluster import OnAbsent
-    from broker.config import ConsumerConfig, ProducerConfig
+    from broker.consumer.config import ConsumerConfig
     from broker.errors import BrokerError
+    from broker.producer.config import ProducerConfig
     from broker.protocol.responses import BrokerAddress
     from broker.zk.registry import Registry
     from broker.zk.session import Session

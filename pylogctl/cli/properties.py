@@ -11,7 +11,6 @@ from typing import Annotated, NamedTuple, TypeVar
 
 import typer
 
-from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
 from broker.errors import ConfigError
 from broker.properties import BaseConfig, Property
 from pylogctl.cli.columns import Document, Fit, Rank, Row, Text
@@ -139,7 +138,7 @@ def validate_given(env: Environment, command_path: str) -> None:
     if use is None:
         return
     for name, text in env.settings.properties.items():
-        reason = use.refused.get(_SCOPES[use.scope].name_in_07(name))
+        reason = use.refused.get(_kind_of(use.scope).name_in_07(name))
         if reason is not None and (name, text) != ("producer.type", "sync"):
             raise UsageError(f"-X {name} has no effect here: {reason}")
 
@@ -168,7 +167,8 @@ def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]
         else str(max(1, round(settings.timeout_s * 1000))),
     }
     defaults = dict(use.defaults)
-    named = {ProducerConfig.name_in_07(name) for layer in given for name in layer.properties}
+    name_in_07 = _kind_of(use.scope).name_in_07
+    named = {name_in_07(name) for layer in given for name in layer.properties}
     if not settings.brokers and "broker.list" not in named:
         defaults["zk.connect"] = DEFAULT_ZOOKEEPER
     on_top = {name: text for name, text in (shared | dict(options)).items() if text is not None}
@@ -213,11 +213,22 @@ class SettingRow(Row):
 LIST = Document("properties.list/1", PropertyRow, empty="no properties")
 DUMP = Document("properties.dump/1", SettingRow, empty="no properties")
 
-_SCOPES: dict[str, type[BaseConfig]] = {
-    "producer": ProducerConfig,
-    "consumer": ConsumerConfig,
-    "broker": BrokerConfig,
-}
+_SCOPES = ("producer", "consumer", "broker")
+
+
+def _kind_of(scope: str) -> type[BaseConfig]:
+    """Return the settings class of a scope; only that is imported."""
+    if scope == "producer":
+        from broker.producer.config import ProducerConfig
+
+        return ProducerConfig
+    if scope == "consumer":
+        from broker.consumer.config import ConsumerConfig
+
+        return ConsumerConfig
+    from broker.config import BrokerConfig
+
+    return BrokerConfig
 
 
 def show_properties(env: Environment, command_path: str) -> None:
@@ -232,7 +243,7 @@ def show_properties(env: Environment, command_path: str) -> None:
         return
     # Without a command each scope takes the properties that it knows.
     layers = {
-        one.scope: [_only_known(layer, _SCOPES[one.scope]) for layer in given_layers(env)]
+        one.scope: [_only_known(layer, _kind_of(one.scope)) for layer in given_layers(env)]
         for one in uses
     }
     render(env, DUMP, [row for one in uses for row in _in_effect(one, layers[one.scope])])
@@ -252,7 +263,7 @@ def _only_known(layer: Layer, kind: type[BaseConfig]) -> Layer:
 
 
 def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[SettingRow]:
-    kind = _SCOPES[use.scope]
+    kind = _kind_of(use.scope)
     origins = {kind.name_in_07(name): layer.origin for layer in layers for name in layer.properties}
     effective = kind.from_properties(*(layer.properties for layer in layers))
     for prop in _properties_of(use):
@@ -261,7 +272,7 @@ def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[SettingRow]:
 
 
 def _listed(use: Use) -> Iterator[PropertyRow]:
-    kind = _SCOPES[use.scope]
+    kind = _kind_of(use.scope)
     defaults = kind.from_properties(use.defaults)
     aliases = {name: alias for alias, name in kind.aliases().items()}
     for prop in _properties_of(use):
@@ -276,6 +287,6 @@ def _listed(use: Use) -> Iterator[PropertyRow]:
 
 
 def _properties_of(use: Use) -> Iterator[Property]:
-    for prop in _SCOPES[use.scope].PROPERTIES:
+    for prop in _kind_of(use.scope).PROPERTIES:
         if prop.name not in use.refused:
             yield prop

@@ -18,9 +18,9 @@ from broker.client.list_offsets import OffsetLister
 from broker.client.metrics import consumer_readings
 from broker.client.registry_cluster import RegistryCluster
 from broker.cluster_state import Creation
-from broker.config import ConsumerConfig
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.committer import AssignedPartition
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets

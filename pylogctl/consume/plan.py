@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker.config import ConsumerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.partition_patterns import PartitionList
 from broker.units import ListenAddress, parse_duration_s
 from pylogctl.cli.confirmation import refuse_change

@@ -12,7 +12,7 @@ from functools import partial
 from broker.client.cluster import locked
 from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
-from broker.config import ConsumerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerError, InvalidMessageError
 from broker.metrics_server import served_metrics

@@ -116,7 +116,7 @@ def consume(
     waits for the next chunk; one request is always in flight. With --simple it is that of a request
     and its response.
     """
-    from broker.config import ConsumerConfig
+    from broker.consumer.config import ConsumerConfig
     from broker.partition_patterns import parse_partition_list
     from pylogctl.cli.offsets import make_span
     from pylogctl.cli.properties import PERF_CONSUME, client_settings

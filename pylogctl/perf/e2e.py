@@ -16,9 +16,9 @@ from functools import partial
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.clock import Clock
-from broker.config import ProducerConfig
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 from broker.client.cluster import Cluster
 from broker.client.connection import Connection
-from broker.config import ProducerConfig
 from broker.errors import BrokerError
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import Delivery, Producer
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition

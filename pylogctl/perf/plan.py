@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker.client.cluster import Connect
-from broker.config import ConsumerConfig, ProducerConfig
+from broker.consumer.config import ConsumerConfig
+from broker.producer.config import ProducerConfig
 from broker.properties import BaseConfig
 from broker.units import parse_rate, parse_size
 from pylogctl.cli.connections import connector

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.clock import Clock
-from broker.config import ProducerConfig
+from broker.producer.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Delivery, Producer, settings_of
 from broker.units import Pacer, Rate

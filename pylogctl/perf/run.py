@@ -17,8 +17,9 @@ from broker.admin.brokers import request_status
 from broker.client.cluster import Cluster, Connect, locked
 from broker.client.list_offsets import OffsetLister
 from broker.client.selection import select_partitions, select_topics
-from broker.config import ConsumerConfig, ProducerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.partition_patterns import PartitionList
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import codec_of
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from pylogctl.cli.columns import Document

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from broker.config import ProducerConfig
 from broker.partition_patterns import PartitionPattern, parse_partition
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import acks_of
 from broker.protocol.client_requests import Acks
 from broker.topic import validate_topic_name

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.static_cluster import StaticCluster
-from broker.config import ProducerConfig
 from broker.errors import BrokerError
+from broker.producer.config import ProducerConfig
 from broker.producer.dispatcher import Moved
 from broker.producer.partitioner import PARTITIONERS
 from broker.producer.producer import (

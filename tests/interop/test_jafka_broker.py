@@ -15,9 +15,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from bench.broker_process import REPOSITORY, BrokerProcess
-from broker.config import ProducerConfig
 from broker.consumer.simple_consumer import SimpleConsumer
 from broker.log.verify import verify_paths
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.zk.embedded import EmbeddedZooKeeper

@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 
-from broker.config import ConsumerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.stream import ConsumerStream

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import ProducerConfig
+from broker.producer.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Producer
 from broker.topic import TopicPartition

@@ -11,7 +11,7 @@ import pytest
 
 from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
-from broker.config import ConsumerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import RegistryOffsets

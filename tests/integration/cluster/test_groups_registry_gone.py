@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker.client.connection import Connection
-from broker.config import ConsumerConfig
 from broker.consumer.chunk import GroupMessage
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import ConsumerTimeoutError, RegistryUnreachableError
 from broker.protocol.client_requests import (

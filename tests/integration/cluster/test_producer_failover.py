@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import ProducerConfig
 from broker.consumer.simple_consumer import SimpleConsumer
+from broker.producer.config import ProducerConfig
 from broker.producer.delivery import Report
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Producer

@@ -15,8 +15,8 @@ from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.static_cluster import StaticCluster
-from broker.config import ConsumerConfig
 from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerUnreachableError, ConsumerTimeoutError
 from broker.log.epoch_file import EPOCH_FILE_NAME

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.config import ProducerConfig
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition

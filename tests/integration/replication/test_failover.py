@@ -11,9 +11,9 @@ from contextlib import closing
 import pytest
 
 from broker.cluster_state import NO_LEADER
-from broker.config import ProducerConfig
 from broker.errors import LeaderNotAvailableError, NotLeaderError, WrongPartitionError
 from broker.log.data_directory import DataDirectory
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.client_requests import (
     ListOffsetsRequest,

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from broker.config import ConsumerConfig
 from broker.consumer.assignment import assign
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.stream import ConsumerStream
 from broker.errors import ConsumerTimeoutError, RegistryNodeNotFoundError

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from broker.admin.recovery import plan
-from broker.config import ProducerConfig
 from broker.errors import InvalidRequestError, LeaderNotAvailableError
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.client_requests import (
     Acks,

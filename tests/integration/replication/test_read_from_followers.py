@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import pytest
 
-from broker.config import ConsumerConfig
 from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import (
     NO_ERROR,

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import ConsumerConfig, ProducerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerError, ConsumerTimeoutError, CoordinationError
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.topic import TopicPartition
 from broker.zk.java import Java

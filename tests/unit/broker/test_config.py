@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
+from broker.config import BrokerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.errors import ConfigError
+from broker.producer.config import ProducerConfig
 from broker.properties import (
     ALIASES,
     HOUR_MS,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
-from broker.config import ConsumerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.producer.producer import Producer

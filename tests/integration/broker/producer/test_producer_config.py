@@ -12,7 +12,6 @@ import pytest
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.static_cluster import StaticCluster
-from broker.config import ProducerConfig
 from broker.errors import (
     BrokerUnreachableError,
     ConfigError,
@@ -23,6 +22,7 @@ from broker.errors import (
 )
 from broker.producer.broker_connection import BrokerConnection, ReconnectRule
 from broker.producer.broker_sender import SendRules
+from broker.producer.config import ProducerConfig
 from broker.producer.delivery import Delivery
 from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import json_encoder, text_encoder

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.client.watched_cluster import WatchedCluster
-from broker.config import ProducerConfig
 from broker.errors import BrokerUnreachableError, InvalidTopicError
+from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, SimpleConsumer
-from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
+from broker.config import BrokerConfig
+from broker.consumer.config import ConsumerConfig
+from broker.producer.config import ProducerConfig
 from broker.properties import BaseConfig
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import iter_messages

@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from broker import Broker, TopicPartition
-from broker.config import ProducerConfig
 from broker.errors import BrokerUnreachableError
+from broker.producer.config import ProducerConfig
 from broker.protocol.responses import BrokerAddress
 from pylogctl.cli.errors import CliError
 from pylogctl.perf.e2e import Sender

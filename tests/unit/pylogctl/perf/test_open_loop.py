@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.config import ProducerConfig
 from broker.errors import BrokerError
+from broker.producer.config import ProducerConfig
 from broker.producer.delivery import Delivery
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition

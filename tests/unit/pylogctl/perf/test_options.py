@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import ConsumerConfig
+from broker.consumer.config import ConsumerConfig
 from broker.errors import ArgumentError
 from broker.producer.producer import codec_of
 from broker.protocol.compression import Codec
