@@ -197,7 +197,7 @@ async def messages(request: Request) -> Response:
             budget=budget,
         )
 
-    reading = asyncio.ensure_future(site_of(request).read(read))
+    reading = asyncio.ensure_future(site_of(request).scan(read))
     watching = asyncio.ensure_future(_disconnected(request))
     await asyncio.wait({reading, watching}, return_when=asyncio.FIRST_COMPLETED)
     watching.cancel()

@@ -8,7 +8,6 @@ import hmac
 import re
 import secrets
 import time
-from collections import deque
 from collections.abc import Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ MAX_BODY_BYTES = 1 << 20
 CSRF_HEADER = "X-CSRF-Token"
 COOKIE = "pylogctl_session"
 _FAILURES_PER_MINUTE = 5
+_MAX_ADDRESSES = 10_000  # whose failures are remembered
 _SESSION = re.compile(r"[0-9A-Za-z_-]{43}")
 
 HEADERS = {
@@ -94,7 +94,7 @@ class Guard:
         self._authenticate = authenticate
         self._clock = clock
         self._secret = secrets.token_bytes(32)
-        self._failures: dict[str, deque[float]] = {}
+        self._failures: dict[str, list[float]] = {}  # times, by address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
@@ -158,24 +158,25 @@ class Guard:
         if self._authenticate is None:
             return
         address = request.client.host if request.client else ""
-        now = self._clock()
-        failures = self._failures.setdefault(address, deque())
-        while failures and now - failures[0] > 60:
-            failures.popleft()
-        if len(failures) >= _FAILURES_PER_MINUTE:
+        now_s = self._clock()
+        failures = [one for one in self._failures.pop(address, ()) if now_s - one < 60]
+        is_limited = len(failures) >= _FAILURES_PER_MINUTE
+        user = None if is_limited else self._authenticate(request.headers)
+        if user is None and not is_limited and "authorization" in request.headers:
+            failures.append(now_s)
+        if failures:
+            self._failures[address] = failures
+            while len(self._failures) > _MAX_ADDRESSES:
+                del self._failures[next(iter(self._failures))]
+        if is_limited:
             raise ProblemError(429, "too many wrong tokens", retry_after_s=60)
-        user = self._authenticate(request.headers)
         if user is None:
-            if "authorization" in request.headers:
-                failures.append(now)
             raise ProblemError(
                 401,
                 "give the token of this server",
                 hints=("Authorization: Bearer TOKEN; in a browser, as the password",),
                 headers={"WWW-Authenticate": 'Basic realm="pylogctl", charset="UTF-8"'},
             )
-        if not failures:
-            self._failures.pop(address, None)
         request.state.user = user
 
     def _csrf_token(self, session: str) -> str:

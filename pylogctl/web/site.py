@@ -28,6 +28,7 @@ logger = logging.getLogger("pylogctl.web")
 
 _T = TypeVar("_T")
 _THREADS = 8
+_SCANS = 4
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -63,6 +64,7 @@ class Site:
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
     )
+    _scans: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_SCANS))
 
     def __post_init__(self) -> None:
         self.sampler = Sampler(self.client)
@@ -71,6 +73,11 @@ class Site:
         """Return what `work` does with the client in a thread; it changes nothing."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.pool, work, self.client)
+
+    async def scan(self, work: Callable[[Client], _T]) -> _T:
+        """Do as `read` what may take seconds, and leave threads for the others."""
+        async with self._scans:
+            return await self.read(work)
 
     async def change(self, request: Request, what: str, work: Callable[[Client], _T]) -> _T:
         """Do what changes the cluster in a thread; `what` goes to the log with its outcome.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from broker.errors import PartialError
 from broker.topic import TopicPartition
@@ -94,3 +99,25 @@ def _imported(client: Client, group: str, offsets: dict[TopicPartition, int]) ->
     except PartialError:
         return False
     return True
+
+
+@contextmanager
+def web_process(
+    *options: str, environ: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, int, int]]:
+    """Run `pylogctl web`; give its host, port and process id."""
+    command = [sys.executable, "-m", "pylogctl", "web", "--listen", "127.0.0.1:0", *options]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environ}
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            match = re.fullmatch(
+                r"READY url=http://([\d.]+):(\d+)/ pid=(\d+) changes=False\n", line
+            )
+            assert match is not None, line
+            yield match[1], int(match[2]), int(match[3])
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from pylogctl.web import api
+from pylogctl.web.messages import Budget
+from pylogctl.web.problems import ProblemError
+from tests.support.waiting import wait_until
 from tests.support.web_site import HOSTILE, Served, served_site
 
 API = "/api/v1"
@@ -158,3 +165,25 @@ def test_request_when_wrong_then_a_problem_says_what(
     assert headers["content-type"] == "application/problem+json"
     assert problem["detail"]
     assert problem["instance"]
+
+
+def test_messages_when_the_client_has_gone_then_reading_ends(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, ended = threading.Event(), threading.Event()
+
+    def read_long(*_: object, budget: Budget, **__: object) -> None:
+        started.set()
+        wait_until(lambda: bool(budget.spent), "nobody waits for it")
+        ended.set()
+        raise ProblemError(500, "nobody sees it")
+
+    monkeypatch.setattr(api, "read_page", read_long)
+    monkeypatch.setattr(api, "Budget", lambda: Budget(seconds=3600))
+    address = urlsplit(site.url)
+    with socket.create_connection((address.hostname, address.port), 60) as client:
+        head = f"GET {API}/topics/orders/messages HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n"
+        client.sendall(head.encode())
+        assert started.wait(60)
+        assert not ended.is_set()
+    assert ended.wait(60)

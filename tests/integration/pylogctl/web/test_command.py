@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import sys
 from pathlib import Path
 
 import pytest
 
+from pylogctl.testing import Broker
 from tests.support.command_line import Invoke
+from tests.support.web_site import web_process
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:0"])
@@ -58,3 +61,27 @@ def test_web_when_the_extra_is_missing_then_it_says_what_to_install(
     result = invoke("web")
     assert result.status == 9
     assert "pip install 'pylogctl[web]'" in result.stderr
+
+
+def test_web_when_it_runs_behind_a_proxy_then_the_public_name_and_the_token_hold() -> None:
+    token = "0123456789abcdef"
+    options = ("--public-host", "Logs.example.com")
+    with (
+        Broker() as broker,
+        web_process(
+            "--broker", broker.address, *options, environ={"PYLOGCTL_WEB_TOKEN": token}
+        ) as (address, port, _),
+    ):
+
+        def status(host: str, token: str) -> int:
+            connection = http.client.HTTPConnection(address, port, timeout=60)
+            headers = {"Host": host, "Authorization": f"Bearer {token}"}
+            connection.request("GET", "/api/v1/cluster", headers=headers)
+            found = connection.getresponse().status
+            connection.close()
+            return found
+
+        assert status("logs.example.com", token) == 200
+        assert status(f"localhost:{port}", token) == 200
+        assert status("logs.example.com", "another") == 401
+        assert status("logs.example.com:8080", token) == 421

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import http.client
 import os
-import re
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from pylogctl.testing import Broker
 from pylogctl.web import server
 from pylogctl.web.security import HEADERS
 from tests.support.waiting import wait_until
+from tests.support.web_site import web_process
 
 _CHUNK = b"x" * 65536
 _CHUNKS = 1000
@@ -142,24 +140,6 @@ def test_connection_when_there_are_too_many_then_it_ends_at_once(
     for client in kept:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert client.recv(12) == b"HTTP/1.1 200"
-
-
-@contextmanager
-def web_process(*options: str) -> Iterator[tuple[str, int, int]]:
-    """Run `pylogctl web`; give its host, port and process id."""
-    command = [sys.executable, "-m", "pylogctl", "web", "--listen", "127.0.0.1:0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            match = re.fullmatch(
-                r"READY url=http://([\d.]+):(\d+)/ pid=(\d+) changes=False\n", line
-            )
-            assert match is not None, line
-            yield match[1], int(match[2]), int(match[3])
-        finally:
-            process.terminate()
-            assert process.wait(60) == 0
 
 
 def test_server_when_500_clients_are_slow_then_others_get_their_responses() -> None:
