@@ -276,6 +276,10 @@ def _groups() -> Iterator[dict[str, Any]]:
     yield _chart("Members", (_series("group_members", of_group), "{{group}}"))
     mirror = (_by("topic", _series("mirror_lag_bytes", _CLUSTER)), "{{topic}}")
     yield _chart("Lag of mirrors", mirror, unit="bytes")
+    age = (_by("topic", _series("mirror_lag_seconds", _CLUSTER), "max"), "{{topic}}")
+    yield _chart("Age of the oldest message not mirrored", age, unit="s")
+    request = (_quantile(0.99, "mirror_request_seconds", "instance", _CLUSTER), _BY_INSTANCE)
+    yield _chart("Time of a mirror's request to its target, p99", request, unit="s")
 
 
 def _process() -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ import pytest
 
 import pylogctl
 from broker import Broker
+from broker.client.counts import ProducerCounts
 from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
 from broker.zk import paths
@@ -151,7 +152,7 @@ def scraped(
     assert of_groups.status == 0
     partition = TopicPartition("t", 0, 0)
     route = RouteStatus(partition, partition, next_offset=0, error_ms=0)
-    of_mirror = exposition([route], {partition: 1}, {partition: 1.0})
+    of_mirror = exposition([route], {partition: 1}, {partition: 1.0}, ProducerCounts())
     texts = [broker.exposition() for broker in brokers]
     return series_in("\n".join((*texts, of_groups.text, of_mirror)))
 
