@@ -421,7 +421,7 @@ __pylogctl_tables() {
         valued='--data --host --port --output --log-format --color' ;;
     'pylogctl web')
         commands='' words=''
-        options='--listen --public-host --token-file --allow-changes --output --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--listen --public-host --token-file --output -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl context')
         commands='list show use add remove' words=''

@@ -2397,6 +2397,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l listen -d 'Port 0 picks 
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l public-host -d 'Name by which browsers reach it, besides that of --listen, as through a proxy (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l token-file -d 'Token that clients have to give, at least 16 characters; elsewhere than on loopback it is needed' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l allow-changes -d 'Let clients change topics and groups, and produce'
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l hide-messages -d 'Show nobody what is in messages'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s Z -l zookeeper -d 'ZooKeeper' -r

@@ -59,6 +59,8 @@ def _dispatcher(routes: dict[str, Route]) -> Handler:
                 if not site_of(request).allow_changes:
                     raise read_only()
                 check_change(request)
+            if route.shows_messages and site_of(request).hides_messages:
+                raise ProblemError(403, "this server hides messages", code="MESSAGES_HIDDEN")
             return await route.handler(request)
         except HTTPException:
             raise

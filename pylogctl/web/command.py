@@ -43,6 +43,7 @@ def web(
     allow_changes: bool = flag(
         "--allow-changes", "Options", "Let clients change topics and groups, and produce."
     ),
+    hide_messages: bool = flag("--hide-messages", "Options", "Show nobody what is in messages."),
 ) -> None:
     """Serve a JSON API and pages over a cluster.
 
@@ -62,4 +63,4 @@ def web(
         ) from error
     from pylogctl.web.run import WebOptions, run
 
-    run(env, WebOptions(listen, tuple(public_host or ()), token_file, allow_changes))
+    run(env, WebOptions(listen, tuple(public_host or ()), token_file, allow_changes, hide_messages))

@@ -263,6 +263,7 @@ ROUTES = (
         "GET",
         f"{BASE}/topics/{{topic}}/messages/live",
         live,
+        shows_messages=True,
         query=docs.LiveQuery,
         media_type=_MEDIA_TYPE,
     ),

@@ -34,6 +34,7 @@ class WebOptions(NamedTuple):
     public_hosts: tuple[str, ...]
     token_file: Path | None
     allow_changes: bool
+    hide_messages: bool
 
 
 def run(env: Environment, options: WebOptions) -> None:
@@ -51,7 +52,7 @@ def run(env: Environment, options: WebOptions) -> None:
         set_up_logging(env, None)
         name = f"[{host}]" if ":" in host else host
         port = listener.getsockname()[1]
-        site = Site(client, options.allow_changes)
+        site = Site(client, options.allow_changes, options.hide_messages)
         hosts = _hosts(name, port, is_loopback, options.public_hosts)
         authenticate = None if token is None else TokenAuthentication(token)
         site.sampler.start()

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -35,8 +35,7 @@ logger = logging.getLogger("pylogctl.web")
 INTERVAL_S = 5.0
 _CAPACITY = 720  # of a series: an hour
 _MAX_SERIES = 3000
-_GROUPS_EVERY = 2  # looks
-_HEALTH_EVERY = 3
+_MAX_SHARE = 0.2  # of the time, for one kind of look where there is very much to look at
 _WINDOW_MS = 300_000  # by which the lag of a partition is judged
 _TIMEOUT_S = 5.0
 _PARTS = StatusParts.METRICS | StatusParts.TOPICS
@@ -65,6 +64,12 @@ class Sampler:
     def __init__(self, client: Client, interval_s: float = INTERVAL_S) -> None:
         self._client = client
         self._interval_s = interval_s
+        # seconds between the starts of looks of one kind
+        self._intervals_s: dict[Callable[[], None], float] = {
+            self.look: interval_s,
+            self.look_at_health: 3 * interval_s,
+            self.look_at_groups: 2 * interval_s,
+        }
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="web-sampler", daemon=True)
         self._lock = threading.Lock()  # guards what follows
@@ -152,25 +157,28 @@ class Sampler:
         self._add(("group/",), found)
 
     def _run(self) -> None:
-        count = 0
+        due_s = dict.fromkeys(self._intervals_s, 0.0)
         while True:
             before = self.problem
-            try:
-                self.look()
-                if count % _HEALTH_EVERY == 0:
-                    self.look_at_health()
-                if count % _GROUPS_EVERY == 0:
-                    self.look_at_groups()
-            except NoZooKeeper:
-                pass  # then there are no groups, as their page says
-            except BrokerError as error:
-                if not self._stop.is_set():
-                    self.problem, self.health = str(error), None
+            for work, interval_s in self._intervals_s.items():
+                if (start_s := time.monotonic()) < due_s[work]:
+                    continue
+                self._attempt(work)
+                took_s = time.monotonic() - start_s
+                due_s[work] = start_s + max(interval_s, took_s / _MAX_SHARE)
             if self.problem and self.problem != before:
                 logger.warning("cannot look at the cluster: %s", self.problem)
-            count += 1
             if self._stop.wait(self._interval_s):
                 return
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except NoZooKeeper:
+            pass  # then there are no groups, as their page says
+        except BrokerError as error:
+            if not self._stop.is_set():
+                self.problem, self.health = str(error), None
 
     def _add(self, kinds: tuple[str, ...], values: Mapping[str, float]) -> None:
         """Add a point to each series; those of these kinds without a value have no newest one."""

@@ -39,13 +39,15 @@ class Route:
 
     `query` has the parameters in its fields; statuses besides `status` with the same body are in
     `also`. The docstring of the handler is the summary. A route that `changes` is served only if
-    changes are allowed, and only to scripts of the own pages or to programs.
+    changes are allowed, and only to scripts of the own pages or to programs; one that
+    `shows_messages` only if messages are not hidden.
     """
 
     method: str
     path: str
     handler: Handler
     changes: bool = False
+    shows_messages: bool = False
     query: type[msgspec.Struct] | None = None
     request: type[msgspec.Struct] | None = None
     response: type[msgspec.Struct] | None = None
@@ -60,6 +62,7 @@ class Site:
 
     client: Client
     allow_changes: bool = False
+    hides_messages: bool = False
     sampler: Sampler = field(init=False)
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_THREADS, thread_name_prefix="web")

@@ -20,6 +20,7 @@ from broker.units import format_duration, format_rate, format_size
 from pylogctl.cli.escapes import printable
 from pylogctl.web.pages.payloads import Number
 from pylogctl.web.problems import Problem, ProblemError
+from pylogctl.web.site import site_of
 
 _FOLDER = Path(__file__).parent
 _STATIC = _FOLDER / "static"
@@ -168,6 +169,7 @@ def page(request: Request, template: str, section: str, **values: Any) -> HTMLRe
         "here": request.url.path,
         "section": section,
         "searched": "",
+        "hides_messages": site_of(request).hides_messages,
     }
     return HTMLResponse(_environment().get_template(template).render(common | values))
 

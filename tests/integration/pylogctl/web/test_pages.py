@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from pylogctl.pytest_plugin import MakeBroker
+from pylogctl.web.app import ROUTES
 from pylogctl.web.messages import cursor_of, parse_cursor
 from tests.support.web_site import HOSTILE, HOSTILE_GROUP, Served, served_site
 from tests.support.web_site import served as serve
@@ -236,3 +237,25 @@ def test_values_have_the_state_of_the_cluster_and_of_groups(served: Served) -> N
     assert found["cluster/state"]["text"] == "all partitions are led and in sync"
     assert found["group/billing/state"]["kind"] == "unknown"
     assert "group/none/state" not in found
+
+
+def test_hidden_messages_are_behind_no_door(served: Served) -> None:
+    served.site.hides_messages = True
+    try:
+        paths = [
+            "/topics/orders/messages",
+            "/topics/orders/partitions/0-0/messages/0",
+            "/api/v1/topics/orders/messages",
+            "/api/v1/topics/orders/messages/live",
+            "/api/v1/topics/orders/partitions/0-0/messages/0/raw",
+        ]
+        assert [served.get(path)[0] for path in paths] == [403] * 5
+        assert paths[0] not in served.get("/topics/orders")[1].partition("<h2>")[0]
+    finally:
+        served.site.hides_messages = False
+
+
+def test_routes_that_name_messages_can_be_hidden() -> None:
+    routes = [one for one in ROUTES if "messages" in one.path and one.method == "GET"]
+    assert len(routes) == 5
+    assert all(one.shows_messages for one in routes)
