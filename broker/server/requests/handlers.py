@@ -206,17 +206,16 @@ class RequestHandlers:
     ) -> float:
         """Count requests that are handled, together, and their times; return the time."""
         ended_s = time.perf_counter()
+        metrics = self._metrics
+        metrics.requests[INT16.unpack_from(frame)[0]] += count
         group = request_group(frame)
-        is_complete = True
         if outcome is not None:
             outcome.group = group
             if isinstance(outcome, DelayedResponse):
                 outcome.arrived_s = arrived_s
-                is_complete = False  # its total time follows when it is
-        self._metrics.requests[INT16.unpack_from(frame)[0]] += count
-        self._metrics.times[group].record(
-            arrived_s, started_s, ended_s, count, is_complete=is_complete
-        )
+                metrics.times[group].record_begun(arrived_s, started_s, ended_s, count)
+                return ended_s  # its total time follows when it is complete
+        metrics.times[group].record(arrived_s, started_s, ended_s, count)
         return ended_s
 
     def _begin(
@@ -234,7 +233,7 @@ class RequestHandlers:
     def finish(self, work: Work) -> list[Response | CloseConnection]:
         """Return the outcome of a request that another thread has handled."""
         times = self._metrics.times[work.group]
-        times.record(work.arrived_s, work.started_s, time.perf_counter(), is_complete=True)
+        times.record(work.arrived_s, work.started_s, time.perf_counter())
         try:
             found: list[Response] = work.future.result()
         except errors.ServerError as error:

@@ -85,29 +85,24 @@ class RequestTimes:
         self.send = Histogram()
         self.total = Histogram()
 
-    def record(
-        self,
-        arrived_s: float,
-        started_s: float,
-        ended_s: float,
-        count: int = 1,
-        *,
-        is_complete: bool,
-    ) -> None:
-        """Count requests that were handled together, and may have a response that is not complete.
+    def record(self, arrived_s: float, started_s: float, ended_s: float, count: int = 1) -> None:
+        """Count requests that were handled together.
 
         On the path of every publish: what `Histogram.record` does, without the calls.
         """
+        self.record_begun(arrived_s, started_s, ended_s, count)
+        elapsed_s = ended_s - arrived_s
+        total = self.total
+        total.bucket_counts[bisect_left(REQUEST_BOUNDS_S, elapsed_s)] += count
+        total.total_s += elapsed_s * count
+
+    def record_begun(self, arrived_s: float, started_s: float, ended_s: float, count: int) -> None:
+        """Count requests whose response is not complete, all but their total time."""
         waited_s = started_s - arrived_s
         queue = self.queue
         queue.bucket_counts[bisect_left(REQUEST_BOUNDS_S, waited_s)] += count
         queue.total_s += waited_s * count
         self.local.record(ended_s - started_s, count)
-        if is_complete:
-            elapsed_s = ended_s - arrived_s
-            total = self.total
-            total.bucket_counts[bisect_left(REQUEST_BOUNDS_S, elapsed_s)] += count
-            total.total_s += elapsed_s * count
 
 
 class RequestErrors:

@@ -71,6 +71,9 @@ class RequestGroup(IntEnum):
     OTHER = 5
 
 
+_OTHER = RequestGroup.OTHER
+
+
 class DelayCounts:
     """The completed delayed responses of one kind since the start."""
 
@@ -91,7 +94,7 @@ class Response:
     __slots__ = ("bytes_in_memory", "group", "parts")
 
     def __init__(self, *parts: Part, expected_bytes: int = 0) -> None:
-        self.group = RequestGroup.OTHER
+        self.group = _OTHER
         self.bytes_in_memory = expected_bytes
         self.parts: list[Part] | None = None
         if parts:

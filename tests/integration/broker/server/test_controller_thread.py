@@ -392,6 +392,23 @@ def test_change_isr_when_leader_asks_then_is_decided_and_told(brokers: Brokers) 
         await_told(broker, lambda one: one == decision.decided)
 
 
+def test_leader_when_gone_and_nobody_else_is_in_sync_then_an_unclean_election_is_counted(
+    brokers: Brokers,
+) -> None:
+    setting = Setting("unclean.leader.election.enable", "true")
+    created = brokers[0].requests.handle(CreateReplicatedTopicRequest("t", 3, 3, (setting,)))
+    (info,) = (one for one in created.result(60) if one.state.leader == 2)
+    leader = brokers[2]
+    members = (IsrMember(leader.id, leader.epoch),)
+    change = IsrChange(info.partition, 0, info.version, members, creation_key(info.creation_id))
+    brokers[0].requests.handle(ChangeIsrRequest(2, leader.epoch, (change,))).result(60)
+    assert brokers[0].thread.unclean_election_count == 0
+
+    leader.registry.stop()
+
+    wait_until(lambda: brokers[0].thread.unclean_election_count == 1, "the election")
+
+
 def test_shutdown_when_asked_for_then_leaderships_move_and_old_registrations_are_refused(
     brokers: Brokers,
 ) -> None:
