@@ -81,7 +81,9 @@ class MirrorProducer:
         """Wait until all sets are acknowledged, and consumers can read them."""
         while self._pending:
             try:
-                self._producer.wait_until_readable()
+                self._producer.flush()
+                if self._failure is None:  # a refused set never becomes readable
+                    self._producer.wait_until_readable()
             except BrokerError as error:
                 if self._failure or not self._handed_over or not self._may_send_again(error):
                     raise self._failure or error from error

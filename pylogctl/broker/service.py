@@ -74,7 +74,7 @@ def _config_layers(env: Environment, options: StartOptions) -> list[Layer]:
     return [
         Layer("default", {"zk.connect": EMBEDDED}),
         Layer(str(file), {} if file is None else load_file(file)),
-        *given_layers(env),
+        *given_layers(env, BrokerConfig),
         Layer("option", _as_properties(options, zookeeper)),
     ]
 

@@ -40,6 +40,18 @@ _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
 }
 
 
+def _broker_settings(node: CommandNode) -> tuple[str, ...]:
+    """Return the words for the first argument after `--broker`; empty if it is not of settings."""
+    metavar = node.arguments[0].metavar.strip("[].") if node.arguments else ""
+    if metavar not in {"NAME", "NAME=VALUE"} or not any("-b" in o.flags for o in node.options):
+        return ()
+    from broker.config import BrokerConfig
+
+    sign = "=" if "=" in metavar else ""
+    found = [one.name for one in BrokerConfig.PROPERTIES if one.field in BrokerConfig.DYNAMIC]
+    return tuple(f"{name}{sign}" for name in found)
+
+
 def _values_of(node: OptionNode | ArgumentNode) -> tuple[str, ...]:
     """Return the words to offer, or one mark `@kind` for files and names in a cluster."""
     metavar = node.metavar.strip("[].")
@@ -154,6 +166,9 @@ _pylogctl() {
             __pylogctl_tables "$path"
         fi
     done
+    case "$path ${connection[*]}" in
+@BROKERS@
+    esac
     if [[ $previous == -* && " $valued " == *" $previous "* ]]; then
         __pylogctl_values "$path" "$previous"
     elif [[ $current == -* ]]; then
@@ -186,8 +201,11 @@ def bash(tree: CommandNode) -> str:
     """Return the completion script for bash."""
     tables = []
     values = []
+    brokers = []
     for node in walk(tree):
         options = _options(node, tree)
+        if found := _broker_settings(node):
+            brokers.append(f"    {_after_broker(node)}) words={_quoted(' '.join(found))} ;;")
         flags = " ".join(flag for option in options for flag in option.flags)
         valued = " ".join(flag for o in options if o.takes_value for flag in o.flags)
         commands = " ".join(child.path[-1] for child in node.children)
@@ -202,7 +220,18 @@ def bash(tree: CommandNode) -> str:
             if option.takes_value and (found := _option_values(node, option)):
                 cases = " | ".join(_quoted(f"{node.name} {flag}") for flag in option.flags)
                 values.append(f"    {cases}) words={_quoted(' '.join(found))} ;;")
-    return _BASH.replace("@TABLES@", "\n".join(tables)).replace("@VALUES@", "\n".join(values))
+    return (
+        _BASH.replace("@TABLES@", "\n".join(tables))
+        .replace("@VALUES@", "\n".join(values))
+        .replace("@BROKERS@", "\n".join(brokers))
+    )
+
+
+def _after_broker(node: CommandNode) -> str:
+    """Return the pattern of bash and zsh for a command whose line has the option `--broker`."""
+    return " | ".join(
+        f"{_quoted(node.name)}*{_quoted(f' {flag} ')}*" for flag in ("-b", "--broker")
+    )
 
 
 def _positional(node: CommandNode, tree: CommandNode) -> tuple[str, ...]:
@@ -263,6 +292,9 @@ _pylogctl() {
             fi
         fi
     done
+    case "$path_ ${connection[*]}" in
+@BROKERS@
+    esac
     previous=${words[CURRENT-1]}
     if [[ $PREFIX == --*=* ]]; then
         previous=${PREFIX%%=*}
@@ -297,8 +329,12 @@ def zsh(tree: CommandNode) -> str:
     """Return the completion script for zsh."""
     tables = []
     values = []
+    brokers = []
     for node in walk(tree):
         options = _options(node, tree)
+        if found := _broker_settings(node):
+            words = " ".join(map(_quoted, found))
+            brokers.append(f"    {_after_broker(node)}) choices_=({words}) ;;")
         described = [
             _quoted(f"{flag}:{_one_line(option.help)}")
             for option in options
@@ -317,7 +353,11 @@ def zsh(tree: CommandNode) -> str:
             if option.takes_value and (found := _option_values(node, option)):
                 cases = "|".join(_quoted(f"{node.name} {flag}") for flag in option.flags)
                 values.append(f"    {cases}) choices_=({' '.join(map(_quoted, found))}) ;;")
-    return _ZSH.replace("@TABLES@", "\n".join(tables)).replace("@VALUES@", "\n".join(values))
+    return (
+        _ZSH.replace("@TABLES@", "\n".join(tables))
+        .replace("@VALUES@", "\n".join(values))
+        .replace("@BROKERS@", "\n".join(brokers))
+    )
 
 
 def _one_line(text: str) -> str:
@@ -372,7 +412,19 @@ def fish(tree: CommandNode) -> str:
         condition = f"complete -c pylogctl -n {_quoted(f'__pylogctl_at {shlex.quote(at)}')}"
         for child in node.children:
             lines.append(f"{condition} -a {child.path[-1]} -d {_quoted(child.summary)}")
-        if not node.children and (found := _positional(node, tree)):
+        if of_brokers := _broker_settings(node):
+            has_broker = "__fish_contains_opt -s b broker"
+            at_command = f"__pylogctl_at {shlex.quote(at)}"
+            lines.append(
+                f"complete -c pylogctl -n {_quoted(f'{at_command}; and {has_broker}')} "
+                f"{_fish_values(of_brokers)}"
+            )
+            condition_of_topics = _quoted(f"{at_command}; and not {has_broker}")
+            lines.append(
+                f"complete -c pylogctl -n {condition_of_topics} "
+                f"{_fish_values(_positional(node, tree))}"
+            )
+        elif not node.children and (found := _positional(node, tree)):
             lines.append(f"{condition} {_fish_values(found)}")
         for option in _options(node, tree):
             lines.append(f"{condition} {_fish_option(node, option)}")

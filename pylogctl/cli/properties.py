@@ -143,8 +143,11 @@ def validate_given(env: Environment, command_path: str) -> None:
             raise UsageError(f"-X {name} has no effect here: {reason}")
 
 
-def given_layers(env: Environment) -> list[Layer]:
-    """Return the properties of PYLOGCTL_X, then those of `-X`, which override them."""
+def given_layers(env: Environment, kind: type[BaseConfig] | None = None) -> list[Layer]:
+    """Return the properties of PYLOGCTL_X, then those of `-X`, which override them.
+
+    With `kind` the variable, which all programs see, gives only what no other kind alone knows.
+    """
     given = {
         name: text
         for name, text in env.settings.properties.items()
@@ -152,13 +155,25 @@ def given_layers(env: Environment) -> list[Layer]:
     }
     below = parse_properties(None)
     above = {name: text for name, text in given.items() if below.get(name) != text}
+    if kind is not None:
+        below = {name: text for name, text in below.items() if not _is_of_others(name, kind)}
     return [Layer("PYLOGCTL_X", below), Layer("-X", above)]
+
+
+def _is_of_others(name: str, kind: type[BaseConfig]) -> bool:
+    """Return whether settings of other kinds have a property, and these have not."""
+    knowing = [
+        one
+        for one in _SCOPES.values()
+        if one.name_in_07(name) in {prop.name for prop in one.PROPERTIES}
+    ]
+    return bool(knowing) and kind not in knowing
 
 
 def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
     """Return the layers of a client's settings; a later one overrides those before it."""
     settings = env.settings
-    given = given_layers(env)
+    given = given_layers(env, _SCOPES[use.scope])
     shared = {
         "broker.list": ",".join(settings.brokers) or None,
         "zk.connect": settings.zookeeper,
@@ -239,7 +254,9 @@ def show_properties(env: Environment, command_path: str) -> None:
         render(env, LIST, [row for one in uses for row in _listed(one)])
         return
     if use is not None:
-        dump_properties(env, use, [Layer("default", use.defaults), *given_layers(env)])
+        dump_properties(
+            env, use, [Layer("default", use.defaults), *given_layers(env, _SCOPES[use.scope])]
+        )
         return
     # Without a command each scope takes the properties that it knows.
     layers = {

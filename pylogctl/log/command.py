@@ -30,6 +30,7 @@ from pylogctl.log.document import (
     SEGMENT_NAMES,
     SEGMENTS,
     STAT,
+    damaged_archive_row,
     recover_row,
     repair_row,
     report_verification,
@@ -301,17 +302,24 @@ def verify(
 )
 def stat(env: Environment, files: Files) -> None:
     """Measure segment files: sizes, codecs and compression."""
+    from broker.errors import LogCorruptError
     from broker.log.archive import total_bytes
     from broker.log.inspect import segment_stat
 
-    with _segment_paths(env, files) as paths:
-        stats = []
-        with progress(env, "stat", total_bytes(paths)) as meter:
-            for path in paths:
-                stats.append(segment_stat(path))
-                meter.advance(stats[-1].size_bytes)
-    render(env, STAT, [stat_row(one) for one in stats])
-    damaged = [str(one.path) for one in stats if one.fault]
+    rows = []
+    with (
+        _segment_paths(env, files) as paths,
+        progress(env, "stat", total_bytes(paths)) as meter,
+    ):
+        for path in paths:
+            try:
+                rows.append(stat_row(segment_stat(path)))
+            except LogCorruptError as error:
+                env.error(str(error))
+                rows.append(damaged_archive_row(path))
+            meter.advance(rows[-1].bytes or 0)
+    render(env, STAT, rows)
+    damaged = [one.file for one in rows if one.fault]
     if damaged:
         raise CliError(
             ExitStatus.CORRUPT,

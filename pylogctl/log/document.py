@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from broker.units import format_size
 from pylogctl.cli.columns import (
     HIDDEN,
+    UNKNOWN,
     Bytes,
     ColumnKind,
     Document,
@@ -201,6 +202,13 @@ def _summary_line(summary: VerifySummary, elapsed_s: float) -> str:
     )
 
 
+def damaged_archive_row(path: Path) -> StatRow:
+    """Return the row of an archive that cannot be unpacked."""
+    numbers = dict.fromkeys(StatRow._fields, UNKNOWN)
+    counts: dict[str, Any] = {"codecs": {}, "magics": {}, "sizes": {}}
+    return StatRow(**{**numbers, **counts, "file": str(path), "fault": "archive"})
+
+
 def stat_row(one: SegmentStat) -> StatRow:
     """Return the row of a file's statistics."""
     ratio, average = one.compression_ratio, one.average_payload_bytes
@@ -259,7 +267,8 @@ def report_verification(env: Environment, summary: VerifySummary, elapsed_s: flo
     env.flush()
     for unreadable in summary.unreadable:
         env.error(f"'{unreadable.path}': {unreadable.reason.lower()}")
-    env.note(_summary_line(summary, elapsed_s))
+    if summary.reports:
+        env.note(_summary_line(summary, elapsed_s))
     if summary.problems:
         return ExitStatus.CORRUPT
     if not summary.unreadable:

@@ -101,6 +101,20 @@ def test_property_when_the_environment_sets_it_then_is_refused_as_well(
     assert invoke("produce", "t").status == ExitStatus.USAGE
 
 
+def test_property_when_the_environment_sets_one_of_other_programs_then_each_takes_its_own(
+    running_broker: Broker, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = ("-b", f"127.0.0.1:{running_broker.port}")
+    monkeypatch.setenv("PYLOGCTL_X", "port=1\nfetch.size=2048\nnum.retries=3")
+    assert invoke("produce", "t", *at, stdin=b"a\n").status == 0
+    assert invoke("consume", "t", *at, "-o", "start", "-e").text == "a\n"
+    assert dumped(invoke, "produce")["num.retries"] == ("3", "PYLOGCTL_X")
+    assert dumped(invoke, "consume")["fetch.size"] == ("2048", "PYLOGCTL_X")
+    assert invoke("produce", "t", *at, "-X", "port=2").status == ExitStatus.USAGE
+    monkeypatch.setenv("PYLOGCTL_X", "prot=1")
+    assert invoke("produce", "t", *at).status == ExitStatus.USAGE
+
+
 def test_property_when_it_says_what_is_so_then_is_taken(
     running_broker: Broker, invoke: Invoke
 ) -> None:

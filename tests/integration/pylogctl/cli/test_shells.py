@@ -68,6 +68,8 @@ def echo(tmp_path: Path) -> Path:
         (["group", "lag", "g", "--sort", "lag_b"], ["lag_bytes"]),
         (["config", "set", "--topic", "t", "segment."], ["segment.bytes=", "segment.ms="]),
         (["config", "unset", "--topic", "t", "segment."], ["segment.bytes", "segment.ms"]),
+        (["config", "set", "-b", "0", "num.p"], ["num.partitions="]),
+        (["config", "unset", "--broker", "=", "0", "num.p"], ["num.partitions"]),
         (["topic", "create", "t", "--set", "min"], ["min.insync.replicas="]),
         (["help", "off"], ["offsets"]),
         (["man", "zk"], ["zk"]),

@@ -233,6 +233,7 @@ def test_verify_of_missing_files_names_them(
     result = invoke("log", "verify", *(str(good) if name == "GOOD" else name for name in names))
     assert result.status == status
     assert "error: '/no/such': no such file or directory\n" in result.stderr
+    assert "0 files" not in result.stderr
 
 
 def test_verify_of_shallow_depth_leaves_wrappers_closed(invoke: Invoke, tmp_path: Path) -> None:
@@ -400,6 +401,20 @@ def test_archived_segments_are_verified_measured_and_dumped_as_others(
     assert dumped.stdout == b"t_1[2-3] 0 one\nt_1[2-3] 13 two\nt_1[2-3] 26 three\n"
     last = invoke("log", "dump", str(archive), "-o", "-1", "-F", "%o ")
     assert last.stdout == b"13 26 "
+
+
+def test_stat_when_an_archive_is_damaged_then_has_a_row_for_it_and_the_others(
+    invoke: Invoke, archive: Path
+) -> None:
+    damaged = min(archive.rglob("*.gz"))
+    damaged.write_bytes(damaged.read_bytes()[:20])
+    result = invoke("log", "stat", str(archive), "--output", "jsonl")
+    assert result.status == ExitStatus.CORRUPT
+    assert [(one["bytes"], one["fault"]) for one in _jsonl(result.text)] == [
+        (None, "archive"),
+        (15, None),
+    ]
+    assert f"{damaged}: the archive is damaged" in result.stderr
 
 
 def test_dump_of_the_end_of_an_archive_unpacks_it_once(

@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,16 @@ def test_replay_of_a_part_sends_what_lies_in_it_of_each_file(
     rows = json.loads(result.text)["data"]
     assert [row["messages"] for row in rows] == [0, 1800, 1800]
     assert rows[2]["next_offset"] == len(log_bytes)
+
+
+def test_replay_to_a_partition_that_a_new_topic_does_not_get_says_so_at_once(
+    invoke: Invoke, running_broker: Broker, log: list[Path]
+) -> None:
+    started_s = time.monotonic()
+    result = invoke("log", "replay", str(log[0]), "-t", "new", "-p", "7", "-b", at(running_broker))
+    assert result.status == ExitStatus.NOT_FOUND
+    assert "topic 'new' has no partition 7 on broker 0: it has 1" in result.stderr
+    assert time.monotonic() - started_s < 15  # not the 30 s in which what was sent can be read
 
 
 def test_replay_with_dry_run_sends_nothing(
