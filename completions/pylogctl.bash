@@ -424,7 +424,7 @@ __pylogctl_tables() {
         options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--listen --public-host --token-file --output -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl context')
-        commands='list show use add remove' words=''
+        commands='list show use add current rename test remove' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl context list')
@@ -440,9 +440,21 @@ __pylogctl_tables() {
         options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl context add')
-        commands='' words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+        commands='' words=''
         options='-Z --zookeeper -b --broker --protected --read-only -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-Z --zookeeper -b --broker --log-format --color' ;;
+    'pylogctl context current')
+        commands='' words=''
+        options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--log-format --color' ;;
+    'pylogctl context rename')
+        commands='' words='@context'
+        options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--log-format --color' ;;
+    'pylogctl context test')
+        commands='' words='@context'
+        options='--timeout -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--timeout --log-format --color' ;;
     'pylogctl context remove')
         commands='' words='@context'
         options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -1359,6 +1371,13 @@ __pylogctl_values() {
     'pylogctl context use --color') words='auto always never' ;;
     'pylogctl context add --log-format') words='text json' ;;
     'pylogctl context add --color') words='auto always never' ;;
+    'pylogctl context current --log-format') words='text json' ;;
+    'pylogctl context current --color') words='auto always never' ;;
+    'pylogctl context rename --log-format') words='text json' ;;
+    'pylogctl context rename --color') words='auto always never' ;;
+    'pylogctl context test --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl context test --log-format') words='text json' ;;
+    'pylogctl context test --color') words='auto always never' ;;
     'pylogctl context remove --log-format') words='text json' ;;
     'pylogctl context remove --color') words='auto always never' ;;
     'pylogctl doctor --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -1441,7 +1460,6 @@ _pylogctl() {
     case "$path ${connection[*]}" in
     'pylogctl config set'*' -b '* | 'pylogctl config set'*' --broker '*) words='num.partitions= topic.partition.count.map= max.message.size= log.file.size= topic.log.file.size= log.roll.hours= log.roll.minutes= log.roll.ms= topic.log.roll.hours= log.retention.hours= log.retention.minutes= log.retention.ms= topic.log.retention.hours= log.retention.size= topic.log.retention.size= log.cleanup.interval.mins= log.retention.check.interval.ms= log.cleanup.times= log.flush.interval= topic.log.flush.interval= log.default.flush.interval.ms= topic.flush.intervals.ms= log.flush.before.read= log.checkpoint.interval.ms= max.fetch.wait.ms= max.fetch.positions= max.connections= max.connections.per.ip= connections.max.idle.ms=' ;;
     'pylogctl config unset'*' -b '* | 'pylogctl config unset'*' --broker '*) words='num.partitions topic.partition.count.map max.message.size log.file.size topic.log.file.size log.roll.hours log.roll.minutes log.roll.ms topic.log.roll.hours log.retention.hours log.retention.minutes log.retention.ms topic.log.retention.hours log.retention.size topic.log.retention.size log.cleanup.interval.mins log.retention.check.interval.ms log.cleanup.times log.flush.interval topic.log.flush.interval log.default.flush.interval.ms topic.flush.intervals.ms log.flush.before.read log.checkpoint.interval.ms max.fetch.wait.ms max.fetch.positions max.connections max.connections.per.ip connections.max.idle.ms' ;;
-    'pylogctl context add'*' -b '* | 'pylogctl context add'*' --broker '*) words='num.partitions topic.partition.count.map max.message.size log.file.size topic.log.file.size log.roll.hours log.roll.minutes log.roll.ms topic.log.roll.hours log.retention.hours log.retention.minutes log.retention.ms topic.log.retention.hours log.retention.size topic.log.retention.size log.cleanup.interval.mins log.retention.check.interval.ms log.cleanup.times log.flush.interval topic.log.flush.interval log.default.flush.interval.ms topic.flush.intervals.ms log.flush.before.read log.checkpoint.interval.ms max.fetch.wait.ms max.fetch.positions max.connections max.connections.per.ip connections.max.idle.ms' ;;
     esac
     if [[ $previous == -* && " $valued " == *" $previous "* ]]; then
         __pylogctl_values "$path" "$previous"

@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -2416,6 +2416,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a list -d 'List the co
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a show -d 'Show a context'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a use -d 'Have commands use a context from now on; -Z, -b and --context go over it'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a add -d 'Add a context to the user'\''s configuration file'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a current -d 'Write the name of the current context; status 3 if none is'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a rename -d 'Rename a context in its configuration file; what is current stays so'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a test -d 'Connect to the cluster of a context, and say which brokers it has'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -a remove -d 'Remove a context from its configuration file'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -2474,8 +2477,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -s h -l help -l help-all -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' context add'\''; and __fish_contains_opt -s b broker' -a 'num.partitions topic.partition.count.map max.message.size log.file.size topic.log.file.size log.roll.hours log.roll.minutes log.roll.ms topic.log.roll.hours log.retention.hours log.retention.minutes log.retention.ms topic.log.retention.hours log.retention.size topic.log.retention.size log.cleanup.interval.mins log.retention.check.interval.ms log.cleanup.times log.flush.interval topic.log.flush.interval log.default.flush.interval.ms topic.flush.intervals.ms log.flush.before.read log.checkpoint.interval.ms max.fetch.wait.ms max.fetch.positions max.connections max.connections.per.ip connections.max.idle.ms'
-complete -c pylogctl -n '__pylogctl_at '\'' context add'\''; and not __fish_contains_opt -s b broker' -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s Z -l zookeeper -d 'ZooKeeper of the cluster' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s b -l broker -d 'Its brokers, if it has no ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l protected -d 'Changes ask for the context'\''s name'
@@ -2486,6 +2487,27 @@ complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context current'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context current'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context current'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context current'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context current'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context current'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context rename'\''' -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' context rename'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context rename'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context rename'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context rename'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context rename'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context rename'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' context test'\''' -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' context test'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' context test'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' context test'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' context test'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' context test'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' context test'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' context test'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' context remove'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'

@@ -278,8 +278,7 @@ def add(environ: Mapping[str, str], name: str, fields: Mapping[str, str | bool])
     """Add a context to the user's file, which is created if it does not exist."""
     from broker.files import write_atomically
 
-    if not re.fullmatch("[A-Za-z0-9_-]+", name):
-        raise UsageError(f"'{name}' is no name of a context: letters, digits, - and _ only")
+    _check_name(name)
     file = user_file(environ)
     text = file.read_text(encoding="utf-8") if file.is_file() else "schema = 1\n"
     if name in parse_contexts(file, text).by_name:
@@ -315,6 +314,34 @@ def remove(environ: Mapping[str, str], context: Context) -> None:
     write_atomically(context.file, text.encode())
     if _used(environ)[:1] == [context.name]:
         _state_file(environ).unlink()
+
+
+def rename(environ: Mapping[str, str], context: Context, name: str) -> None:
+    """Rename a context in its file; if it is current, or the file's default, it stays so."""
+    from broker.files import write_atomically
+
+    _check_name(name)
+    text = context.file.read_text(encoding="utf-8")
+    if name in parse_contexts(context.file, text).by_name:
+        raise CliError(ExitStatus.CONFLICT, f"context '{name}' exists already in {context.file}")
+    header = rf"(?m)^(\s*\[contexts\.){re.escape(context.name)}(?=[].])"
+    text = re.sub(header, rf"\g<1>{name}", text)
+    default = rf"""(?m)^(\s*default_context\s*=\s*["']){re.escape(context.name)}(?=["'])"""
+    text = re.sub(default, rf"\g<1>{name}", text)
+    if name not in parse_contexts(context.file, text).by_name:
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"{context.file} has no table [contexts.{context.name}] of its own lines; edit it",
+        )
+    write_atomically(context.file, text.encode())
+    if context.name in (used := _used(environ)):
+        lines = [name if one == context.name else one for one in used]
+        write_atomically(_state_file(environ), "\n".join(lines).encode())
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch("[A-Za-z0-9_-]+", name):
+        raise UsageError(f"'{name}' is no name of a context: letters, digits, - and _ only")
 
 
 def _toml(value: str | bool) -> str:

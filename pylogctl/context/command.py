@@ -5,8 +5,8 @@ from __future__ import annotations
 from pylogctl.cli import context as contexts
 from pylogctl.cli.context import Contexts
 from pylogctl.cli.environment import Context, Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import OUTPUT, accepts, argument, flag, option
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.options import OUTPUT, TIMEOUT, accepts, argument, flag, option
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.context.document import CONTEXTS, ContextRow
@@ -64,7 +64,7 @@ def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one b
 )
 def add(
     env: Environment,
-    name: str = argument("NAME", "Letters, digits, - and _."),
+    name: str = argument("NEW", "Name: letters, digits, - and _."),
     zookeeper: str | None = option(
         "-Z, --zookeeper HOST:PORT[,..][/CHROOT]", "Options", "ZooKeeper of the cluster."
     ),
@@ -88,6 +88,62 @@ def add(
     }
     added = contexts.add(env.environ, name, {key: one for key, one in given.items() if one})
     env.note(f"context '{name}' added to {added.file}; try: pylogctl context use {name}")
+
+
+@app.command("current", cls=Command)
+@accepts(
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
+    examples=("pylogctl context current",),
+)
+def current(env: Environment) -> None:
+    """Write the name of the current context; status 3 if none is."""
+    name = contexts.current_name(env.environ, _read(env))
+    if name is None:
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            "no context is current",
+            hints=["choose: pylogctl context use CONTEXT"],
+            code="CONTEXT_NOT_FOUND",
+        )
+    env.write_line(name)
+
+
+@app.command("rename", cls=Command)
+@accepts(
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
+    examples=("pylogctl context rename prod prod-west",),
+)
+def rename(
+    env: Environment,
+    name: str = argument("CONTEXT", "Name."),
+    new: str = argument("NEW", "Its name from now on."),
+) -> None:
+    """Rename a context in its configuration file; what is current stays so."""
+    found = _read(env).find(name)
+    contexts.rename(env.environ, found, new)
+    env.note(f"context '{name}' is '{new}' in {found.file}")
+
+
+@app.command("test", cls=Command)
+@accepts(
+    *TIMEOUT,
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
+    examples=("pylogctl context test", "pylogctl context test prod"),
+)
+def test(
+    env: Environment,
+    name: str | None = argument("[CONTEXT]", "Name. Default: the current one.", default=None),
+) -> None:
+    """Connect to the cluster of a context, and say which brokers it has."""
+    from pylogctl.cli.connections import open_cluster
+
+    found = _read(env)
+    chosen = name or contexts.current_name(env.environ, found)
+    if chosen is None:
+        raise UsageError("no context is current; name one", hints=["try: pylogctl context list"])
+    with open_cluster(contexts.at_cluster(env, chosen)) as cluster:
+        ids = ", ".join(str(one.id) for one in cluster.brokers())
+    env.note(f"context '{chosen}' works: {_cluster(found.find(chosen))} has brokers {ids or '-'}")
 
 
 @app.command("remove", cls=Command)

@@ -47,6 +47,26 @@ def test_context_when_added_and_used_then_commands_go_to_its_cluster(
     assert invoke("consume", pylog_topic, "--from-beginning", "-e").text == "one\n"
 
 
+def test_context_when_renamed_then_it_stays_current_and_default_and_its_cluster_answers(
+    invoke: Invoke, config: Path, pylog_broker: testing.Broker
+) -> None:
+    assert invoke("context", "current").status == ExitStatus.NOT_FOUND
+    assert invoke("context", "add", "old", "-b", pylog_broker.address).status == 0
+    assert invoke("context", "add", "gone", "-b", UNUSED).status == 0
+    config.write_text(f'default_context = "old"\n{config.read_text()}[contexts.old.producer]\n')
+    assert invoke("context", "use", "gone").status == 0
+    assert invoke("context", "use", "old").status == 0
+    assert invoke("context", "rename", "old", "gone").status == ExitStatus.CONFLICT
+    assert invoke("context", "rename", "old", "a b").status == ExitStatus.USAGE
+    assert invoke("context", "rename", "old", "new").status == 0
+    assert "old" not in config.read_text()
+    assert invoke("context", "current").text == "new\n"
+    tested = invoke("context", "test")
+    assert tested.status == 0
+    assert f"context 'new' works: {pylog_broker.address} has brokers 0\n" in tested.stderr
+    assert invoke("context", "test", "gone").status == ExitStatus.UNREACHABLE
+
+
 def test_context_when_an_address_is_given_then_that_wins_and_the_option_over_variables(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, pylog_broker: testing.Broker, prod: str
 ) -> None:

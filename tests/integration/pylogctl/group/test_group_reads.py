@@ -241,6 +241,8 @@ def test_lag_without_options_has_messages_and_seconds_by_the_times_of_segments(
     assert (second["lag_msgs"], first["lag_msgs"]) == (15, 29)
     assert 5300 < second["age"] < 5500, "halfway between the ends of two segments"
     assert first["age"] is None, "nothing tells when the first segment began"
+    traced = invoke("group", "lag", "second", "-Z", zookeeper, "-vv").stderr
+    assert 15 < traced.count("offsets") < 40, traced
 
 
 def test_describe_with_a_window_shows_rate_and_eta(session: Session, command: Invoke) -> None:

@@ -144,6 +144,8 @@ def test_command_line_that_is_wrong_is_told_in_one_sentence(
     ("words", "answer"),
     [
         ("consume --bootstrap-server h:9092", "brokers are named with -b HOST:PORT"),
+        ("perf produce t -n 5", "--messages N in `perf`"),
+        ("mirror run --from-zookeeper h:1", "clusters are named with --from and --to"),
         ("consume --topic t", "the topic is an argument, as in: pylogctl consume TOPIC"),
         ("-C -t t", "to read messages: pylogctl consume TOPIC"),
         ("-P -t t", "to write messages: pylogctl produce TOPIC"),
