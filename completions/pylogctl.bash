@@ -65,8 +65,8 @@ __pylogctl_tables() {
         valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl top')
         commands='' words=''
-        options='--view --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--view --filter --interval --batch --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--view --into --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--view --into --filter --interval --batch --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -620,10 +620,11 @@ __pylogctl_values() {
     'pylogctl cluster changes --log-format') words='text json' ;;
     'pylogctl cluster changes --color') words='auto always never' ;;
     'pylogctl top --view') words='overview brokers topics groups replication requests' ;;
+    'pylogctl top --into') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl top --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl top --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl top --columns') words='time broker address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group members partitions lag_bytes commit_age rate eta status follower leader not_in_sync lag fetches request errors p50 p99 longest queue local remote send waiting topic replication_factor size offline last' ;;
-    'pylogctl top --sort') words='time broker address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group members partitions lag_bytes commit_age rate eta status follower leader not_in_sync lag fetches request errors p50 p99 longest queue local remote send waiting topic replication_factor size offline last' ;;
+    'pylogctl top --columns') words='time broker name value address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group topic partition owner offset stored end lag_bytes commit_age rate eta status members partitions leader epoch isr start unflushed size segments lag stalled follower not_in_sync fetches request errors p50 p99 longest queue local remote send waiting replication_factor offline last' ;;
+    'pylogctl top --sort') words='time broker name value address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group topic partition owner offset stored end lag_bytes commit_age rate eta status members partitions leader epoch isr start unflushed size segments lag stalled follower not_in_sync fetches request errors p50 p99 longest queue local remote send waiting replication_factor offline last' ;;
     'pylogctl top --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl top -c' | 'pylogctl top --context') words='@context' ;;
     'pylogctl top --log-format') words='text json' ;;

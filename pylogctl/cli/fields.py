@@ -28,7 +28,10 @@ _OTHERS = {
     "mirror.run": ("mirror.run", "mirror.plan"),
     "perf.consume": ("perf.consume", "perf.simple"),
     "pipeline.compact": ("pipeline.load", "pipeline.compact.plan"),
-    "top": (*("top.brokers", "top.topics", "top.groups", "top.replication", "top.requests"),),
+    "top": (
+        *("top.brokers", "top.topics", "top.groups", "top.replication", "top.requests"),
+        *("top.broker", "top.partitions", "top.group"),  # --into
+    ),
     "topic.alter": ("topic.create",),
     "zk.create": ("zk.change",),
     "zk.import": ("zk.change",),

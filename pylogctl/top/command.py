@@ -22,6 +22,7 @@ _View = Literal["overview", "brokers", "topics", "groups", "replication", "reque
     examples=(
         "pylogctl top",
         "pylogctl top --view groups --filter billing",
+        "pylogctl top --view topics --into orders",
         "pylogctl top --view topics --sort=-bytes_in --batch 1",
         "pylogctl top --batch 10 --interval 1s --output json | jq '.data[].bytes_in'",
     ),
@@ -29,6 +30,9 @@ _View = Literal["overview", "brokers", "topics", "groups", "replication", "reque
 def top(
     env: Environment,
     view: _View = option("--view", "Options", "What to show first.", default="overview"),
+    into: str | None = option(
+        "--into NAME", "Options", "Go into this row: a topic, a group, a broker, or a request."
+    ),
     filter: str | None = option(
         "--filter TEXT", "Options", "Rows with this in a name; ~RE: that a regex finds."
     ),
@@ -53,5 +57,11 @@ def top(
         raise UsageError("--interval must be between 500ms and 60s")
     if filter:
         compile_filter(filter)
-    place = Place(view, sort=VIEWS[view].sort, filter=filter or "")
-    run(env, place, interval_s=interval, look_count=batch)
+    places = [Place(view, sort=VIEWS[view].sort, selected=into or "")]
+    if into is not None:
+        drill = VIEWS[view].drill
+        if not drill:
+            raise UsageError(f"--into has nothing to go into in --view {view}")
+        places.append(Place(drill, into, VIEWS[drill].sort))
+    places[-1] = places[-1]._replace(filter=filter or "")
+    run(env, places, interval_s=interval, look_count=batch)

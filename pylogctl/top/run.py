@@ -37,7 +37,9 @@ _LEAST_TIMEOUT_S = 2.0  # a broker that is slower than a short interval is not d
 _FOOT_AND_HEAD = 8  # lines of the screen that are no rows
 
 
-def run(env: Environment, place: Place, *, interval_s: float, look_count: int | None) -> None:
+def run(
+    env: Environment, places: list[Place], *, interval_s: float, look_count: int | None
+) -> None:
     """Show a cluster until interrupted; with `look_count`, or without a terminal, as text."""
     streams = env.streams
     is_text = look_count is not None or not env.given.isdisjoint(_OF_TEXT)
@@ -45,8 +47,8 @@ def run(env: Environment, place: Place, *, interval_s: float, look_count: int | 
         streams.stdin_is_tty and streams.stdout_is_tty and env.environ.get("TERM") != "dumb"
     )
     if env.settings.sort:
-        chosen_columns(VIEWS[place.view].document, [env.settings.sort.removeprefix("-")])
-        place = place._replace(sort=env.settings.sort)
+        chosen_columns(VIEWS[places[-1].view].document, [env.settings.sort.removeprefix("-")])
+        places[-1] = places[-1]._replace(sort=env.settings.sort)
         env = env.changed(settings=env.settings._replace(sort=""))
     with ExitStack() as closing:
         cluster = closing.enter_context(open_cluster(env, absence=Absence.WARN))
@@ -54,7 +56,7 @@ def run(env: Environment, place: Place, *, interval_s: float, look_count: int | 
         brokers = cluster.brokers()
         stop = closing.enter_context(graceful_stop())
         looks = closing.enter_context(Looks(brokers, registry))
-        watch = _Watch(looks, Choices([place], interval_s), env)
+        watch = _Watch(looks, Choices(places, interval_s), env)
         watch.state.has_zookeeper = registry is not None
         if has_screen and not is_text:
             _Live(watch, stop).run()

@@ -26,7 +26,7 @@ WINDOW_MS = 60_000
 _METADATA_EVERY_S = 5.0
 _TREND_LOOKS = 120
 _EVENTS = 50
-_LIGHT_LOOK_S, _HEAVY_LOOK_S = 10e-6, 25e-6
+_LIGHT_LOOK_S, _HEAVY_LOOK_S = 25e-6, 45e-6
 """What a look costs a broker for each of its partitions: without and with figures of each."""
 _LOG = "logs."
 

@@ -150,7 +150,7 @@ def test_keys_when_pressed_then_show_what_they_say(start: StartTop, cluster: Clu
     top.press("\x1b", r"^1-3 of 3 ")
     top.press("g", r"top - groups[^~]*no groups")
     top.press("r", r"top - replication[^~]*^. +1 +0 ok ")
-    top.press("q", r"top - requests[^~]*^.status ")
+    top.press("q", r"top - requests[^~]*^.other ")
     top.press("b\r", r"top - broker of 0[^~]*software +pylogctl")
     top.press("?", r"PgUp PgDn Home End")
     top.press("o", r"top - broker of 0")
@@ -304,6 +304,34 @@ def test_batch_when_json_then_has_the_rows_of_each_look(cluster: Cluster, tmp_pa
         ("orders", 3, 0.0)
     ] * 2
     assert len({one["time"] for one in rows}) == 2
+
+
+def test_batch_when_into_a_topic_then_has_its_partitions(cluster: Cluster, tmp_path: Path) -> None:
+    args = ("--batch", "1", "--output", "csv", "--columns", "partition,state,isr")
+    with _run(cluster, tmp_path, *args, "--view", "topics", "--into", "audit") as process:
+        out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert re.fullmatch(r'partition,state,isr\n\d-0,ok,"(0,1|1,0)"\n', out)
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (["--interval", "100ms"], "--interval must be between 500ms and 60s"),
+        (["--filter", "~("], "not a regular expression: '('"),
+        (["--sort", "nope"], "no column 'nope'"),
+        (["--view", "replication", "--into", "x"], "--into has nothing to go into"),
+        (["--batch", "0"], "--batch"),
+    ],
+)
+def test_input_when_it_is_bad_then_says_what_is_valid(
+    cluster: Cluster, tmp_path: Path, args: list[str], error: str
+) -> None:
+    with _run(cluster, tmp_path, *args) as process:
+        _, err = process.communicate()
+    assert process.returncode == 2
+    assert error in err
+    assert "Traceback" not in err
 
 
 def test_broker_alone_without_zookeeper_then_is_shown_without_groups(tmp_path: Path) -> None:
