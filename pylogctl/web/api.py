@@ -37,6 +37,7 @@ from pylogctl.web.site import Route, site_of
 
 BASE = "/api/v1"
 _MAX_JSON_BYTES = 256 << 10
+MAX_PARTITIONS = 200  # whose positions a cursor has
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
 
 
@@ -237,6 +238,12 @@ def positions_of(
             f"'{topic}' has no partition {' or '.join(map(repr, query.partition))}",
             hints=(f"it has {has}",),
         )
+    if len(wanted) > MAX_PARTITIONS:
+        raise ProblemError(
+            422,
+            f"'{topic}' has {len(wanted)} partitions; at most {MAX_PARTITIONS} are read at a time",
+            hints=("partition=0-0&partition=0-1 chooses some",),
+        )
     return start_positions(client, topic, wanted, query.place)
 
 
@@ -309,9 +316,7 @@ async def raw(request: Request) -> Response:
     def read(client: Client) -> bytes:
         topic_of(client, topic)
         (partition,) = parse_cursor(topic, f"{name}:{offset}")
-        with client.read(
-            topic, partition=name, start=offset, stop=None, limit=query.inner + 1, idle=0.0
-        ) as reader:
+        with client.read(topic, partition=name, start=offset, limit=query.inner + 1) as reader:
             for one in reader:
                 if (one.offset, one.inner) == (offset, query.inner):
                     return one.value

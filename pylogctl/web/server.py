@@ -61,6 +61,12 @@ class _Protocol(H11Protocol):
         super().timeout_keep_alive_handler()
         self._end_soon_if_closing()
 
+    def shutdown(self) -> None:
+        """End, at the end of the server; a response that has begun may be an endless stream."""
+        super().shutdown()
+        if getattr(self.cycle, "response_started", False):  # None before the first request
+            self.transport.close()
+
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, with the headers of all responses."""
         headers = {**HEADERS, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}

@@ -167,6 +167,15 @@ def test_request_when_wrong_then_a_problem_says_what(
     assert problem["instance"]
 
 
+def test_messages_when_there_are_too_many_partitions_for_a_cursor_then_some_have_to_be_chosen(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "MAX_PARTITIONS", 1)
+    status, problem, _ = get(site, "/topics/orders/messages")
+    assert (status, problem["hints"]) == (422, ["partition=0-0&partition=0-1 chooses some"])
+    assert get(site, "/topics/orders/messages?partition=0-0")[0] == 200
+
+
 def test_messages_when_the_client_has_gone_then_reading_ends(
     site: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from pylogctl.web import events
 from tests.support.waiting import wait_until
-from tests.support.web_site import Served, served_site
+from tests.support.web_site import Served, served, served_site
 
 API = "/api/v1"
 
@@ -128,6 +128,19 @@ def test_live_messages_when_the_client_has_gone_then_nothing_reads_on(site: Serv
         lambda: not [one for one in threading.enumerate() if one.name == "web-tail"],
         "the thread that reads has ended",
     )
+
+
+def test_stream_when_the_server_ends_then_it_ends_too(
+    site: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as opened:
+        with served(site.client) as other:
+            live = opened.enter_context(stream(other, "/topics/orders/messages/live"))
+            site.client.send("orders", "x")
+            live.next()
+        with pytest.raises(http.client.IncompleteRead):
+            live.response.read()
+    assert not caplog.records
 
 
 def test_values_when_streamed_then_they_are_those_of_the_last_look(site: Served) -> None:
