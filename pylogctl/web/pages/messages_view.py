@@ -175,6 +175,7 @@ async def show_message(request: Request) -> Response:
         offset=row.offset,
         inner=row.inner,
         next_offset=next_offset,
+        problem=row.problem,
         shown=payload_of(row.value, limit=WHOLE_BYTES, wanted=wanted),
         wanted=wanted,
         raw_url=found["raw_url"],
