@@ -40,6 +40,7 @@ class Looks:
     lags: Sequence[GroupLag] = ()  # of the last one, none if that failed
     last_ms: int | None = None  # when the last one succeeded
     failure_count: int = 0
+    is_failing: bool = False
 
 
 LOOKS: ManagedObject[Looks] = ManagedObject(
@@ -133,9 +134,13 @@ def _look(observer: GroupObserver, looks: Looks) -> None:
         groups = list_groups(observer.session)
         looks.lags = observer.lag(*groups, ages=True)
     except BrokerError as error:
-        if looks.lags or not looks.failure_count:
+        if not looks.is_failing:
             logger.warning("groups cannot be observed: %s", error)
         looks.failure_count += 1
         looks.lags = ()
+        looks.is_failing = True
     else:
         looks.last_ms = observer.clock.time_ms()
+        if looks.is_failing:
+            logger.info("groups are observed again")
+        looks.is_failing = False
