@@ -164,7 +164,7 @@ def _is_of_others(name: str, kind: type[BaseConfig]) -> bool:
     """Return whether settings of other kinds have a property, and these have not."""
     knowing = [
         one
-        for one in _SCOPES.values()
+        for one in map(_kind_of, _SCOPES)
         if one.name_in_07(name) in {prop.name for prop in one.PROPERTIES}
     ]
     return bool(knowing) and kind not in knowing
@@ -173,7 +173,7 @@ def _is_of_others(name: str, kind: type[BaseConfig]) -> bool:
 def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
     """Return the layers of a client's settings; a later one overrides those before it."""
     settings = env.settings
-    given = given_layers(env, _SCOPES[use.scope])
+    given = given_layers(env, _kind_of(use.scope))
     shared = {
         "broker.list": ",".join(settings.brokers) or None,
         "zk.connect": settings.zookeeper,
@@ -255,7 +255,7 @@ def show_properties(env: Environment, command_path: str) -> None:
         return
     if use is not None:
         dump_properties(
-            env, use, [Layer("default", use.defaults), *given_layers(env, _SCOPES[use.scope])]
+            env, use, [Layer("default", use.defaults), *given_layers(env, _kind_of(use.scope))]
         )
         return
     # Without a command each scope takes the properties that it knows.
