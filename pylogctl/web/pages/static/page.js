@@ -297,12 +297,21 @@ customElements.define("message-producer", class extends ChangeForm {
   }
 });
 
-// Keys
+// Keys: single letters, so there is a way to turn them off, for those who speak to their computer.
+
+const keys = document.getElementById("keys");
+const usesKeys = document.getElementById("use-keys");
+usesKeys.checked = localStorage.getItem("keys") !== "off";
+usesKeys.addEventListener("change", () => localStorage.setItem("keys", usesKeys.checked ? "on" : "off"));
+const showKeys = document.getElementById("show-keys");
+showKeys.hidden = false;
+showKeys.addEventListener("click", () => keys.showModal());
 
 let isAfterG = false;
 document.addEventListener("keydown", (event) => {
   const target = event.target;
-  if (event.ctrlKey || event.altKey || event.metaKey || target.matches?.("input, textarea, select")) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || !usesKeys.checked || keys.open) return;
+  if (target.matches?.("input, textarea, select")) return;
   if (isAfterG) {
     isAfterG = false;
     if (PAGES[event.key]) location.assign(PAGES[event.key]);
@@ -313,7 +322,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     document.querySelector('input[type="search"]').focus();
   } else if (event.key === "?") {
-    document.getElementById("keys").showModal();
+    keys.showModal();
   } else if (event.key === "p") {
     document.querySelector("live-pause button")?.click();
   }

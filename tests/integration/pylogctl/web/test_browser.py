@@ -119,6 +119,21 @@ def test_keyboard_alone_reaches_everything(page: Page) -> None:
     expect(page.locator('th[aria-sort="ascending"]')).to_have_text("Size")
 
 
+def test_keys_can_be_turned_off_and_on_again(page: Page) -> None:
+    page.goto("/topics")
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Use these keys").uncheck()
+    page.get_by_role("button", name="Close").click()
+    page.goto("/groups")
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_be_hidden()
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Use these keys").check()
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_be_visible()
+
+
 @pytest.mark.parametrize("path", ["/", "/topics", "/topics/orders", "/topics/orders/messages"])
 def test_small_screen_needs_no_scrolling_sideways(page: Page, path: str) -> None:
     page.set_viewport_size({"width": 360, "height": 640})
