@@ -194,7 +194,7 @@ class RequestHandlers:
             yield len(frames), CloseConnection(error, is_bad_frame=True)
         except errors.BrokerError as error:
             self._note(frames[position], None, arrived_s, started_s)
-            yield len(frames), self._close(request_group(frames[position]), error)
+            yield len(frames), self._close(_group(frames[position]), error)
 
     def _note(
         self,
@@ -207,15 +207,16 @@ class RequestHandlers:
         """Count requests that are handled, together, and their times; return the time."""
         ended_s = time.perf_counter()
         metrics = self._metrics
-        metrics.requests[INT16.unpack_from(frame)[0]] += count
-        group = request_group(frame)
+        request_type = INT16.unpack_from(frame)[0]
+        metrics.requests[request_type] += count
+        group = request_group(request_type, frame)
+        is_complete = True
         if outcome is not None:
             outcome.group = group
             if isinstance(outcome, DelayedResponse):
                 outcome.arrived_s = arrived_s
-                metrics.times[group].record_begun(arrived_s, started_s, ended_s, count)
-                return ended_s  # its total time follows when it is complete
-        metrics.times[group].record(arrived_s, started_s, ended_s, count)
+                is_complete = False  # its total time follows when it is
+        metrics.times[group].record(arrived_s, started_s, ended_s, count, is_complete)
         return ended_s
 
     def _begin(
@@ -228,12 +229,12 @@ class RequestHandlers:
         correlation_id = None
         if request_type >= requests.FIRST_EXTENSION_TYPE:
             correlation_id = requests.RequestHeader.decode(reader).correlation_id
-        return Work(future, request_group(frame), correlation_id, arrived_s, started_s)
+        return Work(future, _group(frame), correlation_id, arrived_s, started_s)
 
     def finish(self, work: Work) -> list[Response | CloseConnection]:
         """Return the outcome of a request that another thread has handled."""
         times = self._metrics.times[work.group]
-        times.record(work.arrived_s, work.started_s, time.perf_counter())
+        times.record(work.arrived_s, work.started_s, time.perf_counter(), 1, True)
         try:
             found: list[Response] = work.future.result()
         except errors.ServerError as error:
@@ -297,7 +298,7 @@ class RequestHandlers:
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
         except errors.ServerError as error:
-            return self._refuse(request_group(frame), header.correlation_id, error)
+            return self._refuse(_group(frame), header.correlation_id, error)
 
     def _dispatch(
         self, request: ExtensionRequest, header: requests.RequestHeader, refused: RefusedPartitions
@@ -339,6 +340,10 @@ class RequestHandlers:
                 return self._replica_reads.read(request, header)
             case ControllerRequest() | ListUnknownReplicasRequest():
                 return self._control.handle(request, header)
+
+
+def _group(frame: memoryview) -> RequestGroup:
+    return request_group(INT16.unpack_from(frame)[0], frame)
 
 
 def _check_length(size: int) -> None:

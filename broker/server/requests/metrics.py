@@ -85,24 +85,23 @@ class RequestTimes:
         self.send = Histogram()
         self.total = Histogram()
 
-    def record(self, arrived_s: float, started_s: float, ended_s: float, count: int = 1) -> None:
-        """Count requests that were handled together.
+    def record(
+        self, arrived_s: float, started_s: float, ended_s: float, count: int, is_complete: bool, /
+    ) -> None:
+        """Count requests that were handled together; if not complete, without their total time.
 
         On the path of every publish: what `Histogram.record` does, without the calls.
         """
-        self.record_begun(arrived_s, started_s, ended_s, count)
-        elapsed_s = ended_s - arrived_s
-        total = self.total
-        total.bucket_counts[bisect_left(REQUEST_BOUNDS_S, elapsed_s)] += count
-        total.total_s += elapsed_s * count
-
-    def record_begun(self, arrived_s: float, started_s: float, ended_s: float, count: int) -> None:
-        """Count requests whose response is not complete, all but their total time."""
         waited_s = started_s - arrived_s
         queue = self.queue
         queue.bucket_counts[bisect_left(REQUEST_BOUNDS_S, waited_s)] += count
         queue.total_s += waited_s * count
         self.local.record(ended_s - started_s, count)
+        if is_complete:
+            elapsed_s = ended_s - arrived_s
+            total = self.total
+            total.bucket_counts[bisect_left(REQUEST_BOUNDS_S, elapsed_s)] += count
+            total.total_s += elapsed_s * count
 
 
 class RequestErrors:
@@ -243,23 +242,20 @@ _DELAY_OF = {
     RequestGroup.FETCH: DelayKind.READ,
     RequestGroup.FOLLOWER_FETCH: DelayKind.FOLLOWER_READ,
 }
-_GROUP_OF: dict[int, RequestGroup] = {
-    RequestType.PRODUCE: RequestGroup.PRODUCE,
-    RequestType.MULTIPRODUCE: RequestGroup.PRODUCE,
-    RequestType.PUBLISH: RequestGroup.PRODUCE,
-    RequestType.FETCH: RequestGroup.FETCH,
-    RequestType.MULTIFETCH: RequestGroup.FETCH,
-    RequestType.READ: RequestGroup.FETCH,
-    RequestType.METADATA: RequestGroup.METADATA,
-    RequestType.PUSH_STATES: RequestGroup.PUSH,
+_TYPES_OF = {
+    RequestGroup.PRODUCE: (RequestType.PRODUCE, RequestType.MULTIPRODUCE, RequestType.PUBLISH),
+    RequestGroup.FETCH: (RequestType.FETCH, RequestType.MULTIFETCH, RequestType.READ),
+    RequestGroup.METADATA: (RequestType.METADATA,),
+    RequestGroup.PUSH: (RequestType.PUSH_STATES,),
 }
+# by plain numbers, which are compared faster
+_GROUP_OF = {int(one): group for group, types in _TYPES_OF.items() for one in types}
 _READ_TYPE = int(RequestType.READ)
 _FOLLOWER_VERSION = INT16.pack(ReplicaFetchRequest.VERSION)
 
 
-def request_group(frame: memoryview) -> RequestGroup:
+def request_group(request_type: int, frame: memoryview) -> RequestGroup:
     """Return the group that a request counts in."""
-    request_type = INT16.unpack_from(frame)[0]
     if request_type == _READ_TYPE and frame[2:4] == _FOLLOWER_VERSION:
         return RequestGroup.FOLLOWER_FETCH
     return _GROUP_OF.get(request_type, RequestGroup.OTHER)
