@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import shutil
@@ -12,7 +13,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,11 @@ def run(
         watch = _Watch(looks, Choices(places, interval_s), env)
         watch.state.has_zookeeper = registry is not None
         if has_screen and not is_text:
-            _Live(watch, stop).run()
+            try:
+                _Live(watch, stop).run()
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise  # else the terminal is gone, and nobody to be told
         else:
             _write_looks(watch, stop, look_count)
 
@@ -216,7 +221,8 @@ class _Live:
             tty.setcbreak(stdin)
             yield
         finally:
-            termios.tcsetattr(stdin, termios.TCSADRAIN, before)
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(stdin, termios.TCSADRAIN, before)
             self._live.stop()
 
     def _suspended(self, action: Callable[[], object]) -> None:
@@ -255,7 +261,11 @@ class _Live:
         return screen(state, self._watch.choices, self._size(), now, self._style, name=name)
 
     def _draw(self) -> None:
-        text = self._text.from_ansi("\n".join(self._lines()), no_wrap=True, overflow="crop")
+        shown = "\n".join(self._lines())
+        if not self._style.has_unicode:  # what the terminal's encoding lacks is escaped
+            encoding = self._watch.env.streams.encoding
+            shown = shown.encode(encoding, "backslashreplace").decode(encoding)
+        text = self._text.from_ansi(shown, no_wrap=True, overflow="crop")
         self._live.update(text, refresh=True)
 
     def _wait(self) -> bool:

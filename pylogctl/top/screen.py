@@ -18,7 +18,7 @@ from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind
 from pylogctl.cli.escapes import printable
 from pylogctl.top.keys import HELP, KEYS_LINE, Choices
 from pylogctl.top.state import State, clock_text, times_of
-from pylogctl.top.views import VIEWS, Line, Moment, Place, lines_of, selected_index
+from pylogctl.top.views import VIEWS, Line, Moment, Place, bytes_to_copy, lines_of, selected_index
 
 _HEADINGS = {
     "under_replicated": "urp",
@@ -222,7 +222,13 @@ def _foot(state: State, place: Place, size: Size, style: Style) -> Iterator[str]
             )
         ]
         moved = state.total_rate("ReplicaFetcherManager", "ReassignmentBytesFetched")
-        yield "   ".join((*counts, f"reassignment {_bytes_text(moved)}/s"))
+        yield "   ".join(counts)
+        left = _bytes_text(bytes_to_copy(state))
+        yield f"left to copy until in sync {left}   copied by reassignments {_bytes_text(moved)}/s"
+    elif place.view == "replicas":
+        for one, changes in state.changes.items():
+            if f"{one.topic}/{one.name}" == place.target:
+                yield from (f"{clock_text(it.time_ms)} {it.text}" for it in changes[::-1])
 
 
 def _last_line(choices: Choices, lines: Sequence[Line], room: int) -> str:

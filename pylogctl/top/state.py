@@ -26,6 +26,7 @@ WINDOW_MS = 60_000
 _METADATA_EVERY_S = 5.0
 _TREND_LOOKS = 120
 _EVENTS = 50
+_CHANGES = 5
 _LIGHT_LOOK_S, _HEAVY_LOOK_S = 25e-6, 45e-6
 """What a look costs a broker for each of its partitions: without and with figures of each."""
 _LOG = "logs."
@@ -197,6 +198,8 @@ class State:
     groups_error: str = ""
     trends: dict[tuple[str, str], tuple[float | None, ...]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
+    changes: dict[TopicPartition, tuple[Event, ...]] = field(default_factory=dict)
+    """The last changes of each partition's leader and in-sync replicas."""
     _metadata_s: float = -_METADATA_EVERY_S
     _snapshots: GroupsAnswer | None = None  # whose partitions' ends are not known yet
     _samples: LagSamples = field(default_factory=lambda: LagSamples(WINDOW_MS))
@@ -208,6 +211,7 @@ class State:
             brokers=dict(self.brokers),
             metadata=dict(self.metadata),
             trends=dict(self.trends),
+            changes=dict(self.changes),
         )
 
     @property
@@ -283,6 +287,7 @@ class State:
         if old.controller_id != new.controller_id:
             now = "none" if new.controller_id == NO_CONTROLLER else f"broker {new.controller_id}"
             self._note(now_ms, f"the controller is {now}, it was broker {old.controller_id}")
+        self._note_changes(partitions_of(old), partitions_of(new), now_ms)
         leaders = {one.partition: one.leader for one in partitions_of(old)}
         now_led = {one.partition: one.leader for one in partitions_of(new)}
         moved = [
@@ -300,6 +305,26 @@ class State:
             self._note(now_ms, f"topic {name} is new")
         for name in sorted(topics[0] - topics[1]):
             self._note(now_ms, f"topic {name} is gone")
+
+    def _note_changes(
+        self,
+        before: Iterable[PartitionMetadata],
+        after: Iterable[PartitionMetadata],
+        now_ms: int,
+    ) -> None:
+        known = {one.partition: one for one in before}
+        for one in after:
+            old = known.get(one.partition, one)
+            texts = []
+            if one.leader != old.leader:
+                now = "no leader" if one.leader == NO_LEADER else f"led by {one.leader}"
+                texts.append(f"{now}, before {old.leader}")
+            if set(one.isr) != set(old.isr):
+                texts.append(f"in sync {_ids(one.isr)}, before {_ids(old.isr)}")
+            if texts:
+                event = Event(now_ms, "; ".join(texts))
+                noted = (*self.changes.get(one.partition, ()), event)
+                self.changes[one.partition] = noted[-_CHANGES:]
 
     def _note(self, now_ms: int, text: str) -> None:
         self.events = (*self.events, Event(now_ms, text))[-_EVENTS:]
@@ -370,6 +395,10 @@ class State:
                 for one in partitions_of_group(snapshot, live)
             ]
             yield GroupLag(snapshot, lags, now_ms)
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(brokers))) or "none"
 
 
 def clock_text(time_ms: int) -> str:

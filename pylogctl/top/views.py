@@ -376,6 +376,17 @@ def _follower_line(
     return Line(f"{follower} from {leader}", row, source.is_silent)
 
 
+def bytes_to_copy(state: State) -> int:
+    """Return what replicas that are not in sync still have to copy, as far as it is known."""
+    return sum(
+        lag or 0
+        for broker in state.brokers.values()
+        for one in broker.replicas().values()
+        for follower, lag in one["lags"].items()
+        if int(follower) not in one["isr"]
+    )
+
+
 def _copied_rate(
     source: BrokerState, follower: str, partitions: Sequence[TopicPartition]
 ) -> float | None:

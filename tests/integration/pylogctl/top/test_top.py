@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -172,6 +173,17 @@ def test_terminal_when_the_view_ends_then_is_as_it_was(start: StartTop, cluster:
         assert top.written.rindex(_SHOWS_CURSOR) > top.written.rindex("\x1b[?25l")
 
 
+def test_terminal_when_it_is_closed_then_the_program_ends_by_itself(
+    start: StartTop, cluster: Cluster
+) -> None:
+    top = start("-b", cluster.address)
+    top.until("2 brokers")
+    pid = top.child.pid
+    os.close(top.child.child_fd)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 def test_paused_when_going_on_then_rates_are_of_the_last_interval(
     start: StartTop, cluster: Cluster
 ) -> None:
@@ -258,6 +270,14 @@ def test_colors_when_not_wanted_then_none_are_written(start: StartTop, cluster: 
     top = start("-b", cluster.address, NO_COLOR="1")
     top.until(r"^>     0 ")
     assert not re.search(r"\x1b\[[\d;]*[1-9]\d*m", top.written)
+
+
+def test_terminal_without_unicode_then_names_are_escaped(start: StartTop, cluster: Cluster) -> None:
+    top = start("-b", cluster.address, "--view", "topics", PYTHONIOENCODING="ascii")
+    top.until(r"^.\\u6ce8\\u6587 ")
+    assert top.written.isascii()
+    top.press("Q", "")
+    assert top.ended() == 0
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from broker.protocol.extension_requests import StatusParts
+from broker.topic import TopicPartition
+from pylogctl.top.keys import Choices
+from pylogctl.top.screen import Size, Style, screen
 from pylogctl.top.state import BrokerState, State, Times
 from pylogctl.top.views import VIEWS, Place, lines_of
 from tests.unit.pylogctl.top.top_state import (
@@ -76,6 +79,15 @@ def test_events_when_a_broker_is_lost_then_tell_of_leaders_and_of_its_return() -
     texts = [one.text for one in state.events]
     assert any(one.startswith("new leaders: 2 partitions (orders[3-0]") for one in texts)
     assert "broker 3 is back" in texts
+
+
+def test_changes_of_a_partition_when_its_leader_is_lost_then_are_told_below_its_replicas() -> None:
+    state = watched(silent=(3,))
+    (change,) = state.changes[TopicPartition("orders", 3, 0)]
+    assert change.text == "led by 1, before 3; in sync 1, before 1,3"
+    choices = Choices([Place("replicas", "orders/3-0")])
+    lines = screen(state, choices, Size(80, 24), now(4), Style())
+    assert lines[-3].endswith(change.text)
 
 
 def test_copy_when_further_answers_come_then_stays_as_it_was() -> None:
