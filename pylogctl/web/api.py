@@ -19,6 +19,7 @@ from starlette.responses import Response
 from broker.admin.settings import Setting
 from broker.admin.topics import TopicInfo
 from broker.api.client import Client
+from broker.api.errors import TimedOut, Unreachable
 from broker.topic import MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.documents import document_of, offset_text
@@ -48,9 +49,13 @@ async def live(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """Check the cluster; 503 if a check fails."""
+    """Check the cluster; 503 if a check fails, or no broker responds."""
     query_of(request, docs.NoQuery)
-    found = await site_of(request).read(lambda client: client.health())
+    try:
+        found = await site_of(request).read(lambda client: client.health())
+    except (Unreachable, TimedOut) as error:
+        silence = docs.Check("brokers not there", "fail", [str(error)])
+        return respond(docs.HealthDocument(ok=False, checks=[silence]), 503)
     checks = [document_of(docs.Check, one) for one in found.checks]
     return respond(docs.HealthDocument(found.ok, checks), 200 if found.ok else 503)
 
@@ -154,11 +159,17 @@ async def topic(request: Request) -> Response:
 
 
 def topic_of(client: Client, name: str) -> TopicInfo:
-    """Return a topic; a problem if there is none of the name."""
-    for one in client.topics():
-        if one.name == name:
-            return one
-    raise ProblemError(404, f"there is no topic '{name}'", code="TOPIC_NOT_FOUND")
+    """Return a topic, without a look at all the others."""
+    found = client.describe(name)
+    sizes = [one.size_bytes for one in found]
+    copies = [len(one.replicas) for one in found if one.leader_epoch is not None]
+    return TopicInfo(
+        name,
+        partitions=len(found),
+        replicas=max(copies, default=None),
+        brokers=tuple(sorted({id for one in found for id in one.replicas})),
+        size_bytes=None if None in sizes else sum(one or 0 for one in sizes),
+    )
 
 
 def etag_of(found: TopicInfo) -> str:
@@ -226,7 +237,6 @@ def positions_of(
     client: Client, topic: str, query: docs.MessagesQuery
 ) -> dict[TopicPartition, MessagePosition]:
     """Return where reading begins in each partition that is asked for."""
-    topic_of(client, topic)
     if query.cursor:
         return parse_cursor(topic, query.cursor)
     there = sorted(client.offsets(topic, "start"))
@@ -314,7 +324,6 @@ async def raw(request: Request) -> Response:
     topic, name, offset = path["topic"], path["partition"], path["offset"]
 
     def read(client: Client) -> bytes:
-        topic_of(client, topic)
         (partition,) = parse_cursor(topic, f"{name}:{offset}")
         with client.read(topic, partition=name, start=offset, limit=query.inner + 1) as reader:
             for one in reader:

@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from pylogctl.testing import Broker
 from pylogctl.web import api
 from pylogctl.web.messages import Budget
 from pylogctl.web.problems import ProblemError
 from tests.support.waiting import wait_until
-from tests.support.web_site import HOSTILE, Served, served_site
+from tests.support.web_site import HOSTILE, Served, served, served_site
 
 API = "/api/v1"
 
@@ -64,6 +65,18 @@ def test_document_when_read_then_it_is_json(site: Served, path: str) -> None:
     status, document, _ = get(site, path)
     assert status == 200, document
     assert isinstance(document, dict)
+
+
+def test_cluster_when_no_broker_responds_then_health_says_so_and_the_server_lives() -> None:
+    with Broker() as broker, broker.connect(timeout=2) as client, served(client) as alone:
+        assert get(alone, "/health")[0] == 200
+        broker.kill()
+        status, found, _ = get(alone, "/health")
+        assert (status, found["ok"], found["checks"][0]["result"]) == (503, False, "fail")
+        status, problem, _ = get(alone, "/topics")
+        assert status in (502, 504)
+        assert problem["code"] in ("BROKER_UNREACHABLE", "TIMEOUT")
+        assert get(alone, "/health/live")[0] == 200
 
 
 def test_topics_when_paged_then_none_is_lost_or_shown_twice(site: Served) -> None:

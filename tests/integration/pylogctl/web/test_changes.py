@@ -71,6 +71,7 @@ def test_topic_when_created_changed_and_deleted_then_brokers_have_it_so(
     assert {one["name"] for one in found["settings"]} == {"flush.messages", "retention.ms"}
     assert re.search(r"anonymous request \w+: change topic 'made'", caplog.text)
     assert call(site, "PATCH", f"{API}/topics/made", change, If_Match=etag)[0] == 412
+    assert call(site, "GET", f"{API}/topics/made")[2]["etag"] == headers["etag"]
 
     status, found, _ = call(site, "DELETE", f"{API}/topics/made?dry_run=true")
     assert (status, found["partitions"]) == (200, 3), found
