@@ -1823,6 +1823,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'P
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l metrics-port -d 'Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as iceberg:lake.logs.web, or to that of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
@@ -1866,6 +1867,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Pro
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l metrics-port -d 'Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as iceberg:lake.logs.web, or to that of Delta at a path; made if it is missing' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'

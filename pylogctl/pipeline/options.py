@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from broker.units import parse_duration_ms
+from pylogctl.cli import options as shared
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import Choice, argument, flag, option
 
@@ -244,6 +245,7 @@ class StreamChoice(Choice):
         "Stream",
         "How far behind the newest event an event may be to be counted.",
     )
+    metrics_port: shared.MetricsPortOption = None
 
     def watermark_ms(self) -> int | None:
         """Return how late an event may be; None for no limit."""
@@ -262,6 +264,8 @@ class StreamChoice(Choice):
             )
         if not self.stream and (self.checkpoint or self.exit_at_end or self.watermark):
             raise UsageError("--checkpoint, --exit-at-end and --watermark need --stream")
+        if not self.stream and self.metrics_port is not None:
+            raise UsageError("--metrics-port is for a stream: it needs --stream")
         self.watermark_ms()
 
 

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from broker.exposition import exposition_text
 from broker.files import write_atomically
+from broker.metrics import ManagedObject, Reading, counter, waits
+from broker.metrics_server import served_metrics
 from broker.spark.jobs import cause_of
 from broker.spark.options import WriteOptions
 from broker.spark.source import FORMAT
 from broker.spark.tables import start_stream
+from broker.stats import ELECTION_BOUNDS_S, Histogram
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
@@ -140,7 +146,11 @@ def run_stream(
     if choice.exit_at_end:
         writer = writer.trigger(availableNow=True)
     late = _LateEvents(env, choice, count_late)
-    with graceful_stop() as stop:
+    counts = StreamCounts(late)
+    with graceful_stop() as stop, ExitStack() as stack:
+        if choice.metrics_port is not None:
+            serving = served_metrics(partial(exposition, counts, name), choice.metrics_port)
+            env.note(f"metrics at {stack.enter_context(serving)}")
         if into_table is None:
             query = writer.start()
         else:
@@ -148,7 +158,7 @@ def run_stream(
         try:
             try:
                 _bind(choice.checkpoint, identity)
-                _wait(query, stop, late)
+                _wait(query, stop, counts)
                 if not stop.is_set:
                     _raise_failure(query, sink)
             finally:
@@ -167,11 +177,45 @@ def _bind(checkpoint: Path, identity: Identity) -> None:
         write_atomically(path, (json.dumps(dict(identity), indent=1) + "\n").encode())
 
 
-def _wait(query: StreamingQuery, stop: StopRequest, late: _LateEvents) -> None:
+def _wait(query: StreamingQuery, stop: StopRequest, counts: StreamCounts) -> None:
     while query.isActive and not stop.is_set:
         stop.wait(_POLL_S)
-        late.note(query)
-    late.note(query, is_stopping=stop.is_set)
+        counts.note(query)
+    counts.note(query, is_stopping=stop.is_set)
+
+
+class StreamCounts:
+    """Counts the batches of a query, and the messages in them."""
+
+    def __init__(self, late: _LateEvents) -> None:
+        self._late = late
+        self.batch_times = Histogram(ELECTION_BOUNDS_S)
+        self.message_count = 0
+        self._newest_id = -1
+
+    @property
+    def late_count(self) -> int:
+        """Return how many events came later than the watermark allows."""
+        return self._late.count
+
+    def note(self, query: StreamingQuery, *, is_stopping: bool = False) -> None:
+        """Count the latest batches; late events without reading if the command is to end."""
+        newest = query.lastProgress
+        # Spark also reports triggers that found nothing to do
+        if newest is None or newest.batchId <= self._newest_id or not _has_run(newest):
+            return
+        found = [newest]
+        if newest.batchId > self._newest_id + 1:  # the others cost many calls of Java
+            found = [one for one in query.recentProgress if one.batchId > self._newest_id]
+        self._newest_id = newest.batchId
+        for one in filter(_has_run, found):
+            self.batch_times.record(one.batchDuration / 1000)
+            self.message_count += one.numInputRows
+            self._late.note(one, is_stopping=is_stopping)
+
+
+def _has_run(batch: StreamingQueryProgress) -> bool:
+    return "addBatch" in batch.durationMs
 
 
 class _LateEvents:
@@ -189,29 +233,23 @@ class _LateEvents:
         self._watermark = choice.watermark
         self._batches = choice.checkpoint / "offsets"
         self._count_late = count_late
-        self._counts: dict[int, int] = {}
-        self._newest_id = -1
+        self.count = 0
         self._is_exact = True
 
-    def note(self, query: StreamingQuery, *, is_stopping: bool = False) -> None:
-        """Count the late events of the latest batches, without reading if the command is to end."""
-        newest = query.lastProgress
-        if newest is None:
+    def note(self, batch: StreamingQueryProgress, *, is_stopping: bool) -> None:
+        """Count the late events of a batch, without reading if the command is to end."""
+        count = sum(state.numRowsDroppedByWatermark for state in batch.stateOperators)
+        if not count:
             return
-        is_next = newest.batchId <= self._newest_id + 1
-        self._newest_id = newest.batchId
-        for one in [newest] if is_next else query.recentProgress:  # each costs many calls of Java
-            dropped = sum(state.numRowsDroppedByWatermark for state in one.stateOperators)
-            if dropped and one.batchId not in self._counts:
-                if not self._counts:
-                    self._env.warn(
-                        f"events came later than --watermark {self._watermark}: they do not count"
-                    )
-                self._counts[one.batchId] = dropped
-                if self._count_late is not None:
-                    exact = None if is_stopping else self._read_again(one, self._count_late)
-                    self._counts[one.batchId] = exact or dropped
-                    self._is_exact &= exact is not None
+        if not self.count:
+            self._env.warn(
+                f"events came later than --watermark {self._watermark}: they do not count"
+            )
+        if self._count_late is not None:
+            exact = None if is_stopping else self._read_again(batch, self._count_late)
+            self._is_exact &= exact is not None
+            count = exact or count
+        self.count += count
 
     def _read_again(self, batch: StreamingQueryProgress, count_late: CountLate) -> int | None:
         """Return how many events of a batch were late, None if they cannot be read any more."""
@@ -230,12 +268,29 @@ class _LateEvents:
 
     def tell(self) -> None:
         """Warn of the total, unless it is 0."""
-        if self._counts:
+        if self.count:
             bound = "" if self._is_exact else "at least "
             self._env.warn(
-                f"{bound}{sum(self._counts.values())} events came later than --watermark "
+                f"{bound}{self.count} events came later than --watermark "
                 f"{self._watermark}, and were not counted or joined"
             )
+
+
+STREAM: ManagedObject[StreamCounts] = ManagedObject(
+    "Stream.{query}",
+    waits("Batch", lambda it: [it.batch_times],
+        "how long batches took", series="stream_batch_seconds"),
+    counter("Messages", lambda it: it.message_count,
+        "messages in these batches", series="stream_messages_total"),
+    counter("LateMessages", lambda it: it.late_count,
+        "events that came later than the watermark allows", series="stream_late_messages_total"),
+)  # fmt: skip
+
+
+def exposition(counts: StreamCounts, name: str) -> str:
+    """Return the metrics of a stream in Prometheus' format; `name` is that of its document."""
+    query = name.removeprefix("pipeline.").partition("/")[0]
+    return exposition_text([Reading(STREAM, counts, (query,))])
 
 
 class _Sink:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,13 +17,14 @@ import pytest
 
 from broker.server.broker import Broker
 from tests.integration.pylogctl.pipeline.conftest import StartPipeline
+from tests.support.ports import port_of_its_own
 from tests.support.spark_session import publish
 from tests.support.waiting import wait_until
 
 BASE_MS = 1_700_000_040_000
 MINUTES = 20
 
-Start = Callable[[], "subprocess.Popen[bytes]"]
+Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 def minute(number: int) -> list[bytes]:
@@ -71,11 +74,21 @@ def test_count_when_killed_and_started_again_then_each_window_is_there_once(
 
     for number in range(MINUTES // 2 + 1, MINUTES):
         publish(running_broker, "events", minute(number))
-    job = start_count()
+    port = port_of_its_own()
+    job = start_count("--metrics-port", str(port))
     # in how many batches the windows come depends on which one the kill ended
     wait_until(lambda: len(found()) >= len(expected), "the last windows", deadline_s=270)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        text = answer.read().decode()
     os.killpg(job.pid, signal.SIGINT)
     output, errors = job.communicate(timeout=120)
 
     assert (job.returncode, output, errors) == (0, b"", b"")
     assert found() == expected
+    figures = dict(
+        re.findall(r'^pylogctl_stream_(\w+)\{query="window"\} (\S+)$', text, re.MULTILINE)
+    )
+    assert float(figures["messages_total"]) >= 10 * (MINUTES // 2 - 1)
+    assert float(figures["late_messages_total"]) == 0
+    assert float(figures["batch_seconds_count"]) >= 1
+    assert float(figures["batch_seconds_sum"]) > 0
