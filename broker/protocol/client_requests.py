@@ -11,7 +11,6 @@ correlation id and offset; all other bytes are encoded once.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
@@ -23,9 +22,9 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.protocol.responses import HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
 from broker.topic import TopicPartition
+from broker.values import Value
 
 
-@dataclass(frozen=True, slots=True)
 class HelloRequest(ControlRequest):
     """Request a broker's identity and the requests it understands."""
 
@@ -33,8 +32,7 @@ class HelloRequest(ControlRequest):
     RESPONSE = HELLO
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataRequest:
+class MetadataRequest(Value):
     """Request the topics that a broker leads: those named, or all if `topics` is None."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.METADATA
@@ -58,14 +56,12 @@ class MetadataRequest:
         return cls(tuple(reader.short_string() for _ in range(count)))
 
 
-@dataclass(frozen=True, slots=True)
 class ClusterMetadataRequest(MetadataRequest):
     """Request the topics and brokers of the whole cluster."""
 
     VERSION: ClassVar[int] = 1
 
 
-@dataclass(frozen=True, slots=True)
 class DigestLogRequest(ControlRequest):
     """Request the digest of a range of a log: of `length` bytes (0 or more) from `offset`.
 
@@ -104,8 +100,7 @@ class PartitionSet(NamedTuple):
     message_set: Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class PublishRequest:
+class PublishRequest(Value):
     """Append message sets and acknowledge them as `acks` says.
 
     An empty set with `Acks.COMMITTED` waits for all that was written to the partition before it.
@@ -157,8 +152,7 @@ class PartitionPosition(NamedTuple):
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRequest:
+class ReadRequest(Value):
     """Read many partitions; wait up to `max_wait_ms` until `min_bytes` are there."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
@@ -192,7 +186,6 @@ class ReadRequest:
         return cls(max_wait_ms, min_bytes, max_bytes, positions)
 
 
-@dataclass(frozen=True, slots=True)
 class AnyReplicaReadRequest(ReadRequest):
     """A read that an in-sync follower may serve, too."""
 
@@ -207,8 +200,7 @@ def position_count(body: Buffer) -> int:
     return count
 
 
-@dataclass(frozen=True, slots=True)
-class FilteredReadRequest:
+class FilteredReadRequest(Value):
     """A read of the entries that hold a wanted message, and no others."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
@@ -247,7 +239,6 @@ class OffsetQuery(NamedTuple):
     argument: int
 
 
-@dataclass(frozen=True, slots=True)
 class ListOffsetsRequest(ControlRequest):
     """List offsets of many partitions."""
 
@@ -267,7 +258,6 @@ class ListOffsetsRequest(ControlRequest):
     queries: tuple[OffsetQuery, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class ListSegmentsRequest(ControlRequest):
     """0.7's offsets request for a partition of any home."""
 

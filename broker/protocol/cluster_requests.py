@@ -6,7 +6,6 @@ is for each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -43,7 +42,6 @@ class Setting(NamedTuple):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
 class CreateReplicatedTopicRequest(ControllerRequest):
     """Create a topic, spread over the brokers."""
 
@@ -63,7 +61,6 @@ class CreateReplicatedTopicRequest(ControllerRequest):
     settings: tuple[Setting, ...]  # those that differ from the brokers'
 
 
-@dataclass(frozen=True, slots=True)
 class AddPartitionsRequest(ControllerRequest):
     """Add `partition_count` partitions, 1 or more, to a topic with replicas."""
 
@@ -75,7 +72,6 @@ class AddPartitionsRequest(ControllerRequest):
     partition_count: int
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicateTopicRequest(ControllerRequest):
     """Give a topic without replicas `replication_factor` copies of each partition, 1 or more."""
 
@@ -87,7 +83,6 @@ class ReplicateTopicRequest(ControllerRequest):
     replication_factor: int
 
 
-@dataclass(frozen=True, slots=True)
 class DeleteReplicatedTopicRequest(ControllerRequest):
     """Delete a topic with replicas, on all brokers."""
 
@@ -106,7 +101,6 @@ class ElectionKind(IntEnum):
     UNCLEAN = 1  # any live one, if there is no leader; committed messages may be lost
 
 
-@dataclass(frozen=True, slots=True)
 class ElectLeadersRequest(ControllerRequest):
     """Elect leaders of partitions."""
 
@@ -128,7 +122,6 @@ class ReplicaTarget(NamedTuple):
     replicas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class ReassignRequest(ControllerRequest):
     """Move partitions to other replicas, or cancel that."""
 
@@ -179,7 +172,6 @@ REASSIGNMENTS = layouts.record(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class ListReassignmentsRequest(ControllerRequest):
     """List the changes of replicas that are under way."""
 
@@ -187,7 +179,6 @@ class ListReassignmentsRequest(ControllerRequest):
     RESPONSE = REASSIGNMENTS
 
 
-@dataclass(frozen=True, slots=True)
 class ListUnknownReplicasRequest(ControlRequest):
     """List the replicas that a broker has logs of and the registry does not know."""
 
@@ -200,7 +191,6 @@ def _with_valid_topic(record: ReplicaRecord) -> ReplicaRecord:
     return record
 
 
-@dataclass(frozen=True, slots=True)
 class RestorePartitionsRequest(ControllerRequest):
     """Add partitions of one topic, which the registry has lost, to it in the recorded states."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import get_args
 
@@ -61,7 +60,6 @@ def _parts(number: int) -> StatusParts:
     return StatusParts(number & ~StatusParts(0))  # those of newer clients are not known here
 
 
-@dataclass(frozen=True, slots=True)
 class StatusRequest(ControlRequest):
     """Request a broker's state, and some parts of it; `topic` if only those of one are wanted."""
 
@@ -73,7 +71,6 @@ class StatusRequest(ControlRequest):
     topic: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ShutdownRequest(ControlRequest):
     """Request a broker's shutdown; `force` skips the wait for clients to move on."""
 
@@ -84,7 +81,6 @@ class ShutdownRequest(ControlRequest):
     force: bool
 
 
-@dataclass(frozen=True, slots=True)
 class CreateTopicRequest(ControlRequest):
     """Create a topic with a number of partitions on the broker asked."""
 
@@ -101,7 +97,6 @@ def _without_nul(directory: str) -> str:
     return directory
 
 
-@dataclass(frozen=True, slots=True)
 class MoveLogRequest(ControlRequest):
     """Move a log to a data directory of the broker asked; if empty, return the progress."""
 
@@ -116,7 +111,6 @@ class MoveLogRequest(ControlRequest):
     directory: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReadChangesRequest(ControlRequest):
     """Read the state-change log of the broker asked, from a position on; -1: from its start."""
 
@@ -127,7 +121,6 @@ class ReadChangesRequest(ControlRequest):
     position: int
 
 
-@dataclass(frozen=True, slots=True)
 class DeleteTopicRequest(ControlRequest):
     """Delete a topic with all its logs on the broker asked."""
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from broker.errors import ProtocolError
 from broker.protocol import requests
 from broker.protocol.primitives import Reader, clip, encode_short_string
+from broker.values import Value
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -213,10 +214,8 @@ def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
     )
 
 
-class ControlRequest:
-    """A request whose body is laid out field by field: a dataclass with `TYPE` and `BODY`."""
-
-    __slots__ = ()
+class ControlRequest(Value):
+    """A request whose body is laid out field by field: it has `TYPE` and `BODY`."""
 
     TYPE: ClassVar[requests.RequestType]
     VERSION: ClassVar[int] = 0
@@ -235,8 +234,6 @@ class ControlRequest:
 
 class ControllerRequest(ControlRequest):
     """A request that the controller carries out."""
-
-    __slots__ = ()
 
 
 NOTHING: Layout[None] = Layout(lambda _: b"", lambda _: None, 0)  # success is all there is to say

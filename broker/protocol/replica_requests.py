@@ -9,7 +9,6 @@ leaders with a `PushStatesRequest`; leaders ask the controller to change the in-
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from sys import intern
 from typing import ClassVar, NamedTuple
 
@@ -38,6 +37,7 @@ from broker.protocol.layouts import (
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
+from broker.values import Value
 
 # id and epoch of the broker that fetches; longest wait, least bytes, most bytes
 _FETCHER = struct.Struct(">iqiii")
@@ -63,8 +63,7 @@ class ReplicaPosition(NamedTuple):
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaFetchRequest:
+class ReplicaFetchRequest(Value):
     """Read many partitions up to their log end, as a follower; wait as a read does."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
@@ -221,7 +220,6 @@ class PushEpochs(NamedTuple):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class PushStatesRequest(ControlRequest):
     """Send a broker the states of partitions; it responds with replicas the registry has lost."""
 
@@ -287,7 +285,6 @@ ISR_DECISIONS = layouts.response_list(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class ChangeIsrRequest(ControllerRequest):
     """Change the in-sync replicas of partitions."""
 
@@ -326,7 +323,6 @@ SHUTDOWN_PROGRESS = layouts.record(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class ControlledShutdownRequest(ControllerRequest):
     """Move leaderships away from a broker, registered with `broker_epoch`, that will stop."""
 

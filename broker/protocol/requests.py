@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
@@ -12,6 +11,7 @@ from broker.errors import ProtocolError
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer, Reader, encode_short_string
 from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition, validate_topic_name
+from broker.values import Value
 
 
 class RequestType(IntEnum):
@@ -143,8 +143,7 @@ EARLIEST_TIME = -2
 ANY_PARTITION = -1  # the partition index of a produce that lets the broker choose
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceRequest:
+class ProduceRequest(Value):
     """Append one message set; has no response."""
 
     TYPE: ClassVar[RequestType] = RequestType.PRODUCE
@@ -170,8 +169,7 @@ class ProduceRequest:
         return cls(reader.short_string(), reader.int32(), reader.data(reader.int32()))
 
 
-@dataclass(frozen=True, slots=True)
-class MultiProduceRequest:
+class MultiProduceRequest(Value):
     """Append several message sets one after another; has no response, is not atomic."""
 
     TYPE: ClassVar[RequestType] = RequestType.MULTIPRODUCE
@@ -189,8 +187,7 @@ class MultiProduceRequest:
         return cls(tuple(ProduceRequest.decode(reader) for _ in range(count)))
 
 
-@dataclass(frozen=True, slots=True)
-class FetchRequest:
+class FetchRequest(Value):
     """Read at most `max_bytes` of a partition from a byte offset."""
 
     TYPE: ClassVar[RequestType] = RequestType.FETCH
@@ -217,8 +214,7 @@ class FetchRequest:
         return cls(reader.short_string(), reader.int32(), reader.int64(), reader.int32())
 
 
-@dataclass(frozen=True, slots=True)
-class MultiFetchRequest:
+class MultiFetchRequest(Value):
     """Several fetches with one response."""
 
     TYPE: ClassVar[RequestType] = RequestType.MULTIFETCH
@@ -236,8 +232,7 @@ class MultiFetchRequest:
         return cls(tuple(FetchRequest.decode(reader) for _ in range(count)))
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetsRequest:
+class OffsetsRequest(Value):
     """Request segment starts before a time (milliseconds, or `LATEST_TIME`, `EARLIEST_TIME`)."""
 
     TYPE: ClassVar[RequestType] = RequestType.OFFSETS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from broker.protocol.primitives import (
 )
 from broker.protocol.requests import decode_partition, encode_partition
 from broker.topic import TopicPartition
+from broker.values import Value
 
 ERROR_BYTES = 2
 LAST_RESPONSE_ID = -1  # of the response that ends a connection; no request has it
@@ -119,8 +119,7 @@ def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
     return correlation_id, reader
 
 
-@dataclass(frozen=True, slots=True)
-class HelloResponse:
+class HelloResponse(Value):
     """Identity and limits of a broker; `versions` has the least and greatest version by type."""
 
     broker_id: int
@@ -322,8 +321,7 @@ class TopicMetadata(NamedTuple):
     creation_ids: Mapping[int, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataResponse:
+class MetadataResponse(Value):
     """A broker's own address and the partitions it leads."""
 
     cluster_id: str
@@ -400,8 +398,7 @@ _HOME_PARTITION = struct.Struct(">iihiiiiiii")
 HOME_PARTITION_BYTES = _HOME_PARTITION.size
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterMetadataResponse:
+class ClusterMetadataResponse(Value):
     """The brokers and topics of the whole cluster that the responding broker knows."""
 
     cluster_id: str  # empty if the broker knows only itself

@@ -31,12 +31,14 @@ BASE = {
     "units",
     "partition_patterns",
     "positions",
+    "values",
 }
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "deadlines": {"errors"},
     "clock": set(),
+    "values": set(),
     "topic": {"errors"},
     "units": {"errors", "clock"},
     "positions": {"errors", "topic", "units", "partition_patterns"},

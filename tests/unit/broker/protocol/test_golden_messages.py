@@ -57,7 +57,7 @@ REQUESTS: list[extensions.ExtensionRequest] = [
         (client_requests.PartitionSet(ORDERS, b"set"), client_requests.PartitionSet(UMLAUT, b"")),
     ),
     READ,
-    client_requests.AnyReplicaReadRequest(*(getattr(READ, name) for name in READ.__slots__)),
+    client_requests.AnyReplicaReadRequest(*(getattr(READ, name) for name in READ.FIELDS)),
     client_requests.FilteredReadRequest(READ, PayloadFilter(b"a|b", ignore_case=True)),
     replica_requests.ReplicaFetchRequest(
         *(2, 77, 500, 1, 1 << 20),
