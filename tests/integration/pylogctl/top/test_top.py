@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -178,10 +177,8 @@ def test_terminal_when_it_is_closed_then_the_program_ends_by_itself(
 ) -> None:
     top = start("-b", cluster.address)
     top.until("2 brokers")
-    pid = top.child.pid
-    os.close(top.child.child_fd)
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    top.child.ptyproc.fileobj.close()
+    assert top.child.ptyproc.wait() == 0
 
 
 def test_paused_when_going_on_then_rates_are_of_the_last_interval(
