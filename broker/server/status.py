@@ -403,16 +403,22 @@ class BrokerStatus:
         """Return the metrics as Prometheus reads them, without any part that fails."""
         scrapes = self.scrapes
         records = list(scrapes.part(self._replica_records))
-        of_partitions: list[str] = []
+        many = [*scrapes.part(self._lines_of_topics)]  # before the count of what failed
         if with_partitions:
-            of_partitions += scrapes.part(lambda: self._lines_of_logs())
-            of_partitions += scrapes.part(lambda: _lines_of_lags(records))
+            many += scrapes.part(self._lines_of_logs)
+            many += scrapes.part(lambda: _lines_of_lags(records))
         readings = chain(
             scrapes.part(lambda: self._of_server(phase)),
             scrapes.part(lambda: self._of_replication(records)),
-            scrapes.part(self._of_topics),
         )
-        return "".join((exposition_text(readings, scrapes), *of_partitions))
+        return "".join((exposition_text(readings, scrapes), *many))
+
+    def _lines_of_topics(self) -> Iterator[str]:
+        readings = list(self._of_topics())
+        for managed in (metrics.TOPIC, RETENTION):
+            found = [one for one in readings if one.managed is managed]
+            sources = [(label_text(topic=one.labels[0]), one.source) for one in found]
+            yield from lines(managed.metrics, sources)
 
     def _lines_of_logs(self) -> Iterator[str]:
         return lines(LOG.metrics, [(_labels(log), log) for log in self.logs.table.all()])
