@@ -55,7 +55,7 @@ async def show_messages(request: Request) -> Response:
         )
         return every, found
 
-    every, found = await site.read(read)
+    every, found = await site.scan(read)
     url = path_of("topics", topic, "messages")
     kept: dict[str, Any] = {"partition": chosen, "filter": contains, "limit": limit}
     kept["as"] = "" if wanted == "auto" else wanted
