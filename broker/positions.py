@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from pathlib import Path
@@ -19,13 +18,15 @@ from broker.errors import ArgumentError, NotABoundaryError, OffsetOutOfRangeErro
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from broker.units import parse_duration_ms, parse_size
+from broker.values import Value
 
 WORDS = ("now", "today", "yesterday")
 HINT = "valid times: now, -10m, 2026-11-20, 2026-11-20T08:00, 08:15, today, 1763625600 (seconds)"
 _DIGITS_PER_UNIT_MS = {10: 1000.0, 13: 1.0, 16: 0.001}
-_CLOCK = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
-_MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?"
-                     r"(Z|[+-]\d{2}:\d{2})?")  # fmt: skip
+# expressions are compiled where they are used: commands import this at each start
+_CLOCK = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?"
+_MOMENT = (r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?"
+           r"(Z|[+-]\d{2}:\d{2})?")  # fmt: skip
 
 
 def parse_time_ms(text: str, *, now_ms: int, base_ms: int | None = None) -> int:
@@ -56,7 +57,7 @@ def _parse(text: str, now_ms: int, base_ms: int | None) -> int | None:
     today = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone().date()
     if text in ("today", "yesterday"):
         return _local_ms(today - timedelta(days=text == "yesterday"), time())
-    if match := _CLOCK.fullmatch(text):
+    if match := re.fullmatch(_CLOCK, text):
         return _local_ms(today, _clock_time(*match.groups()))
     return _parse_moment(text)
 
@@ -71,11 +72,11 @@ def _parse_digits(text: str) -> int:
 
 
 def _parse_moment(text: str) -> int | None:
-    match = _MOMENT.fullmatch(text)
+    match = re.fullmatch(_MOMENT, text)
     if match is None:
         return None
     day, clock, zone = match.groups()
-    clock_match = _CLOCK.fullmatch(clock or "00:00")
+    clock_match = re.fullmatch(_CLOCK, clock or "00:00")
     if clock_match is None:
         return None
     at = _clock_time(*clock_match.groups())
@@ -107,32 +108,28 @@ class Mark(Enum):
     STORED = "stored"
 
 
-@dataclass(frozen=True, slots=True)
-class Absolute:
+class Absolute(Value):
     """A byte offset on a message boundary; with `nearest` moved to the next one."""
 
     position: int
     nearest: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ByMessages:
+class ByMessages(Value):
     """A number of messages before the end, or after the start."""
 
     count: int
     from_end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ByBytes:
+class ByBytes(Value):
     """A number of bytes before the end, or after the start, moved to the next message boundary."""
 
     size: int
     from_end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ByTime:
+class ByTime(Value):
     """A time in milliseconds since 1970; resolved to the start of a segment."""
 
     time_ms: int
@@ -151,8 +148,7 @@ class OffsetRange(NamedTuple):
 NO_RANGE = OffsetRange(None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetSpec:
+class OffsetSpec(Value):
     """All `--offset` values: the default range, ranges by partition, an offset file."""
 
     default: OffsetRange = NO_RANGE
@@ -173,7 +169,7 @@ _WORDS: dict[str, Position] = {
     "stored": Mark.STORED,
 }
 _HINT = "valid: start, end, 4096, -100, -64KiB, @-10m, @2026-11-20T08:00, A:B"
-_BY_PARTITION = re.compile(r"(?:\*|\d)[\d.\-*]*=")
+_BY_PARTITION = r"(?:\*|\d)[\d.\-*]*="
 
 
 def parse_offset_spec(texts: Sequence[str], *, now_ms: int) -> OffsetSpec:
@@ -182,7 +178,7 @@ def parse_offset_spec(texts: Sequence[str], *, now_ms: int) -> OffsetSpec:
     for text in texts:
         if text.startswith("file:"):
             spec = OffsetSpec(spec.default, spec.partitions, Path(text[5:]))
-        elif _BY_PARTITION.match(text):
+        elif re.match(_BY_PARTITION, text):
             spec = OffsetSpec(
                 spec.default, (*spec.partitions, *_parse_by_partition(text, now_ms)), spec.file
             )

@@ -12,7 +12,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from broker.client.counts import ProducerCounts
 from broker.errors import BrokerError
@@ -21,6 +20,7 @@ from broker.producer.encoder import Packer
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
+from broker.values import Value
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +29,7 @@ _REQUEST_BYTES = 8 << 20
 _NO_TIME_S = float("-inf")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRules:
+class BatchRules(Value):
     """When a batch is sent, and how much may be queued."""
 
     capacity: int = 10_000  # messages queued for one broker, without those in flight

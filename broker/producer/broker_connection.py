@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
@@ -14,13 +13,13 @@ from broker.errors import BrokerError, BrokerUnreachableError, ProducerClosedErr
 from broker.protocol.client_requests import HelloRequest
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress
+from broker.values import Value
 
 # attempts to reach a broker where others answer: the choice of a load balancer is its own
 MAX_ADDRESSES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class ReconnectRule:
+class ReconnectRule(Value):
     """When a connection is replaced by a new one, so that load balancers can act.
 
     Source: Kafka 0.7 `reconnect.interval` and `reconnect.time.interval.ms` of `SyncProducer`.

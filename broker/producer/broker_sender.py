@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -33,6 +32,7 @@ from broker.protocol.client_requests import (
 from broker.protocol.codec import scan
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
+from broker.values import Value
 
 POLL_S = 0.02  # between two requests for whether sets, or a topic, are visible yet
 # With fewer sets in flight their memory, and that of the socket buffers, is reused while it is in
@@ -42,8 +42,7 @@ MAX_IN_FLIGHT_BYTES = 4 << 20
 _BROKER_SHARE_OF_TIMEOUT = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class SendRules:
+class SendRules(Value):
     """How a producer sends, in whichever thread."""
 
     acks: Acks = Acks.COMMITTED

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from broker import deadlines
 from broker.errors import BrokerError, ProducerClosedError, QueueFullError
@@ -24,14 +23,14 @@ from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
 from broker.topic import TopicPartition
+from broker.values import Value
 
 logger = logging.getLogger(__name__)
 
 _MIN_LIMIT_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRules:
+class QueueRules(Value):
     """How an asynchronous producer queues."""
 
     batches: BatchRules

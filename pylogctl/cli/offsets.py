@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.partition_patterns import PartitionPattern, parse_partition
@@ -56,8 +55,7 @@ def _parse_json_line(text: str) -> _FileOffset:
     return _FileOffset(str(fields["topic"]), parse_partition(partition), int(fields["offset"]))
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """The ranges to read, by `--offset`, its file, and `--exit-at-end`."""
 
     spec: OffsetSpec

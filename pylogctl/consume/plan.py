@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.consumer.config import ConsumerConfig
 from broker.partition_patterns import PartitionList
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from pylogctl.consume.exec import ExecOptions, Executor
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """How to write messages and when to end.
 
     Attributes:
@@ -252,8 +250,7 @@ def _validate_exec(form: Form) -> None:
         raise UsageError(f"{given[0]} cannot be used with --exec (the command gets the payload)")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupOptions:
+class GroupOptions(NamedTuple):
     """The options for a consumer group."""
 
     group: str
@@ -304,8 +301,7 @@ def _group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
     return f"(?!(?:{'|'.join(exclude)})$)(?:{wanted})"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """All options of a run."""
 
     env: Environment  # with the addresses of `-X`

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.selection import select_partitions, select_topics
@@ -24,7 +23,6 @@ from pylogctl.consume.plan import Request
 
 def run(request: Request) -> ExitStatus:
     """Consume until a signal, a limit or the end of the ranges."""
-    keep_freed_memory()
     env, config = request.env, request.config
     connect = connector(
         env,
@@ -39,7 +37,7 @@ def run(request: Request) -> ExitStatus:
             from pylogctl.consume.exec import open_executor  # late: the retry store's database
 
             executor = stack.enter_context(open_executor(env, request.execution, stop))
-            plan = replace(plan, executor=executor)
+            plan = plan._replace(executor=executor)
         consumption = Consumption(env, plan, stop)
         status = _run(env, request, connect, consumption, stop)
         env.note(summary(consumption))
@@ -59,6 +57,7 @@ def _run(
     exclude = compile_patterns(request.exclude, "--exclude")
     waits = request.wait_s is not None
     with open_cluster(env, connect, config=request.config, may_be_new=waits) as cluster:
+        keep_freed_memory()
         if request.wait_s is not None:
             names = ", ".join(request.topics)
             with announced_wait(env, f"topic {names} to appear"):

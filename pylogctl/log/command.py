@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -203,6 +202,8 @@ def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
         return
     if env.streams.stdin is None:
         raise UsageError("standard input is closed")
+    import tempfile  # late: only standard input needs it
+
     with tempfile.NamedTemporaryFile(prefix="pylogctl-", suffix=".segment") as copy:
         while chunk := env.streams.stdin.read(1 << 20):
             copy.write(chunk)

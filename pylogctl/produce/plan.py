@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.producer.config import ProducerConfig
@@ -42,8 +41,7 @@ DEFAULT_BATCH_BYTES = 512 << 10
 DEFAULT_LINGER_S = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What a run does: its options as given, and what was parsed of them."""
 
     topic: str

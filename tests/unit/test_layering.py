@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "values": set(),
     "topic": {"errors"},
     "units": {"errors", "clock"},
-    "positions": {"errors", "topic", "units", "partition_patterns"},
+    "positions": {"errors", "topic", "units", "partition_patterns", "values"},
     "partition_patterns": {"errors", "topic"},
     "properties": {"errors"},
     "times_of_day": {"errors"},
