@@ -74,6 +74,7 @@ def served_site(*, allow_changes: bool = False) -> Iterator[Served]:
         wait_until(lambda: topics <= {one.name for one in client.topics()}, "topics")
         start, end = client.offsets("orders", "start"), client.offsets("orders", "end")
         wait_until(lambda: _imported(client, "billing", start), "a group")
+        end |= client.offsets("hostile", "start")
         wait_until(lambda: _imported(client, HOSTILE_GROUP, end), "a group")
         with served(client, allow_changes=allow_changes) as found:
             yield found

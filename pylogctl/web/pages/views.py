@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from broker.admin.brokers import BrokerStatus
 from broker.admin.cluster import FAIL, WARN, BrokerInfo, Health
 from broker.admin.group_info import GroupInfo, Lag
-from broker.admin.lag import MEANINGS, LagStatus
+from broker.admin.lag import MEANINGS, LagStatus, total
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.api.client import Client
 from broker.api.errors import NoZooKeeper
@@ -305,13 +305,12 @@ def _of_topic(name: str, tab: str) -> dict[str, Any]:
 def _reader_of(topic: str, group: GroupInfo, lags: Mapping[str, Lag]) -> dict[str, Any]:
     lag = lags.get(group.name)
     parts = [one for one in lag.partitions if one.partition.topic == topic] if lag else []
-    known = [one.lag_bytes for one in parts if one.lag_bytes is not None]
     return {
         "name": group.name,
         "url": path_of("groups", group.name),
         "word": group.state,
         "kind": lag_state(lag.status).kind if lag else "unknown",
-        "lag_bytes": sum(known) if known else None,
+        "lag_bytes": total(one.lag_bytes for one in parts),
     }
 
 
@@ -377,6 +376,7 @@ async def show_group(request: Request) -> Response:
         "Groups",
         group=group,
         lag=lag,
+        by_topic=_by_topic(lag),
         status=_explained(lag.status),
         lag_state=lag_state,
         newest=sampler.newest(f"group/{name}/"),
@@ -387,6 +387,14 @@ async def show_group(request: Request) -> Response:
         ],
         allow_changes=site.allow_changes,
     )  # fmt: skip
+
+
+def _by_topic(lag: Lag) -> list[tuple[str, int, int | None]]:
+    """Return each topic with the number of its partitions, and their lag where it is known."""
+    found: dict[str, list[int | None]] = {}
+    for one in lag.partitions:
+        found.setdefault(one.partition.topic, []).append(one.lag_bytes)
+    return [(topic, len(lags), total(lags)) for topic, lags in found.items()]
 
 
 async def show_broker(request: Request) -> Response:

@@ -137,6 +137,13 @@ def test_names_of_groups_are_shown_as_text(served: Served) -> None:
     assert HOSTILE_GROUP in Markup(served.get("/groups")[1]).text
 
 
+def test_group_has_the_lag_of_each_topic(served: Served) -> None:
+    _, text, _ = served.get(f"/groups/{quote(HOSTILE_GROUP, safe='')}")
+    size = sum(10 + len(value) for value in HOSTILE.values())
+    assert re.search(rf'>hostile</a></th>.*data-label="Lag">{size} B</td>', text)
+    assert re.search(r'>orders</a></th>.*data-label="Lag">0 B</td>', text)
+
+
 def test_messages_page_back_to_the_first_and_on_to_the_last_without_a_gap(served: Served) -> None:
     def walk(path: str, way: str) -> list[str]:
         seen: list[str] = []
