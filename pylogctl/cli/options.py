@@ -471,7 +471,10 @@ TOPIC_PATTERNS_07 = OptionGroup(
 """`TOPIC_PATTERNS`, and hidden options with the names that Kafka 0.7 gives them."""
 
 
-_CLUSTERS = "a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]."
+_CLUSTERS = (
+    "a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]. "
+    "Default: that of -c, -Z or -b."
+)
 FromOption = Annotated[
     str | None,
     option("--from, --from-context CLUSTER", "Connection", f"Cluster to read from: {_CLUSTERS}"),

@@ -24,6 +24,7 @@ from broker.zk.session import Session
 from pylogctl.cli.columns import Document
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_session
+from pylogctl.cli.context import at_cluster, read_contexts
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
@@ -126,9 +127,11 @@ def diff(env: Environment, path: str, other: str) -> None:
 def _other_tree(
     env: Environment, path: str, other: str
 ) -> Iterator[Iterable[registry_nodes.NodeRecord]]:
-    if other != "-" and not Path(other).exists() and ":" in other:
+    is_address = other != "-" and not Path(other).exists() and ":" in other
+    if is_address or other in read_contexts(env.environ).by_name:
         timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-        session = Session(other, request_timeout_s=timeout_s)
+        address = at_cluster(env, other, takes_brokers=False).zookeeper
+        session = Session(address, request_timeout_s=timeout_s)
         session.start(timeout_s, retries_refused=False)
         try:
             yield map(registry_nodes.as_record, registry_nodes.read_tree(session, path))

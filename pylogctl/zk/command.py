@@ -286,7 +286,7 @@ def import_(
 def diff(
     env: Environment,
     path: PathArgument,
-    other: str = argument("FILE|HOST:PORT", "An export, or another ZooKeeper."),
+    other: str = argument("FILE|HOST:PORT", "An export, or another ZooKeeper, or a context."),
 ) -> None:
     """Compare a node and everything below it with an export or another ZooKeeper.
 

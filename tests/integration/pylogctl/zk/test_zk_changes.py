@@ -187,8 +187,10 @@ def test_diff_with_another_registry_tells_what_it_has_otherwise(
 ) -> None:
     session.create("/elsewhere/a/bytes", b"\x00\xff\n")
     session.create("/elsewhere/a/more")
-    arguments = ("zk", "diff", "/a", f"{zookeeper}/elsewhere", "-Z", zookeeper)
-    result = invoke(*arguments, "--columns", "path,difference", "--no-header")
+    arguments = ("-Z", zookeeper, "--columns", "path,difference", "--no-header")
+    result = invoke("zk", "diff", "/a", f"{zookeeper}/elsewhere", *arguments)
+    assert invoke("context", "add", "elsewhere", "-Z", f"{zookeeper}/elsewhere").status == 0
+    assert invoke("zk", "diff", "/a", "elsewhere", *arguments).text == result.text
     assert result.status == ExitStatus.CORRUPT
     differences = dict(line.split() for line in result.text.splitlines())
     assert differences.pop("/a/more") == "missing"
