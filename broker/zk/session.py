@@ -216,8 +216,8 @@ class Session:
         self.connect: str = str(self._address)
         self._on_state_change = on_state_change
         self._request_timeout_s = request_timeout_s
-        self.read_times = SharedHistogram()
-        self.write_times = SharedHistogram()
+        self.read_times: SharedHistogram = SharedHistogram()
+        self.write_times: SharedHistogram = SharedHistogram()
         """Requests since the start, with those made again, and without the wait to be connected."""
         self._connected = threading.Event()
         self._awaits_connection = True
