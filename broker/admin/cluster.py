@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.admin.brokers import request_status
@@ -87,7 +87,10 @@ def describe_cluster(cluster: Cluster, connect: Connect) -> ClusterMetadataRespo
     for broker in brokers:
         with suppress(UnsupportedVersionError):
             answers.append(cluster_metadata([broker], connect, None))
-    return replace(merged(answers), brokers=tuple(brokers))
+    one = merged(answers)
+    return ClusterMetadataResponse(
+        "", one.broker_id, one.controller_id, tuple(brokers), one.racks, one.topics
+    )
 
 
 def merged(answers: Sequence[ClusterMetadataResponse]) -> ClusterMetadataResponse:
@@ -104,7 +107,10 @@ def merged(answers: Sequence[ClusterMetadataResponse]) -> ClusterMetadataRespons
         for topic in one.topics:
             partitions.setdefault(topic.topic, []).extend(topic.partitions)
     topics = [TopicMetadata(name, NO_ERROR, tuple(some)) for name, some in partitions.items()]
-    return replace(answers[0], brokers=tuple(sorted(brokers)), racks=racks, topics=tuple(topics))
+    first = answers[0]
+    return ClusterMetadataResponse(
+        "", first.broker_id, first.controller_id, tuple(sorted(brokers)), racks, tuple(topics)
+    )
 
 
 def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
