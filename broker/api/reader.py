@@ -84,7 +84,8 @@ def _readable(cluster: Cluster, topic: str, needs_all: bool) -> list[TopicPartit
 
 def _absent(topic: str, partition: object, there: Sequence[TopicPartition]) -> ArgumentError:
     shown = ", ".join(one.name for one in there)
-    return ArgumentError(f"'{topic}' has no partition {partition!r}; it has {shown}")
+    asked = partition.name if isinstance(partition, TopicPartition) else repr(partition)
+    return ArgumentError(f"'{topic}' has no partition {asked}; it has {shown}")
 
 
 def ranges_of(

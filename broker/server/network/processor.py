@@ -315,6 +315,11 @@ class Processor:
     ) -> None:
         outcomes = outcomes_of()
         for outcome in outcomes:
+            if isinstance(outcome, Work):  # validated by a worker, and now forwarded to a leader
+                connection.offload((), outcome.future)
+                finish = partial(self._handlers.finish, outcome)
+                self._await_work(connection, outcome.future, finish)
+                return
             self._take_outcome(connection, outcome)
         if not outcomes:
             connection.note_unanswered()

@@ -12,13 +12,20 @@ from queue import SimpleQueue
 import pytest
 
 from broker.clock import SystemClock
+from broker.errors import TopicNotFoundError
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
 from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.network.processor import SLICE_S, Processor
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
-from broker.server.requests.handlers import Offload, Outcome, Work, YieldTurn
+from broker.server.requests.handlers import (
+    CloseConnection,
+    Offload,
+    Outcome,
+    Work,
+    YieldTurn,
+)
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.produce import RefusedPartitions
 from broker.server.requests.purgatory import (
@@ -495,6 +502,25 @@ def test_offloaded_request_when_others_come_behind_it_then_completed_in_the_orde
         found += client.recv(100)
     assert found == b"".join(frames)
     assert bench.handlers.handled == frames
+
+
+def test_offloaded_request_when_its_leader_refuses_it_then_the_connection_ends(
+    bench: Bench,
+) -> None:
+    """A produce of 0.7 that a worker has validated goes on to the leader of its partition."""
+    at_leader: Future[list[Outcome]] = Future()
+
+    def work(frame: bytes) -> Outcome:
+        return Work(at_leader, RequestGroup.PRODUCE, None, 0.0, 0.0)
+
+    bench.start(offloading, work)
+    client = bench.connect()
+    client.sendall(encode_frame(b"slow") + encode_frame(b"next"))
+    wait_until(lambda: len(bench.handlers.handled) == 1, "the request")
+    at_leader.set_result([CloseConnection(TopicNotFoundError("gone"), is_bad_frame=False)])
+
+    assert client.recv(10) == b""
+    assert bench.handlers.handled == [b"slow"]
 
 
 def test_offloaded_request_when_what_follows_is_no_request_then_gets_its_response_before_the_end(
