@@ -316,6 +316,7 @@ class Processor:
         outcomes = outcomes_of()
         for outcome in outcomes:
             if isinstance(outcome, Work):  # validated by a worker, and now forwarded to a leader
+                assert self._handlers is not None
                 connection.offload((), outcome.future)
                 finish = partial(self._handlers.finish, outcome)
                 self._await_work(connection, outcome.future, finish)
