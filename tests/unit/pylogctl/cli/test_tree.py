@@ -26,6 +26,13 @@ def test_every_command_has_help(node: CommandNode, invoke: Invoke) -> None:
     assert node.summary in " ".join(result.text.split())
 
 
+def test_help_of_a_group_when_shown_then_no_command_of_it_is_made(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("typer.main.get_command_from_info")
+    assert "Usage: pylogctl zk " in invoke("zk", "--help").text
+
+
 @pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
 def test_every_command_has_examples_that_name_it(node: CommandNode) -> None:
     assert node.facts.examples
