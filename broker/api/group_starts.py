@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 from broker.api.values import Start, position_of, positions_of
 from broker.client.cluster import Cluster, Connect
@@ -56,7 +55,7 @@ class FirstOffsets:
     def _find(self, partition: TopicPartition, finder: BoundaryFinder) -> MessagePosition:
         start = self._start_of(partition) or Mark.LATEST
         if isinstance(start, Absolute):  # in a thread of its own there is no caller to refuse it to
-            start = replace(start, nearest=True)
+            start = Absolute(start.position, nearest=True)
         return resolve(OffsetRange(start, None), partition, finder).start
 
     def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
