@@ -24,7 +24,7 @@ class Value:
     def __init__(self, *values: Any, **named: Any) -> None:
         if named or len(values) != len(self.FIELDS):
             values = self._ordered(values, named)
-        self.__dict__.update(zip(self.FIELDS, values, strict=True))
+        self.__dict__.update(zip(self.FIELDS, values))  # noqa: B905  # as many; strict is slower
 
     def _ordered(self, values: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Return the values of all fields, with the defaults of those that are not given."""
@@ -35,6 +35,9 @@ class Value:
             if name not in named and not hasattr(type(self), name):
                 raise TypeError(f"{type(self).__name__} needs a value for '{name}'")
         return (*values, *(named.get(name, getattr(type(self), name, None)) for name in left))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is a value: '{name}' cannot be changed")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.__dict__ == self.__dict__

@@ -43,3 +43,10 @@ def test_value_when_fields_are_missing_unknown_or_given_twice_then_type_error(
 ) -> None:
     with pytest.raises(TypeError, match="_Point"):
         _Point(*values, **named)
+
+
+def test_value_when_a_field_is_assigned_then_refused() -> None:
+    point = _Point(1)
+    with pytest.raises(AttributeError, match="'x' cannot be changed"):
+        point.x = 5  # type: ignore[misc]  # as the type checker says
+    assert point == _Point(1)
