@@ -37,6 +37,15 @@ _STOPPED = {
 }
 
 
+def _left_out(every: list[TopicPartition]) -> str:
+    if len(every) <= _MAX_PARTITIONS:
+        return ""
+    return (
+        f"These are of the first {_MAX_PARTITIONS} of {len(every)} partitions: choose one of them "
+        "for its messages."
+    )
+
+
 async def show_messages(request: Request) -> Response:
     """Messages of a topic, before or from where the query says; the newest without a word."""
     site, topic = site_of(request), request.path_params["topic"]
@@ -74,7 +83,9 @@ async def show_messages(request: Request) -> Response:
         limit=limit,
         rows=[_row(topic, one, wanted) for one in found.rows],
         summary=_summary(found),
-        problems=[_STOPPED[found.stopped]] if _STOPPED[found.stopped] else [],
+        problems=[
+            one for one in (_STOPPED[found.stopped], "" if chosen else _left_out(every)) if one
+        ],
         is_by_time="@" in place,
         nothing=_nothing(found, contains),
         older_url=link(url, **kept, before=cursor_of(found.start)) if found.has_older else "",

@@ -246,6 +246,16 @@ def test_values_have_the_state_of_the_cluster_and_of_groups(served: Served) -> N
     assert "group/none/state" not in found
 
 
+def test_messages_when_there_are_too_many_partitions_then_the_page_says_which_are_left_out(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pylogctl.web.pages.messages_view._MAX_PARTITIONS", 1)
+    text = Markup(served.get("/topics/orders/messages?from=start&limit=200")[1]).text
+    assert "first 1 of 2 partitions" in text
+    for path in ("/topics/orders/messages?partition=0-1", "/topics/hostile/messages"):
+        assert "partitions: choose" not in Markup(served.get(path)[1]).text
+
+
 def test_hidden_messages_are_behind_no_door(served: Served) -> None:
     served.site.hides_messages = True
     try:
