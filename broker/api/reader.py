@@ -84,7 +84,7 @@ def _readable(cluster: Cluster, topic: str, needs_all: bool) -> list[TopicPartit
 
 def _absent(topic: str, partition: object, there: Sequence[TopicPartition]) -> ArgumentError:
     shown = ", ".join(one.name for one in there)
-    asked = partition.name if isinstance(partition, TopicPartition) else repr(partition)
+    asked = partition if isinstance(partition, TopicPartition) else repr(partition)
     return ArgumentError(f"'{topic}' has no partition {asked}; it has {shown}")
 
 

@@ -34,7 +34,7 @@ BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
     (
         lambda c: c.read("t", partition=pylogctl.TopicPartition("u", 0, 0)),
         ValueError,
-        "'t' has no partition TopicPartition(topic='u'",
+        "'t' has no partition u[0-0]; it has 0-0",
     ),
     (
         lambda c: c.send("t", "x", partition=pylogctl.TopicPartition("u", 0, 0)),

@@ -33,13 +33,16 @@ class Refusing:
         self.sent.append(bytes(message_set))
         self._deliveries.append(Delivery(partition, message_set, None, on_complete))
 
-    def wait_until_readable(self) -> None:
+    def flush(self) -> None:
         deliveries, self._deliveries = self._deliveries, []
         for offset, delivery in enumerate(deliveries):
             error: BrokerError | None = None
             if bytes(delivery.message_set) in self._refused:
                 error = InvalidMessageError("bad")
             delivery.complete(offset, error)
+
+    def wait_until_readable(self) -> None:
+        return None
 
     def close(self) -> None:
         return None
