@@ -13,11 +13,6 @@ from zlib import crc32
 
 from broker.topic import TopicPartition
 
-NO_LEADER = -1  # no replica that may lead is alive
-NO_CONTROLLER = -1  # there is none, or none is known
-NO_EPOCH = -1  # of a log in which no leader epoch has begun, or a partition without replication
-
-
 # of an in-sync replica that has not fetched from its leader in this term, and of the leader itself
 UNKNOWN_BROKER_EPOCH = -1
 

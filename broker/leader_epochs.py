@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
 
-from broker.cluster_state import NO_EPOCH, EpochEnd, EpochStart
+from broker.cluster_state import EpochEnd, EpochStart
+from broker.ids import NO_EPOCH
 
 _EPOCH = attrgetter("epoch")
 _START = attrgetter("start_offset")

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from broker.cluster_state import NO_LEADER, PartitionState
+from broker.cluster_state import PartitionState
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 
 _VERSION = 1

@@ -12,8 +12,8 @@ from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
-from broker.cluster_state import NO_CONTROLLER, NO_LEADER
 from broker.errors import NO_ERROR, BrokerError, UnsupportedVersionError
+from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import (
     BrokerAddress,

@@ -16,7 +16,7 @@ from broker.admin.reassignment import Move
 from broker.admin.reassignment_plan import Plan
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
-from broker.cluster_state import NO_LEADER
+from broker.ids import NO_LEADER
 from broker.protocol.cluster_requests import THROTTLE_STAYS
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition

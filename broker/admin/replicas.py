@@ -12,7 +12,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import ask_controller, cluster_metadata
-from broker.cluster_state import NO_LEADER
+from broker.ids import NO_LEADER
 from broker.protocol.cluster_requests import (
     OUTCOMES,
     ElectionKind,

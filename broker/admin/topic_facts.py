@@ -17,10 +17,10 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.client.list_offsets import Watermarks
 from broker.client.selection import select_partitions, select_topics
-from broker.cluster_state import NO_LEADER
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
+from broker.ids import NO_LEADER
 from broker.protocol.codec import scan
 from broker.protocol.extension_requests import StatusParts, StatusRequest
 from broker.protocol.layouts import DATA

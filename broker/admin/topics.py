@@ -18,8 +18,8 @@ from broker.admin.topic_facts import PartitionFacts, TopicFacts, count_messages
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.client.selection import topic_without_partitions
-from broker.cluster_state import NO_LEADER
 from broker.consumer.boundaries import BoundaryFinder
+from broker.ids import NO_LEADER
 from broker.protocol.client_requests import (
     ListOffsetsRequest,
     OffsetKind,

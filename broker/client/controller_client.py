@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker import deadlines, errors
 from broker.client.cluster import Connect
-from broker.cluster_state import NO_CONTROLLER
+from broker.ids import NO_CONTROLLER
 from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse

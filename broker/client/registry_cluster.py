@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from broker.client.cluster import Cluster
 from broker.client.read_replicas import InSyncReplicas
-from broker.cluster_state import NO_LEADER, PartitionState
+from broker.cluster_state import PartitionState
 from broker.errors import BrokerUnreachableError
+from broker.ids import NO_LEADER
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 

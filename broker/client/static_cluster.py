@@ -12,7 +12,7 @@ from broker import deadlines, errors
 from broker.client.cluster import Connect
 from broker.client.connection import Connection, addresses_text
 from broker.client.read_replicas import InSyncReplicas
-from broker.cluster_state import NO_LEADER
+from broker.ids import NO_LEADER
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     ClusterMetadataRequest,

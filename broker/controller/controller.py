@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.cluster_state import (
-    NO_LEADER,
     UNKNOWN_BROKER_EPOCH,
     ClusterSnapshot,
     IsrChange,
@@ -36,6 +35,7 @@ from broker.controller.reassignments import Reassignments
 from broker.controller.states import StateWriter, in_next_epoch, led_by
 from broker.controller.store import Store
 from broker.controller.topics import TopicChanges
+from broker.ids import NO_LEADER
 from broker.replica_records import UnknownReplica
 from broker.topic import TopicPartition
 

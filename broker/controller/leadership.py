@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from broker.cluster_state import NO_LEADER, PartitionState, ReplicatedPartition
+from broker.cluster_state import PartitionState, ReplicatedPartition
 from broker.controller.context import ALLOWS_UNCLEAN, ControllerContext
 from broker.controller.election import elect_offline, elect_preferred
 from broker.controller.reassignments import Reassignments
 from broker.controller.states import StateWriter, led_by
 from broker.errors import InvalidRequestError, ServerError, UnknownTopicError
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 
 

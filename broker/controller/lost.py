@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from broker.cluster_state import LAST_EPOCH, NO_LEADER, TopicAssignment
+from broker.cluster_state import LAST_EPOCH, TopicAssignment
 from broker.controller.election import elect_offline
 from broker.errors import InvalidRequestError, TopicExistsError
+from broker.ids import NO_LEADER
 from broker.properties import INT32_MAX
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.cluster_state import NO_LEADER, PartitionState, Reassignment
+from broker.cluster_state import PartitionState, Reassignment
 from broker.controller.assignment import validate_target
 from broker.controller.context import ControllerContext
 from broker.controller.election import elect_reassigned
@@ -12,6 +12,7 @@ from broker.controller.pushes import PendingPushes
 from broker.controller.states import StateWriter, in_next_epoch, led_by
 from broker.controller.store import Store
 from broker.errors import InvalidRequestError, UnknownTopicError
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 
 

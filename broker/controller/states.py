@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from broker.cluster_state import NO_LEADER, PartitionState, StateWrite, StoredState
+from broker.cluster_state import PartitionState, StateWrite, StoredState
 from broker.controller.context import ControllerContext
 from broker.controller.pushes import PendingPushes
 from broker.controller.store import Store
 from broker.errors import RegistryConflictError
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 
 _MISSING = -1

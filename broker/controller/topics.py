@@ -6,19 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from broker import errors
-from broker.cluster_state import (
-    NO_LEADER,
-    Creation,
-    KeptCreation,
-    ReplicatedPartition,
-    TopicAssignment,
-)
+from broker.cluster_state import Creation, KeptCreation, ReplicatedPartition, TopicAssignment
 from broker.controller.assignment import place_partitions, place_replicas
 from broker.controller.context import MIN_ISR, ControllerContext
 from broker.controller.leadership import Leadership
 from broker.controller.lost import validate_records
 from broker.controller.states import StateWriter
 from broker.controller.store import Store
+from broker.ids import NO_LEADER
 from broker.replica_records import ReplicaRecord
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_topic_name
 

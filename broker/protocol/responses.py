@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from broker import errors
-from broker.cluster_state import NO_EPOCH, NO_LEADER
+from broker.ids import NO_EPOCH, NO_LEADER
 from broker.protocol import layouts
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import (

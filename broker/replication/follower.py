@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from broker.cluster_state import NO_LEADER, EpochStart, ReplicatedPartition, creation_key
+from broker.cluster_state import EpochStart, ReplicatedPartition, creation_key
 from broker.errors import FencedEpochError
+from broker.ids import NO_LEADER
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replica_log import ReplicaLog
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.cluster_state import NO_EPOCH, EpochEnd
+from broker.cluster_state import EpochEnd
+from broker.ids import NO_EPOCH
 
 NO_DIVERGENCE = EpochEnd(NO_EPOCH, -1)
 """The logs of follower and leader agree up to the follower's end."""

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from broker import errors
 from broker.cluster_state import (
     LAST_EPOCH,
-    NO_LEADER,
     UNKNOWN_BROKER_EPOCH,
     LiveBroker,
     ReplicatedPartition,
     StoppedReplica,
 )
+from broker.ids import NO_LEADER
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replica_log import ReplicaLog
 from broker.topic import TopicPartition

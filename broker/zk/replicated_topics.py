@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.cluster_state import (
-    NO_LEADER,
     ClusterSnapshot,
     DeletedTopic,
     LiveBroker,
@@ -26,6 +25,7 @@ from broker.cluster_state import (
     TopicAssignment,
     UnreadableTopic,
 )
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 from broker.topic_settings import normalize
 from broker.zk import paths, replicated_values

@@ -23,7 +23,8 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop
 from pylogctl.cli.progress import announced_wait
-from pylogctl.cli.properties import BROKER, Layer, dump_properties, given_layers
+from pylogctl.cli.properties import BROKER, Layer, given_layers
+from pylogctl.cli.property_lists import dump_properties
 from pylogctl.cli.service import (
     ReadyTargets,
     announce_ready,

@@ -634,7 +634,7 @@ class AcceptingCommand:
             if env.left_out:
                 raise typer.Exit(ExitStatus.PARTIAL)
         else:
-            from pylogctl.cli.properties import show_properties
+            from pylogctl.cli.property_lists import show_properties
 
             show_properties(env, ctx.command_path)
 

@@ -1,32 +1,20 @@
-"""Client properties (`-X`): which each command takes, their layers, `-X list` and `-X dump`.
-
-Knows the commands by name: `-X list` and `-X dump` are handled before a command runs.
-"""
+"""Client properties (`-X`): which each command takes, by its name, and their layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, NamedTuple, TypeVar
+from typing import NamedTuple
 
-import typer
-
-from broker.errors import ConfigError
-from broker.properties import BaseConfig, Property
-from pylogctl.cli.columns import Document, Fit, Rank, Row, Text
+from broker.properties import BaseConfig
 from pylogctl.cli.environment import (
     ASKS_FOR_PROPERTIES,
-    DEFAULT_ZOOKEEPER,
     Environment,
     parse_properties,
 )
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import render
 
-_S = TypeVar("_S", bound=BaseConfig)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-_Property = Annotated[str, "name for -X and configuration files"]
-_Scope = Annotated[str, "producer, consumer or broker"]
 
 
 class Use(NamedTuple):
@@ -127,18 +115,18 @@ _USES = {
 }
 
 
-def _use_of(command_path: str) -> Use | None:
+def use_of(command_path: str) -> Use | None:
     """Return the properties of a command such as `pylogctl perf produce`, None of the program."""
     return _USES.get(command_path.partition(" ")[2])
 
 
 def validate_given(env: Environment, command_path: str) -> None:
     """Raise UsageError if a given property has no effect in a command."""
-    use = _use_of(command_path)
+    use = use_of(command_path)
     if use is None:
         return
     for name, text in env.settings.properties.items():
-        reason = use.refused.get(_kind_of(use.scope).name_in_07(name))
+        reason = use.refused.get(kind_of(use.scope).name_in_07(name))
         if reason is not None and (name, text) != ("producer.type", "sync"):
             raise UsageError(f"-X {name} has no effect here: {reason}")
 
@@ -164,74 +152,16 @@ def _is_of_others(name: str, kind: type[BaseConfig]) -> bool:
     """Return whether settings of other kinds have a property, and these have not."""
     knowing = [
         one
-        for one in map(_kind_of, _SCOPES)
+        for one in map(kind_of, SCOPES)
         if one.name_in_07(name) in {prop.name for prop in one.PROPERTIES}
     ]
     return bool(knowing) and kind not in knowing
 
 
-def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
-    """Return the layers of a client's settings; a later one overrides those before it."""
-    settings = env.settings
-    given = given_layers(env, _kind_of(use.scope))
-    shared = {
-        "broker.list": ",".join(settings.brokers) or None,
-        "zk.connect": settings.zookeeper,
-        "socket.timeout.ms": None
-        if settings.timeout_s is None
-        else str(max(1, round(settings.timeout_s * 1000))),
-    }
-    defaults = dict(use.defaults)
-    name_in_07 = _kind_of(use.scope).name_in_07
-    named = {name_in_07(name) for layer in given for name in layer.properties}
-    if not settings.brokers and "broker.list" not in named:
-        defaults["zk.connect"] = DEFAULT_ZOOKEEPER
-    on_top = {name: text for name, text in (shared | dict(options)).items() if text is not None}
-    return [Layer("default", defaults), *given, Layer("option", on_top)]
+SCOPES = ("producer", "consumer", "broker")
 
 
-def client_settings(
-    env: Environment, use: Use, kind: type[_S], options: Mapping[str, str | None]
-) -> _S:
-    """Return the settings of a command's client; with `-X dump` print them and end the command."""
-    layers = _client_layers(env, use, options)
-    try:  # `kind` is the settings class of the use's scope
-        found = kind.from_properties(*(layer.properties for layer in layers))
-    except ConfigError as error:
-        raise UsageError(f"-X: {error}", hints=["try: -X list"]) from error
-    if "dump" in env.settings.properties:
-        dump_properties(env, use, layers)
-        raise typer.Exit
-    return found
-
-
-class PropertyRow(Row):
-    """A property."""
-
-    property: _Property
-    scope: _Scope
-    type: Annotated[str, "how its text is read", Rank(2)]
-    default: Annotated[str, "value when nothing else is said", Rank(1)]
-    alias: Annotated[Text, "name in Kafka 0.8, if that is another one", Rank(3)]
-    doc: Annotated[str, "meaning", Fit.WRAP]
-
-
-class SettingRow(Row):
-    """A property in effect."""
-
-    property: _Property
-    scope: _Scope
-    value: Annotated[str, "value in effect", Fit.WRAP]
-    origin: Annotated[str, "option, -X, PYLOGCTL_X, a file, or default"]
-
-
-LIST = Document("properties.list/1", PropertyRow, empty="no properties")
-DUMP = Document("properties.dump/1", SettingRow, empty="no properties")
-
-_SCOPES = ("producer", "consumer", "broker")
-
-
-def _kind_of(scope: str) -> type[BaseConfig]:
+def kind_of(scope: str) -> type[BaseConfig]:
     """Return the settings class of a scope; only that is imported."""
     if scope == "producer":
         from broker.producer.config import ProducerConfig
@@ -244,66 +174,3 @@ def _kind_of(scope: str) -> type[BaseConfig]:
     from broker.config import BrokerConfig
 
     return BrokerConfig
-
-
-def show_properties(env: Environment, command_path: str) -> None:
-    """Write the properties of a command such as `pylogctl perf produce`, or the program's."""
-    use = _use_of(command_path)
-    uses = [Use(scope) for scope in _SCOPES] if use is None else [use]
-    if "list" in env.settings.properties:
-        render(env, LIST, [row for one in uses for row in _listed(one)])
-        return
-    if use is not None:
-        dump_properties(
-            env, use, [Layer("default", use.defaults), *given_layers(env, _kind_of(use.scope))]
-        )
-        return
-    # Without a command each scope takes the properties that it knows.
-    layers = {
-        one.scope: [_only_known(layer, _kind_of(one.scope)) for layer in given_layers(env)]
-        for one in uses
-    }
-    render(env, DUMP, [row for one in uses for row in _in_effect(one, layers[one.scope])])
-
-
-def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None:
-    """Write the properties in effect, each with the layer that it comes from."""
-    render(env, DUMP, list(_in_effect(use, layers)))
-
-
-def _only_known(layer: Layer, kind: type[BaseConfig]) -> Layer:
-    known = {prop.name for prop in kind.PROPERTIES}
-    chosen = {
-        name: text for name, text in layer.properties.items() if kind.name_in_07(name) in known
-    }
-    return layer._replace(properties=chosen)
-
-
-def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[SettingRow]:
-    kind = _kind_of(use.scope)
-    origins = {kind.name_in_07(name): layer.origin for layer in layers for name in layer.properties}
-    effective = kind.from_properties(*(layer.properties for layer in layers))
-    for prop in _properties_of(use):
-        origin = origins.get(prop.name, "default")
-        yield SettingRow(prop.name, use.scope, effective.value_text(prop), origin)
-
-
-def _listed(use: Use) -> Iterator[PropertyRow]:
-    kind = _kind_of(use.scope)
-    defaults = kind.from_properties(use.defaults)
-    aliases = {name: alias for alias, name in kind.aliases().items()}
-    for prop in _properties_of(use):
-        yield PropertyRow(
-            prop.name,
-            use.scope,
-            "|".join(prop.choices) or prop.kind.value,
-            defaults.value_text(prop),
-            aliases.get(prop.name),
-            prop.doc,
-        )
-
-
-def _properties_of(use: Use) -> Iterator[Property]:
-    for prop in _kind_of(use.scope).PROPERTIES:
-        if prop.name not in use.refused:
-            yield prop

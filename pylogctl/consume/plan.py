@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.consumer.config import ConsumerConfig
 from broker.partition_patterns import PartitionList
 from broker.units import ListenAddress, parse_duration_s
+from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.confirmation import refuse_change
 from pylogctl.cli.connections import with_addresses
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
-from pylogctl.cli.properties import CONSUME, client_settings
+from pylogctl.cli.properties import CONSUME
 from pylogctl.consume.exec_options import NO_COMMAND
 from pylogctl.consume.options import FOR_EVER, Chosen, Form, Options, Reading
 from pylogctl.format.envelope import PayloadEncoding, write_envelope

@@ -118,8 +118,9 @@ def consume(
     """
     from broker.consumer.config import ConsumerConfig
     from broker.partition_patterns import parse_partition_list
+    from pylogctl.cli.client_settings import client_settings
     from pylogctl.cli.offsets import make_span
-    from pylogctl.cli.properties import PERF_CONSUME, client_settings
+    from pylogctl.cli.properties import PERF_CONSUME
     from pylogctl.perf import plan as plans
     from pylogctl.perf import run as runs
     from pylogctl.perf.consume import ConsumePlan, shared_readings, single_reading

@@ -13,10 +13,11 @@ from broker.consumer.config import ConsumerConfig
 from broker.producer.config import ProducerConfig
 from broker.properties import BaseConfig
 from broker.units import parse_rate, parse_size
+from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.connections import connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.properties import Use, client_settings
+from pylogctl.cli.properties import Use
 from pylogctl.perf.e2e import E2ePlan
 from pylogctl.perf.open_loop import STAMP
 from pylogctl.perf.options import PacedChoice, RunChoice

@@ -11,9 +11,10 @@ from broker.producer.producer import acks_of
 from broker.protocol.client_requests import Acks
 from broker.topic import validate_topic_name
 from broker.units import Rate, parse_duration_s, parse_rate, parse_size
+from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.properties import PRODUCE, client_settings
+from pylogctl.cli.properties import PRODUCE
 from pylogctl.format.framing import (
     Framing,
     Shape,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from broker.cluster_state import NO_CONTROLLER, NO_LEADER
+from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.units import counted, format_count
 from pylogctl.cli import layout
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind

@@ -16,7 +16,7 @@ from broker.admin.groups import GroupSnapshot
 from broker.admin.lag import GroupLag, LagSamples
 from broker.admin.lag import partitions_of as partitions_of_group
 from broker.admin.topic_facts import Ends
-from broker.cluster_state import NO_CONTROLLER, NO_LEADER
+from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
 from broker.topic import TopicPartition

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from broker.admin.cluster import broker_infos
 from broker.admin.lag import GroupLag, total
-from broker.cluster_state import NO_LEADER
 from broker.errors import ArgumentError
+from broker.ids import NO_LEADER
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition

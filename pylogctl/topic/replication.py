@@ -12,8 +12,9 @@ from broker.admin.topic_changes import (
     plan_replicated,
 )
 from broker.client.cluster import Cluster
-from broker.cluster_state import NO_LEADER, ReplicatedPartition
+from broker.cluster_state import ReplicatedPartition
 from broker.errors import ConfigError, NotReplicatedError, TopicExistsError
+from broker.ids import NO_LEADER
 from broker.protocol.cluster_requests import ReplicateTopicRequest
 from broker.topic_settings import normalize
 from broker.units import counted

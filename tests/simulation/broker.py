@@ -7,13 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.cluster_state import (
-    NO_LEADER,
-    EpochStart,
-    IsrChange,
-    IsrDecision,
-    ReplicatedPartition,
-)
+from broker.cluster_state import EpochStart, IsrChange, IsrDecision, ReplicatedPartition
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
@@ -32,6 +26,7 @@ from broker.errors import (
     StorageError,
     UnknownTopicError,
 )
+from broker.ids import NO_LEADER
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.cluster_state import NO_LEADER, PartitionState, StoredState
+from broker.cluster_state import PartitionState, StoredState
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from broker.cluster_state import NO_EPOCH, IsrChange, ReplicatedPartition
+from broker.cluster_state import IsrChange, ReplicatedPartition
+from broker.ids import NO_EPOCH
 from broker.replica_records import UnknownReplica
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader

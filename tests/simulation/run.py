@@ -9,9 +9,9 @@ from random import Random
 from unittest.mock import patch
 
 from broker.admin.recovery import Lost, plan
-from broker.cluster_state import NO_LEADER
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 from tests.simulation.broker import MESSAGE_BYTES, Broker, Options
 from tests.simulation.checker import Checker, Created

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pylogctl.audit import document as audit
 from pylogctl.broker import document as broker
-from pylogctl.cli import properties
+from pylogctl.cli import property_lists
 from pylogctl.cli.columns import UNKNOWN, Document, Row
 from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.render import Record, render
@@ -929,9 +929,9 @@ LISTINGS: Mapping[str, Listing] = {
         ],
     ),
     "-X list": Listing(
-        properties.LIST,
+        property_lists.LIST,
         [
-            properties.PropertyRow(
+            property_lists.PropertyRow(
                 "request.required.acks",
                 "producer",
                 "0, 1 or -1",
@@ -940,21 +940,21 @@ LISTINGS: Mapping[str, Listing] = {
                 "Which replicas have a message before the broker says so: none, the leader, all in "
                 "sync.",
             ),
-            properties.PropertyRow(
+            property_lists.PropertyRow(
                 "fetch.min.bytes", "consumer", "bytes", "1", None, "Least that a fetch waits for."
             ),
         ],
     ),
     "-X dump": Listing(
-        properties.DUMP,
+        property_lists.DUMP,
         [
-            properties.SettingRow(
+            property_lists.SettingRow(
                 "metadata.broker.list",
                 "producer",
                 ",".join(f"{_host(id)}:9092" for id in range(3)),
                 "/etc/pylogctl/producer.properties",
             ),
-            properties.SettingRow("request.required.acks", "producer", "-1", "-X"),
+            property_lists.SettingRow("request.required.acks", "producer", "-1", "-X"),
         ],
     ),
 }

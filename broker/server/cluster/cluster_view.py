@@ -18,7 +18,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker import errors
-from broker.cluster_state import NO_CONTROLLER, NO_LEADER, LiveBroker, ReplicatedPartition
+from broker.cluster_state import LiveBroker, ReplicatedPartition
+from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol import responses
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition

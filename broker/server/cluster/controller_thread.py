@@ -18,11 +18,12 @@ from typing import NamedTuple, TypeVar
 
 from broker import errors
 from broker.clock import Clock
-from broker.cluster_state import NO_CONTROLLER, ReplicatedPartition, UnreadableTopic
+from broker.cluster_state import ReplicatedPartition, UnreadableTopic
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.controller.states import StateChange
+from broker.ids import NO_CONTROLLER
 from broker.server.cluster.controller_events import ControllerEvents
 from broker.server.cluster.pending_creations import PendingCreations
 from broker.server.cluster.push_sender import PushAnswer, PushSenders

@@ -7,8 +7,9 @@ from threading import Lock
 
 from broker import errors
 from broker.client.connection import Connection
-from broker.cluster_state import NO_CONTROLLER, LiveBroker
+from broker.cluster_state import LiveBroker
 from broker.config import BrokerConfig
+from broker.ids import NO_CONTROLLER
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress

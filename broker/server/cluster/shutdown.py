@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from broker.clock import Clock
-from broker.cluster_state import NO_CONTROLLER, Unmoved
+from broker.cluster_state import Unmoved
 from broker.config import BrokerConfig
 from broker.errors import BrokerError, RegistryUnreachableError
+from broker.ids import NO_CONTROLLER
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.topic import TopicPartition
 

@@ -10,8 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from broker.cluster_state import NO_LEADER
 from broker.errors import LeaderNotAvailableError, NotLeaderError, WrongPartitionError
+from broker.ids import NO_LEADER
 from broker.log.data_directory import DataDirectory
 from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer

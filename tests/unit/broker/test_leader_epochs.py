@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cluster_state import NO_EPOCH, EpochEnd, EpochStart
+from broker.cluster_state import EpochEnd, EpochStart
+from broker.ids import NO_EPOCH
 from broker.leader_epochs import LeaderEpochs
 
 

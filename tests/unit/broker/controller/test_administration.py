@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import NO_LEADER, Creation, KeptCreation, PartitionState, TopicAssignment
+from broker.cluster_state import Creation, KeptCreation, PartitionState, TopicAssignment
 from broker.errors import (
     InvalidReplicationFactorError,
     InvalidRequestError,
@@ -13,6 +13,7 @@ from broker.errors import (
     TopicExistsError,
     UnknownTopicError,
 )
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 from tests.unit.broker.controller.cluster import Cluster, P
 

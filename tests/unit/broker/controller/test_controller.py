@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from broker.cluster_state import (
-    NO_LEADER,
     UNKNOWN_BROKER_EPOCH,
     IsrChange,
     IsrMember,
@@ -23,6 +22,7 @@ from broker.errors import (
     StaleBrokerEpochError,
     UnknownTopicError,
 )
+from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 from tests.support.model_store import ModelStore
 from tests.unit.broker.controller.cluster import CREATION, Cluster, P

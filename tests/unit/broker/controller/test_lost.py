@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import (
-    LAST_EPOCH,
-    NO_LEADER,
-    Creation,
-    KeptCreation,
-    PartitionState,
-    StoppedReplica,
-)
+from broker.cluster_state import LAST_EPOCH, Creation, KeptCreation, PartitionState, StoppedReplica
 from broker.errors import InvalidRequestError, TopicExistsError
+from broker.ids import NO_LEADER
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
 from tests.unit.broker.controller.cluster import Cluster, P

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 import pytest
 
-from broker.cluster_state import NO_LEADER, PartitionState, ReplicatedPartition
+from broker.cluster_state import PartitionState, ReplicatedPartition
 from broker.errors import LeaderNotAvailableError, ResponseTooLargeError, UnknownTopicError
+from broker.ids import NO_LEADER
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse
 from broker.server.cluster.cluster_view import ClusterView
