@@ -84,6 +84,8 @@ class Coordinator(StoppableThread):
         # deleted and created again while this process read them, and not assigned since
         self._recreated: set[TopicPartition] = set()
         self._new: set[TopicPartition] = set()
+        # revoked as their owner nodes are gone, and not salvaged yet
+        self._lost: list[AssignedPartition] = []
         self._changed = threading.Event()
         self._balanced = threading.Event()
 
@@ -202,6 +204,7 @@ class Coordinator(StoppableThread):
     def _attempt(self) -> int:
         """Assign and revoke partitions; return how many are still assigned to other members."""
         self._ensure_member()
+        self._salvage()  # what an attempt without ZooKeeper has left
         view = self._group_view.read()
         self._new = view.new
         assigned = assign_topics(view.partitions, view.threads)
@@ -230,7 +233,8 @@ class Coordinator(StoppableThread):
         lost = set(kept) - self._ownership.owned(kept)
         if lost:
             logger.warning("owner nodes are gone: %s", ", ".join(map(str, sorted(lost))))
-            self._salvage(self._drop(lost))
+            self._lost += self._drop(lost)
+            self._salvage()
         return lost
 
     def _drop_recreated(
@@ -254,9 +258,16 @@ class Coordinator(StoppableThread):
                 self._finished_here.pop(partition, None)
         return recreated
 
-    def _salvage(self, lost: list[AssignedPartition]) -> None:
-        if self._commits_on_revoke:
-            self._log_failure(lambda: self._committer.salvage(lost))
+    def _salvage(self) -> None:
+        """Commit the positions of lost partitions; those that ZooKeeper is away for stay lost."""
+        if self._lost and self._commits_on_revoke:
+            try:
+                self._committer.salvage(self._lost)
+            except RegistryUnreachableError:
+                raise  # the attempt is repeated
+            except BrokerError as error:
+                logger.error("while releasing partitions: %s", error)
+        self._lost = []
 
     def _ensure_member(self) -> None:
         """Register this process if it is not; revoke the partitions of an expired session."""
@@ -267,7 +278,8 @@ class Coordinator(StoppableThread):
             raise RegistryUnreachableError("the connection to ZooKeeper was lost again")
         if session_id != self._membership.session_id:
             logger.warning("session of %s expired", self._membership.consumer_id)
-            self._salvage(self._drop(self._feeds.keys()))
+            self._lost += self._drop(self._feeds.keys())
+            self._salvage()
         self.register()
 
     def _revoke(self, partitions: Collection[TopicPartition]) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from kazoo.client import KazooClient
 
+from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Blacklist, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
-from broker.errors import ConfigError, RegistryConflictError
+from broker.errors import ConfigError, RegistryConflictError, RegistryUnreachableError
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.session import Session
@@ -207,6 +208,40 @@ def test_connector_when_its_session_expires_then_joins_again_and_keeps_its_progr
     given += [next(stream) for _ in range(20)]
 
     assert len({(one[1], one[2]) for one in given}) == 40  # nothing twice, nothing left out
+
+
+def test_connector_when_offsets_are_lost_and_zookeeper_goes_again_then_they_are_written_back(
+    join: Join,
+    nodes: Registry,
+    cluster: Cluster,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ZooKeeper comes back without its data, and the connection is lost once more."""
+    Load(cluster, topic).produce(1)
+    connector = join()
+    (stream,) = connector.create_message_streams({topic: 1})[topic]
+    for _ in range(8):
+        message = next(stream)
+    stream.finish(message)
+    connector.commit_offsets()
+    committed = cluster.offsets(topic, topic)
+    assert len(committed) == 8
+    salvage, calls = Committer.salvage, []
+
+    def salvage_later(committer: Committer, lost: Iterable[AssignedPartition]) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise RegistryUnreachableError("the connection was lost again")
+        salvage(committer, lost)
+
+    monkeypatch.setattr(Committer, "salvage", salvage_later)
+    for name in committed:
+        nodes.session.delete(f"/consumers/{topic}/offsets/{topic}/{name}")
+    expire_session(connector, cluster.zookeeper.partition("/")[0])
+
+    wait_until(lambda: len(calls) > 1, "another try")
+    wait_until(lambda: cluster.offsets(topic, topic) == committed, "the offsets")
 
 
 def test_connector_when_its_id_node_is_deleted_then_registers_again(
