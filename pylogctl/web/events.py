@@ -161,6 +161,10 @@ async def live(request: Request) -> Response:
     return _stream_of(request, tail.events(), tail.close)
 
 
+def _problem(detail: str) -> bytes:
+    return event(msgspec.json.encode({"detail": detail}), name="problem")
+
+
 class _Tail:
     """Reads messages by a thread, and keeps some for a client."""
 
@@ -222,9 +226,10 @@ class _Tail:
                 if at >= start:  # a compressed set is read as a whole
                     self._add(Row(one.partition, *at, one.value, "", one.next_offset))
         except BrokerError as error:
-            last = event(msgspec.json.encode({"detail": str(error)}), name="problem")
+            last = _problem(str(error))
         except Exception:
             logger.exception("messages cannot be read on")
+            last = _problem("an error that was not expected; the log has it")
         with self._lock:
             self._events.append(last)
             self._is_done = True
