@@ -221,9 +221,8 @@ def test_connector_when_offsets_are_lost_and_zookeeper_goes_again_then_they_are_
     Load(cluster, topic).produce(1)
     connector = join()
     (stream,) = connector.create_message_streams({topic: 1})[topic]
-    for _ in range(8):
-        message = next(stream)
-    stream.finish(message)
+    given = [next(stream) for _ in range(8)]
+    stream.finish(given[-1])
     connector.commit_offsets()
     committed = cluster.offsets(topic, topic)
     assert len(committed) == 8
