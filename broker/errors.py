@@ -351,6 +351,40 @@ class NotEnoughReplicasAfterAppendError(ServerError):
     is_retriable = True
 
 
+class TopicAuthorizationError(ServerError):
+    """The client may not do this with a topic."""
+
+    code = 29
+
+
+class GroupAuthorizationError(ServerError):
+    """The client may not do this with a consumer group."""
+
+    code = 30
+
+
+class ClusterAuthorizationError(ServerError):
+    """The client may not do this with the cluster, or only its brokers may."""
+
+    code = 31
+
+
+class AuthenticationError(ServerError):
+    """A client did not prove who it is; the broker ends the connection."""
+
+
+class UnsupportedMechanismError(AuthenticationError):
+    """The listener does not offer the mechanism with which a client wants to prove who it is."""
+
+    code = 33
+
+
+class AuthenticationStateError(AuthenticationError):
+    """A step of an exchange came out of turn, or another request before the client is known."""
+
+    code = 34
+
+
 class UnsupportedVersionError(ServerError):
     """An extension request has a version, or a type, that the broker does not know."""
 
@@ -413,6 +447,18 @@ class DamagedError(StorageError):
 
 class OutOfDescriptorsError(StorageError):
     """A segment could not be opened as too many files are open. On the wire a `StorageError`."""
+
+
+class SecurityDisabledError(AuthenticationError):
+    """The listener asks for no identity."""
+
+    code = 54
+
+
+class AuthenticationFailedError(AuthenticationError):
+    """The client did not prove who it is; the text is the same for every cause."""
+
+    code = 58
 
 
 class FencedEpochError(ServerError):
@@ -493,12 +539,19 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
         InvalidTopicError,
         NotEnoughReplicasError,
         NotEnoughReplicasAfterAppendError,
+        TopicAuthorizationError,
+        GroupAuthorizationError,
+        ClusterAuthorizationError,
+        UnsupportedMechanismError,
+        AuthenticationStateError,
         UnsupportedVersionError,
         TopicExistsError,
         InvalidReplicationFactorError,
         NotControllerError,
         InvalidRequestError,
         StorageError,
+        SecurityDisabledError,
+        AuthenticationFailedError,
         FencedEpochError,
         UnknownEpochError,
         StaleBrokerEpochError,

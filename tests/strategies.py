@@ -28,6 +28,7 @@ from broker.cluster_state import (
     Unmoved,
 )
 from broker.protocol import responses
+from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.client_requests import (
     Acks,
     AnyReplicaReadRequest,
@@ -348,6 +349,9 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ),
     ReadChangesRequest: st.builds(ReadChangesRequest, INT64),
     DigestLogRequest: st.builds(DigestLogRequest, PARTITION, INT64, INT32),
+    AuthenticateRequest: st.builds(
+        AuthenticateRequest, SHORT_STRING, st.integers(-128, 127), st.binary(max_size=40)
+    ),
     ReplicaFetchRequest: st.builds(
         ReplicaFetchRequest,
         *(INT32, INT64, INT32, INT32, INT32),

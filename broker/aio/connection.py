@@ -31,6 +31,7 @@ from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import BaseRequest, encode_request
 from broker.protocol.responses import BrokerAddress
+from broker.security.mechanisms import PLAIN, ClientMechanism, authenticate
 
 _BUFFER_BYTES = 64 << 10
 _LEAST_ROOM_BYTES = 4 << 10
@@ -47,7 +48,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
     After it is lost every request fails with `BrokerUnreachableError`: make another one. If a
     response is due and no byte comes for `timeout_s`, or the broker does not read for so long, the
     connection is lost with `RequestTimeoutError`. If bytes are no response, it is lost with
-    `ProtocolError`.
+    `ProtocolError`. `mechanism` proves who the client is, before anything else is sent.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         timeout_s: float = DEFAULT_TIMEOUT_S,
         connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
         client_id: str = "pylogctl",
+        mechanism: ClientMechanism | None = None,
     ) -> None:
         self.address = address
         self.timeout_s = timeout_s
@@ -66,6 +68,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self.on_writable: Callable[[], object] | None = None
         """Called when the connection is writable again."""
         self._connect_timeout_s = connect_timeout_s
+        self._mechanism = mechanism
         self._protocol = ClientConnection(address, client_id)
         self.name = self._protocol.name
         self._loop = asyncio.get_running_loop()
@@ -137,6 +140,12 @@ class AsyncConnection(asyncio.BufferedProtocol):
             raise errors.BrokerUnreachableError(
                 f"cannot reach {self.name}: {reason_of(error)}"
             ) from error
+        if self._mechanism is not None:
+            exchange = authenticate(self._mechanism, PLAIN)
+            request = next(exchange)
+            with suppress(StopIteration):
+                while True:
+                    request = exchange.send(await self.call(request))
 
     async def _exchange(self, greeting: Greeting, silence_s: float) -> memoryview | None:
         """Return the response; None if the broker ended the connection after a short silence."""

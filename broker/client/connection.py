@@ -25,6 +25,7 @@ from broker.protocol.requests import READING_TYPES, BaseRequest, encode_request
 
 if TYPE_CHECKING:
     from broker.protocol.extension_requests import ExtensionRequest
+    from broker.security.mechanisms import ClientMechanism
 
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -54,11 +55,13 @@ class Connection:
         send_bytes: SO_SNDBUF; 0 for the system's default.
         receive_bytes: SO_RCVBUF; 0 for the system's default.
         retries_refused: connect again, until the connect timeout, while connections are refused.
+        mechanism: proves who the client is, on each connection before anything else is sent.
 
     Raises:
         BrokerUnreachableError: by any request: the connection cannot be opened, or is lost.
         RequestTimeoutError: the broker did not read, or its response did not arrive, in time.
         ProtocolError: the bytes received are not the response; the connection is closed.
+        AuthenticationError: the broker does not accept the client's proof, or gives none itself.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Connection:
         send_bytes: int = 0,
         receive_bytes: int = 0,
         retries_refused: bool = True,
+        mechanism: ClientMechanism | None = None,
     ) -> None:
         self.address = address
         self._protocol = ClientConnection(address, client_id)
@@ -81,6 +85,7 @@ class Connection:
         self.client_id = client_id
         self._send_bytes = send_bytes
         self._receive_bytes = receive_bytes
+        self._mechanism = mechanism
         self._socket: socket.socket | None = None
         self._poll = select.poll()
         self._ahead = _NOTHING  # bytes received that `receive` has not returned yet
@@ -103,6 +108,21 @@ class Connection:
             self._socket = self._connect()
             self._poll = select.poll()
             self._poll.register(self._socket, select.POLLIN)
+            if self._mechanism is not None:
+                self._authenticate(self._mechanism)
+
+    def _authenticate(self, mechanism: ClientMechanism) -> None:
+        from broker.security.mechanisms import PLAIN, authenticate  # late: few clients need it
+
+        try:
+            exchange = authenticate(mechanism, PLAIN)
+            request = next(exchange)
+            with suppress(StopIteration):
+                while True:
+                    request = exchange.send(self.call(request))
+        except errors.BrokerError:
+            self.close()
+            raise
 
     def _connect(self) -> socket.socket:
         started_s = time.monotonic()

@@ -7,6 +7,7 @@ from typing import get_args
 
 from broker.errors import InvalidRequestError
 from broker.protocol import layouts, requests
+from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
     ClusterMetadataRequest,
@@ -160,6 +161,7 @@ ExtensionRequest = (
     | ListReassignmentsRequest
     | ListUnknownReplicasRequest
     | RestorePartitionsRequest
+    | AuthenticateRequest
 )
 # Room for as many partitions as a request can name, with names that are not too long.
 MAX_CONTROLLER_REQUEST_BYTES = 4 << 20

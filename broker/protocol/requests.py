@@ -44,6 +44,7 @@ class RequestType(IntEnum):
     REPLICATE_TOPIC = 83
     LIST_UNKNOWN_REPLICAS = 84
     RESTORE_PARTITIONS = 85
+    AUTHENTICATE = 86
 
 
 READING_TYPES = frozenset(
@@ -51,7 +52,7 @@ READING_TYPES = frozenset(
         *(RequestType.FETCH, RequestType.MULTIFETCH, RequestType.OFFSETS, RequestType.HELLO),
         *(RequestType.READ, RequestType.METADATA, RequestType.LIST_OFFSETS, RequestType.STATUS),
         *(RequestType.LIST_REASSIGNMENTS, RequestType.READ_CHANGES, RequestType.DIGEST_LOG),
-        RequestType.LIST_UNKNOWN_REPLICAS,
+        *(RequestType.LIST_UNKNOWN_REPLICAS, RequestType.AUTHENTICATE),
     }
 )
 """Requests that change nothing."""

@@ -60,6 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "state_changes": {"topic"},
     "replica_records": {"cluster_state", "ids", "topic"},
     "protocol": BASE,
+    "security": BASE | {"protocol"},
     "log": BASE | {"protocol"},
     "zk": {
         "errors",
@@ -75,15 +76,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "replication": BASE,
     "controller": BASE,
-    "server": BASE | {"threads", "protocol", "log", "zk", "client", "replication", "controller"},
-    "client": BASE | {"protocol", "zk"},
-    "producer": BASE | {"protocol", "zk", "client"},
-    "consumer": BASE | {"threads", "protocol", "zk", "client"},
-    "tools": BASE | {"protocol", "zk", "client", "producer", "consumer"},
-    "admin": BASE | {"protocol", "zk", "client", "producer", "consumer", "tools", "controller"},
-    "api": BASE | {"protocol", "zk", "client", "producer", "consumer", "tools", "admin"},
-    "aio": BASE | {"protocol", "zk", "client", "producer", "consumer", "admin", "api"},
-    "spark": BASE | {"protocol", "log", "zk", "client", "producer", "consumer", "tools"},
+    "server": BASE
+    | {"threads", "protocol", "security", "log", "zk", "client", "replication", "controller"},
+    "client": BASE | {"protocol", "security", "zk"},
+    "producer": BASE | {"protocol", "security", "zk", "client"},
+    "consumer": BASE | {"threads", "protocol", "security", "zk", "client"},
+    "tools": BASE | {"protocol", "security", "zk", "client", "producer", "consumer"},
+    "admin": BASE
+    | {"protocol", "security", "zk", "client", "producer", "consumer", "tools", "controller"},
+    "api": BASE
+    | {"protocol", "security", "zk", "client", "producer", "consumer", "tools", "admin"},
+    "aio": BASE | {"protocol", "security", "zk", "client", "producer", "consumer", "admin", "api"},
+    "spark": BASE
+    | {"protocol", "security", "log", "zk", "client", "producer", "consumer", "tools"},
 }
 """What each part of `broker` may import besides itself; every part has a line here."""
 

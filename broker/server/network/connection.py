@@ -22,7 +22,7 @@ from broker.server.network.connection_state import Event, State, next_state
 from broker.server.network.frame_receiver import STALL_S, FrameReceiver, without_traceback
 from broker.server.network.quotas import QueuedBytes
 from broker.server.network.response_queue import ResponseQueue
-from broker.server.requests.produce import RefusedPartitions
+from broker.server.requests.client import Client
 from broker.server.requests.purgatory import DelayedResponse, Response, Watched
 
 _FEW_BYTES = 16 << 10
@@ -84,7 +84,7 @@ class ServerConnection:
         self.fault: Exception | None = None  # why no more requests are received
         self.half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
-        self.refused: RefusedPartitions = {}
+        self.client = Client(peer)
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
         self._last_active_s = clock.monotonic_s()

@@ -246,7 +246,7 @@ class Processor:
             connection.has_published = frames[-1][:2] == PUBLISH_TYPE
         is_answered = False
         for handled_count, outcome in self._handlers.handle(
-            frames, connection.refused, connection.arrived_s
+            frames, connection.client, connection.arrived_s
         ):
             is_answered = True
             match outcome:
@@ -289,7 +289,7 @@ class Processor:
         kept = [memoryview(bytes(one)) if one.obj is self._shared else one for one in frames]
         self.metrics.offloaded_count += 1
         future = self._worker.submit(
-            self._worker_handlers.handle_all, kept, connection.refused, connection.arrived_s
+            self._worker_handlers.handle_all, kept, connection.client, connection.arrived_s
         )
         self._await_work(connection, future, future.result)
 

@@ -18,6 +18,7 @@ from broker import errors
 from broker.config import BrokerConfig
 from broker.protocol import requests
 from broker.protocol.append_request import PRODUCE_TYPE, PUBLISH_TYPE, append_request
+from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
     ClusterMetadataRequest,
@@ -51,12 +52,13 @@ from broker.protocol.replica_requests import (
     PushStatesRequest,
     ReplicaFetchRequest,
 )
-from broker.protocol.responses import encode_extension_error
+from broker.protocol.responses import encode_extension_error, encode_extension_response
 from broker.server.requests.admin import AdminHandler, request_name
+from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.metrics import ProcessorMetrics, request_group
-from broker.server.requests.produce import ProduceHandler, RefusedPartitions
+from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
 from broker.server.requests.replica_reads import ReplicaReadHandler
 from broker.server.requests.validation import ValidationBudgetExceededError, Validator
@@ -131,18 +133,18 @@ class RequestHandlers:
         )
 
     def handle_all(
-        self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
+        self, frames: list[memoryview], client: Client, arrived_s: float
     ) -> list[Outcome]:
         """Return the outcomes of frames that a worker handles."""
         began_s = time.perf_counter()
         self._metrics.offloaded_count += 1
-        found = [outcome for _, outcome in self.handle(frames, refused, arrived_s)]
+        found = [outcome for _, outcome in self.handle(frames, client, arrived_s)]
         self._metrics.forget_topics()  # a worker has no turns to do it in
         self._metrics.busy_s += time.perf_counter() - began_s
         return found
 
     def handle(
-        self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
+        self, frames: list[memoryview], client: Client, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         """Handle frames in order, each after the outcome of the one before has been taken.
 
@@ -163,7 +165,7 @@ class RequestHandlers:
                 request_type = frames[position][:2]
                 if position >= single_end and request_type in (PUBLISH_TYPE, PRODUCE_TYPE):
                     end = _end_of_type(frames, position)
-                    together = self._produce.append_together(frames[position:end], refused)
+                    together = self._produce.append_together(frames[position:end], client.refused)
                     if together is None:
                         single_end = end
                     else:
@@ -176,7 +178,7 @@ class RequestHandlers:
                         if outcome is not None:
                             yield position, outcome
                         continue
-                single = self._handle_one(frames[position], refused)
+                single = self._handle_one(frames[position], client)
                 if isinstance(single, Future):
                     work = self._begin(frames[position], single, arrived_s, started_s)
                     started_s = time.perf_counter()
@@ -239,7 +241,10 @@ class RequestHandlers:
             found: list[Response] = work.future.result()
         except errors.ServerError as error:
             if work.correlation_id is not None:
-                found = [self._refuse(work.group, work.correlation_id, error)]
+                refusal = self._refuse(work.group, work.correlation_id, error)
+                if isinstance(error, errors.AuthenticationError):
+                    return [refusal, CloseConnection(error, is_bad_frame=False)]
+                found = [refusal]
             else:
                 return [self._close(work.group, error)]
         except errors.ProtocolError as error:
@@ -263,11 +268,11 @@ class RequestHandlers:
         self._metrics.errors.note(group, error.code)
         return Response(encode_extension_error(correlation_id, error.code, str(error)))
 
-    def _handle_one(self, frame: memoryview, refused: RefusedPartitions) -> _Outcome | None:
+    def _handle_one(self, frame: memoryview, client: Client) -> _Outcome | None:
         reader = Reader(frame)
         request_type = reader.int16()
         if request_type >= requests.FIRST_EXTENSION_TYPE:
-            return self._handle_extension(request_type, reader, frame, refused)
+            return self._handle_extension(request_type, reader, frame, client)
         if request_type not in requests.BASE_REQUESTS:
             raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
         match requests.decode_request(frame):
@@ -278,10 +283,10 @@ class RequestHandlers:
             case requests.OffsetsRequest() as request:
                 return _when_done(self._fetch.offsets(request))
             case requests.ProduceRequest() | requests.MultiProduceRequest() as request:
-                return _when_done(self._produce.append(append_request(request, 0), refused))
+                return _when_done(self._produce.append(append_request(request, 0), client.refused))
 
     def _handle_extension(
-        self, request_type: int, reader: Reader, frame: memoryview, refused: RefusedPartitions
+        self, request_type: int, reader: Reader, frame: memoryview, client: Client
     ) -> _Outcome | None:
         header = requests.RequestHeader.decode(reader)
         try:
@@ -292,22 +297,25 @@ class RequestHandlers:
                 )
             if kind is PushStatesRequest:
                 return self._control.push(reader.rest, header)
+            if kind is AuthenticateRequest:
+                return _authenticate(kind.decode(reader), header, client)
             if issubclass(kind, ControllerRequest):
                 _check_length(reader.remaining)
             if kind in (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest):
                 self._fetch.check_position_count(position_count(reader.rest))
-            return self._dispatch(kind.decode(reader), header, refused)
+            return self._dispatch(kind.decode(reader), header, client)
         except errors.ServerError as error:
             return self._refuse(_group(frame), header.correlation_id, error)
 
     def _dispatch(
-        self, request: ExtensionRequest, header: requests.RequestHeader, refused: RefusedPartitions
+        self, request: ExtensionRequest, header: requests.RequestHeader, client: Client
     ) -> _Outcome | None:
-        assert not isinstance(request, PushStatesRequest)  # decoded by the control handler
+        # handled before
+        assert not isinstance(request, (PushStatesRequest, AuthenticateRequest))
         match request:
             case PublishRequest():
                 append = append_request(request, header.correlation_id)
-                return _when_done(self._produce.append(append, refused))
+                return _when_done(self._produce.append(append, client.refused))
             case ReadRequest():  # of the leader, or of any replica
                 return self._fetch.read(request, header)
             case FilteredReadRequest():
@@ -340,6 +348,19 @@ class RequestHandlers:
                 return self._replica_reads.read(request, header)
             case ControllerRequest() | ListUnknownReplicasRequest():
                 return self._control.handle(request, header)
+
+
+def _authenticate(
+    request: AuthenticateRequest, header: requests.RequestHeader, client: Client
+) -> Future[list[Response]]:
+    """Return the answer as if another thread had made it: what is pipelined behind waits for it."""
+    outcome: Future[list[Response]] = Future()
+    try:
+        body = AUTHENTICATED.encode(client.authentication.take(request))
+        outcome.set_result([Response(encode_extension_response(header.correlation_id, body))])
+    except errors.ServerError as error:
+        outcome.set_exception(error)
+    return outcome
 
 
 def _group(frame: memoryview) -> RequestGroup:

@@ -30,6 +30,7 @@ from broker.server.broker import Broker
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
+from broker.server.requests.client import Client
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
 from broker.server.requests.metrics import ProcessorMetrics
@@ -158,7 +159,7 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
         handlers = RequestHandlers(
             validator, handler, no_reads, no_reads, no_reads, no_reads, metrics
         )
-        for position, outcome in handlers.handle(frames_of_run, {}, 0.0):
+        for position, outcome in handlers.handle(frames_of_run, Client("127.0.0.1"), 0.0):
             match outcome:
                 case Offload(frames):
                     done_counts.append(position - len(frames))

@@ -27,7 +27,14 @@ from broker.cluster_state import (
     StoppedReplica,
     Unmoved,
 )
-from broker.protocol import client_requests, cluster_requests, layouts, replica_requests, responses
+from broker.protocol import (
+    authentication,
+    client_requests,
+    cluster_requests,
+    layouts,
+    replica_requests,
+    responses,
+)
 from broker.protocol import extension_requests as extensions
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Reader
@@ -82,6 +89,7 @@ REQUESTS: list[extensions.ExtensionRequest] = [
     extensions.MoveLogRequest(ORDERS, "/data/ä"),
     extensions.ReadChangesRequest(-1),
     client_requests.DigestLogRequest(ORDERS, 1 << 40, 4096),
+    authentication.AuthenticateRequest("SCRAM-SHA-256", 1, b"data"),
     replica_requests.PushStatesRequest(
         *(1, 5, 77),
         is_full=True,
@@ -173,6 +181,11 @@ RESPONSES = {
         ],
         encode_replica_parts,
         replica_requests.decode_replica_fetch_response,
+    ),
+    "authenticated": Response(
+        authentication.Authenticated(True, 3_600_000, "User:größe", b"answer"),
+        authentication.AUTHENTICATED.encode,
+        authentication.AUTHENTICATED.decode,
     ),
     "change isr": Response(
         [

@@ -19,6 +19,7 @@ from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.network.processor import SLICE_S, Processor
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
+from broker.server.requests.client import Client
 from broker.server.requests.handlers import (
     CloseConnection,
     Offload,
@@ -27,7 +28,6 @@ from broker.server.requests.handlers import (
     YieldTurn,
 )
 from broker.server.requests.metrics import ProcessorMetrics
-from broker.server.requests.produce import RefusedPartitions
 from broker.server.requests.purgatory import (
     DelayedResponse,
     DelayKind,
@@ -50,7 +50,7 @@ class ScriptedHandlers:
         self.runs: list[list[bytes]] = []
 
     def handle(
-        self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
+        self, frames: list[memoryview], client: Client, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         self.runs.append([bytes(frame) for frame in frames])
         for place, frame in enumerate(frames):
@@ -60,9 +60,9 @@ class ScriptedHandlers:
                 yield place + 1, outcome
 
     def handle_all(
-        self, frames: list[memoryview], refused: RefusedPartitions, arrived_s: float
+        self, frames: list[memoryview], client: Client, arrived_s: float
     ) -> list[Outcome]:
-        return [outcome for _, outcome in self.handle(frames, refused, arrived_s)]
+        return [outcome for _, outcome in self.handle(frames, client, arrived_s)]
 
     def finish(self, work: Work) -> list[Outcome]:
         found: list[Outcome] = work.future.result()

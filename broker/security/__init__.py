@@ -1,0 +1,1 @@
+"""Who may do what: identities, how they are proved, and what they may do."""

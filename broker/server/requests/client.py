@@ -1,0 +1,24 @@
+"""Who sends requests on one connection."""
+
+from __future__ import annotations
+
+from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
+from broker.server.requests.authentication import Authentication
+from broker.server.requests.produce import RefusedPartitions
+
+
+class Client:
+    """A client as the handlers see it: where it came in, who it is, and what was refused to it."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        listener: str = "",
+        channel: Channel = PLAIN,
+        mechanisms: ServerMechanisms | None = None,
+    ) -> None:
+        self.address = address
+        self.listener = listener  # its name
+        self.authentication = Authentication(mechanisms or {}, channel)
+        self.refused: RefusedPartitions = {}
