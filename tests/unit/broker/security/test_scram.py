@@ -1,0 +1,189 @@
+"""SCRAM-SHA-256: both halves against the standard's example, and what either must refuse."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from collections.abc import Callable
+
+import pytest
+import trustme
+
+from broker import errors
+from broker.security import scram
+from broker.security.mechanisms import PLAIN, Channel, Proved
+from broker.security.principal import Principal
+from broker.security.scram import Credential, ScramClient, make_credential, serve_scram
+from broker.security.secret import Secret
+
+PENCIL = Secret("pencil")
+MOCK_SECRET = b"m" * 32
+ALICE = make_credential(PENCIL, 4096)
+
+
+def look_up(user: str) -> Credential:
+    return ALICE if user == "alice" else scram.mock_credential(MOCK_SECRET, user)
+
+
+def run(
+    client: ScramClient,
+    *,
+    channel: Channel = PLAIN,
+    name: str = scram.SCRAM,
+    credentials: Callable[[str], Credential] = look_up,
+    change: Callable[[int, str], str] = lambda _step, text: text,
+) -> tuple[list[str], Proved]:
+    """Run an exchange; `change` may change the client's messages 0 and 1, the broker's 2 and 3."""
+    client_half, server_half = client.exchange(channel), serve_scram(credentials, channel, name)
+    next(server_half)
+    sent = change(0, next(client_half).decode())
+    first = change(2, server_half.send(sent.encode()).decode())
+    final = change(1, client_half.send(first.encode()).decode())
+    with pytest.raises(StopIteration) as end:
+        server_half.send(final.encode())
+    proved: Proved = end.value.value
+    signature = change(3, proved.data.decode())
+    with pytest.raises(StopIteration):
+        client_half.send(signature.encode())
+    return [sent, first, final, signature], proved
+
+
+def test_exchange_when_it_is_the_standards_example_then_each_message_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nonces = iter(["%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", "rOprNGfwEbeRWgbNEkqO"])  # the broker begins
+    monkeypatch.setattr("scramp.core.token_hex", lambda: next(nonces))
+    salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    monkeypatch.setattr("broker.security.scram.secrets.token_bytes", lambda _: salt)
+    credential = make_credential(PENCIL, 4096)
+
+    messages, proved = run(ScramClient("user", PENCIL), credentials=lambda _: credential)
+
+    both = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    assert messages == [
+        "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+        f"r={both},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+        f"c=biws,r={both},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+    ]
+    assert proved.principal == Principal("User", "user")
+
+
+def of_step(step: int, change: Callable[[str], str]) -> Callable[[int, str], str]:
+    return lambda at, text: change(text) if at == step else text
+
+
+def cut_broker_nonce(final: str) -> str:
+    binding, nonce, proof = final.split(",", 2)
+    return f"{binding},{nonce[:66]},{proof}"  # `r=` and the client's 64 characters
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        of_step(0, lambda text: text.replace("alice", "")),
+        of_step(0, lambda text: text.replace("alice", "al\0ice")),
+        of_step(0, lambda text: text.replace("n=alice", "m=1,n=alice")),
+        of_step(0, lambda text: text.replace("n,,", "n,a=bob,")),
+        of_step(0, lambda text: text.replace("n,,", "p=tls-unique,,")),
+        of_step(0, lambda _text: ""),
+        of_step(1, cut_broker_nonce),
+        of_step(1, lambda text: text.replace("r=", "r=0")),
+        of_step(1, lambda text: text.replace("c=biws", "c=eSws")),
+        of_step(1, lambda text: f"{text},m=1"),
+        of_step(1, lambda text: text[: text.index("p=")] + "p=AAAA"),
+    ],
+)
+def test_broker_when_the_clients_message_is_not_as_it_must_be_then_fails_without_the_cause(
+    change: Callable[[int, str], str],
+) -> None:
+    with pytest.raises(errors.AuthenticationFailedError) as failure:
+        run(ScramClient("alice", PENCIL), change=change)
+
+    assert str(failure.value) == "the user or the password is wrong"
+
+
+@pytest.mark.parametrize(
+    ("user", "password"),
+    [("alice", "pen"), ("bob", "pencil"), ("a=,b", "pencil"), ("b" * 4000, "pencil")],
+)
+def test_broker_when_user_or_password_is_wrong_then_fails_at_the_last_step(
+    user: str, password: str
+) -> None:
+    steps = []
+
+    def note(step: int, text: str) -> str:
+        steps.append(step)
+        return text
+
+    with pytest.raises(errors.AuthenticationFailedError, match="the user or the password is wrong"):
+        run(ScramClient(user, Secret(password)), change=note)
+
+    assert steps == [0, 2, 1]
+
+
+def test_broker_when_the_name_has_another_unicode_form_then_knows_the_user() -> None:
+    _, proved = run(ScramClient("\uff41lice\u00ad", PENCIL))  # a wide a, and a soft hyphen
+
+    assert proved.principal == Principal("User", "alice")
+
+
+def test_mock_when_asked_twice_then_is_the_same_salt_and_one_of_the_counts_of_real_users() -> None:
+    made = [scram.mock_credential(MOCK_SECRET, f"user-{number}") for number in range(40)]
+    again = [scram.mock_credential(MOCK_SECRET, f"user-{number}") for number in range(40)]
+
+    assert [(one.salt, one.iterations) for one in made] == [
+        (one.salt, one.iterations) for one in again
+    ]
+    assert {one.iterations for one in made} == {16_384, 100_000}
+    assert {len(one.salt) for one in made} == {len(ALICE.salt)}
+
+
+@pytest.mark.parametrize(
+    ("step", "change"),
+    [
+        (2, lambda text: text.replace("i=4096", "i=1")),
+        (2, lambda text: text.replace("i=4096", "i=2147483647")),
+        (2, lambda text: text.replace("i=4096", "i=1000001")),
+        (2, lambda text: text.replace("r=", "r=0")),
+        (2, lambda _text: "e=other-error"),
+        (2, lambda _text: "\udcff"),
+        (3, lambda _text: "v=AAAA"),
+        (3, lambda _text: ""),
+    ],
+)
+def test_client_when_the_broker_is_another_then_sends_nothing_more(
+    step: int, change: Callable[[str], str]
+) -> None:
+    client = ScramClient("alice", PENCIL).exchange(PLAIN)
+    server = serve_scram(look_up, PLAIN)
+    next(server)
+    answer = server.send(next(client)).decode()
+    if step == 3:
+        with pytest.raises(StopIteration) as end:
+            server.send(client.send(answer.encode()))
+        answer = end.value.value.data.decode()
+
+    with pytest.raises(errors.AuthenticationFailedError, match="nothing else was sent"):
+        client.send(change(answer).encode(errors="surrogateescape"))
+
+
+def test_exchange_when_bound_to_the_certificate_then_fails_for_another_one() -> None:
+    ca = trustme.CA()
+    here, elsewhere = (
+        Channel(ssl.PEM_cert_to_DER_cert(ca.issue_cert(name).cert_chain_pems[0].bytes().decode()))
+        for name in ("here", "elsewhere")
+    )
+    run(ScramClient("alice", PENCIL, scram.SCRAM_PLUS), channel=here, name=scram.SCRAM_PLUS)
+    client = ScramClient("alice", PENCIL, scram.SCRAM_PLUS).exchange(elsewhere)
+    server = serve_scram(look_up, here, scram.SCRAM_PLUS)
+    next(server)
+
+    with pytest.raises(errors.AuthenticationFailedError, match="is wrong"):
+        server.send(client.send(server.send(next(client))))
+    with pytest.raises(errors.AuthenticationFailedError, match="is wrong"):
+        run(
+            ScramClient("alice", PENCIL),
+            channel=here,
+            change=of_step(0, lambda text: text.replace("n,,", "y,,")),
+        )
