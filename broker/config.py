@@ -198,6 +198,29 @@ class BrokerConfig(BaseConfig):
         ),
         _P("max.connections", "max_connections", _INT, "connections in all", 1),
         _P("max.connections.per.ip", "max_connections_per_ip", _INT, "from one address", 1),
+        _P(
+            "quota.producer.default",
+            "quota_producer_bytes",
+            _INT,
+            "bytes a second from each user without a quota of its own; 0: no limit",
+            0,
+            maximum=INT64_MAX,
+        ),
+        _P(
+            "quota.consumer.default",
+            "quota_consumer_bytes",
+            _INT,
+            "the same of bytes to each user",
+            0,
+            maximum=INT64_MAX,
+        ),
+        _P(
+            "quota.request.default",
+            "quota_request_percent",
+            _INT,
+            "the same of work for each user, percent of one thread's time",
+            0,
+        ),
         _P("connections.max.idle.ms", "max_idle_ms", _INT, "close after no whole request", 1),
         _P(
             "queued.max.bytes",
@@ -365,6 +388,9 @@ class BrokerConfig(BaseConfig):
             "max_connections",
             "max_connections_per_ip",
             "max_idle_ms",
+            "quota_producer_bytes",
+            "quota_consumer_bytes",
+            "quota_request_percent",
         )
     )
     """The fields that change while the broker runs; all others need a restart."""
@@ -409,6 +435,9 @@ class BrokerConfig(BaseConfig):
     max_fetch_positions: int = 10_000
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
+    quota_producer_bytes: int = 0
+    quota_consumer_bytes: int = 0
+    quota_request_percent: int = 0
     max_idle_ms: int = 10 * MINUTE_MS
     max_queued_bytes: int = 256 << 20
     monitoring_period_ms: int = 600_000

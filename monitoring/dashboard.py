@@ -241,6 +241,7 @@ def _clients() -> Iterator[dict[str, Any]]:
         (_series("broker_connections_held"), "{{instance}} held"),
         (_series("broker_connections_unsent"), "{{instance}} unsent"),
         (_series("broker_throttled_connections"), "{{instance}} throttled"),
+        (_series("broker_connections_over_quota"), "{{instance}} over quota"),
     )
     yield _chart(
         "Memory of requests that arrive",

@@ -157,7 +157,7 @@ class Broker:
         config = self._start_config.changed(overrides.broker)
         for topic in self._logs.reconfigure(config, overrides.topics):
             self._membership.note_topic(topic, is_new=False)
-        self._server.reconfigure(config)
+        self._server.reconfigure(config, overrides.users)
         if self._membership.controller is not None:
             self._membership.controller.settings_changed()
         self.config = config  # the status shows what is in effect

@@ -24,6 +24,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.server import replication_status
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.replica_manager import ReplicaManager
+from broker.server.network.connection_state import State
 from broker.server.network.socket_server import SocketServer
 from broker.server.requests import metrics
 from broker.topic_settings import TOPIC_SETTINGS, TopicConfig, value_text
@@ -35,6 +36,7 @@ SOFTWARE = f"pylogctl {__version__}"
 _STATES = {"starting": 1, "running": 3, "stopping": 6}
 """Kafka 0.8's numbers of the phases."""
 _RUNNING_AS_CONTROLLER = 4
+_SHOWN_THROTTLED = 20
 
 
 CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
@@ -58,6 +60,13 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
     gauge("ThrottledConnections", lambda it: it.queued_bytes.waiting_count,
         "connections that wait for a part of it", healthy="0",
         series="broker_throttled_connections"),
+    gauge("ConnectionsOverQuota",
+        lambda it: sum(one.state is State.THROTTLED for one in it.connections),
+        "connections that wait as their user has used more than its quota; `throttled` in the "
+        "status names those users", healthy="0", series="broker_connections_over_quota"),
+    counter("QuotaThrottleSeconds", lambda it: sum(one.throttled_s for one in it.metrics),
+        "that connections waited for quotas, all together", healthy="still", unit="seconds",
+        series="broker_quota_throttle_seconds_total"),
     gauge("ConnectionsWithHeldRequests",
         lambda it: sum(one.receiver.has_held for one in it.connections),
         "connections with requests that were received and wait for their turn, for a worker "
@@ -276,6 +285,9 @@ class BrokerStatus:
             "connections": self.server.connection_count.total,
             "queued_bytes": self.server.queued_bytes.taken,
             "waiting_for_queued_bytes": self.server.queued_bytes.waiting_count,
+            "throttled": [
+                one._asdict() for one in self.server.quotas.throttled()[:_SHOWN_THROTTLED]
+            ],
             "flush": {
                 "before_read": config.flush_before_read,
                 "interval_messages": config.flush_interval_messages,

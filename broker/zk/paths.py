@@ -10,6 +10,7 @@ Source: Kafka 0.7 `ZkUtils` and `ZKGroupTopicDirs`; the layout is shared with 0.
 from __future__ import annotations
 
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 from broker.errors import ConfigError, CoordinationError
 from broker.topic import TopicPartition
@@ -26,6 +27,10 @@ TOPIC_SETTINGS = "/config/topics"
 """Its children are the topics that have settings of their own, as in Kafka 0.8."""
 BROKER_SETTINGS = "/config/brokers"
 """Its children are the brokers whose settings were changed while they run."""
+USERS = "/config/users"
+"""Its children, named as in URLs, have the quotas and keys of users, as in later Kafka."""
+DEFAULT_USER = "<default>"
+"""The child of `USERS` for those without quotas of their own."""
 SETTINGS_CHANGES = "/config/changes"
 """Its children announce changes of settings, as in Kafka 0.8 (persistent, for 15 minutes)."""
 
@@ -159,6 +164,16 @@ def topic_settings(name: str) -> str:
 def broker_settings(broker_id: int) -> str:
     """Return the path of a broker's settings that were changed while it runs (persistent)."""
     return f"{BROKER_SETTINGS}/{broker_id}"
+
+
+def user(name: str) -> str:
+    """Return the path of a user's quotas and keys (persistent); `<default>` names none."""
+    return f"{USERS}/{name if name == DEFAULT_USER else quote(name, safe='')}"
+
+
+def user_of(path: str) -> str:
+    """Return the name of the user whose node this is."""
+    return unquote(path.removeprefix(f"{USERS}/"))
 
 
 class ConnectString(NamedTuple):

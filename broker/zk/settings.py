@@ -1,4 +1,4 @@
-"""The settings of topics and brokers in ZooKeeper, which brokers apply while they run.
+"""The settings of topics, brokers and users in ZooKeeper, which brokers apply while they run.
 
 A node has the overrides of one topic or broker, as texts by name. It is written by version,
 together with a node that announces the change, as Kafka 0.8 does for its tools. Brokers watch the
@@ -20,7 +20,7 @@ from broker.zk.watched_reads import WatchedReads
 _ATTEMPTS = 10
 _CHANGES_KEPT_MS = 15 * 60_000
 _CHANGE_PREFIX = f"{paths.SETTINGS_CHANGES}/config_change_"
-_ROOTS = (paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, paths.SETTINGS_CHANGES)
+_ROOTS = (paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, paths.USERS, paths.SETTINGS_CHANGES)
 
 
 class SettingsNode(NamedTuple):
@@ -41,6 +41,11 @@ def node_of_broker(broker_id: int) -> SettingsNode:
     return SettingsNode(paths.broker_settings(broker_id), values.encode_broker_change(broker_id))
 
 
+def node_of_user(name: str) -> SettingsNode:
+    """Return the node with the quotas and keys of a user."""
+    return SettingsNode(paths.user(name), values.encode_user_change(name))
+
+
 class SettingsChange(NamedTuple):
     """The texts in a node before and after a change; equal if nothing was to be changed."""
 
@@ -49,7 +54,7 @@ class SettingsChange(NamedTuple):
 
 
 class SettingsRegistry:
-    """The settings of topics and brokers in ZooKeeper.
+    """The settings of topics, brokers and users in ZooKeeper.
 
     All methods raise `CoordinationError` for a malformed node, and `RegistryUnreachableError` if no
     response comes in time: a change may have been made then.
@@ -122,15 +127,16 @@ class SettingsRegistry:
         self._forget_old_changes()
 
     def read_all(self, broker_id: int, watched: WatchedReads) -> dict[str, bytes]:
-        """Return the values of the nodes of all topics, and of one broker, by path.
+        """Return the values of the nodes of all topics and users, and of one broker, by path.
 
         The nodes and their parents are watched.
         """
         self._create_roots()  # so that they can be watched
-        children = watched.children((paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS))
+        children = watched.children((paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, paths.USERS))
         nodes = [paths.topic_settings(name) for name in children[paths.TOPIC_SETTINGS]]
         if str(broker_id) in children[paths.BROKER_SETTINGS]:
             nodes.append(paths.broker_settings(broker_id))
+        nodes += [f"{paths.USERS}/{name}" for name in children[paths.USERS]]
         return {path: value for path, (value, _) in watched.values(nodes).items()}
 
     def topics(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Applies settings from ZooKeeper while the broker runs: its own, and those of topics.
+"""Applies settings from ZooKeeper while the broker runs: its own, and those of topics and users.
 
 A node with invalid settings (it was edited by hand) stops nothing: a warning names it, and the last
 settings read from it stay in effect. They are kept in the data directory too, for a restart.
@@ -17,6 +17,7 @@ from broker.config import BrokerConfig
 from broker.errors import ConfigError, CoordinationError
 from broker.files import write_atomically
 from broker.log.data_directory import SETTINGS_NAME
+from broker.security.quotas import Quotas, parse_quotas, quota_texts
 from broker.threads import StoppableThread
 from broker.topic_settings import TopicOverrides, normalize, parse_overrides
 from broker.zk import paths
@@ -35,6 +36,7 @@ class Overrides(NamedTuple):
 
     broker: Mapping[str, str]
     topics: Mapping[str, TopicOverrides]
+    users: Mapping[str, Quotas] = {}
 
 
 class SettingsFollower(StoppableThread):
@@ -126,6 +128,9 @@ class SettingsFollower(StoppableThread):
 
     def _parse(self, path: str, value: bytes) -> dict[str, str]:
         texts = decode_settings(path, value)
+        if _is_user(path):  # whose keys must not get into the file
+            parse_quotas(texts)
+            return quota_texts(texts)
         if path == paths.broker_settings(self._broker_id):
             return BrokerConfig.normalize_overrides(texts)
         return normalize(texts)
@@ -137,7 +142,12 @@ class SettingsFollower(StoppableThread):
             {
                 path.rpartition("/")[2]: parse_overrides(texts)
                 for path, texts in self._good.items()
-                if path != own
+                if path != own and not _is_user(path)
+            },
+            {
+                paths.user_of(path): parse_quotas(texts)
+                for path, texts in self._good.items()
+                if _is_user(path) and texts
             },
         )
 
@@ -159,3 +169,7 @@ class SettingsFollower(StoppableThread):
             write_atomically(self._file, json.dumps(good, indent=1).encode())
         except OSError as error:
             logger.warning("cannot keep the settings in effect in %s: %s", self._file, error)
+
+
+def _is_user(path: str) -> bool:
+    return path.startswith(f"{paths.USERS}/")

@@ -85,6 +85,7 @@ class ServerConnection:
         self.half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
         self.client = Client(peer)
+        self.throttled_until_s = 0.0  # by the clock; 0 if it is not throttled
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
         self._last_active_s = clock.monotonic_s()
@@ -111,10 +112,14 @@ class ServerConnection:
             self._take(Event.UNBLOCK)
         elif self.state is State.MUTED and not self._is_flush_pending:
             self._take(Event.UNMUTE)
+        elif self.state is State.THROTTLED and not self.throttled_until_s:
+            self._take(Event.RESUME)
         if self.state is not State.READING:
             return
         if is_blocked:
             self._take(Event.BLOCK)
+        elif self.throttled_until_s and not self.receiver.has_begun_large:
+            self._take(Event.THROTTLE)  # others may wait for the room of a large frame
         elif has_held:
             return  # for the processor to handle in the next turn
         elif self.fault is not None:
@@ -210,6 +215,11 @@ class ServerConnection:
             self._take(Event.UNMUTE)
         return True
 
+    def throttle(self, until_s: float) -> None:
+        """Receive no more requests until a time by the clock; 0 ends it."""
+        self.throttled_until_s = until_s
+        self._update()
+
     def take_held(self) -> list[memoryview]:
         """Begin the turn after `yield_turn`; return held frames that can be handled in it."""
         self._take(Event.NEXT_TURN)
@@ -271,7 +281,7 @@ class ServerConnection:
             return self._work is not None
         awaited = self.responses.awaited
         return (
-            self.state in (State.BLOCKED, State.YIELDED, State.CLOSING)
+            self.state in (State.BLOCKED, State.THROTTLED, State.YIELDED, State.CLOSING)
             and awaited is not None
             and not awaited.awaits_flush  # that comes soon
         )
@@ -284,14 +294,16 @@ class ServerConnection:
 
     def reason_to_close(self, now_s: float, *, max_idle_s: float) -> str:
         """Return why the connection should be closed for inactivity; empty if it should not."""
-        is_kept_waiting = self.state in (State.OFFLOADED, State.WAITING_FOR_BUFFER) or (
-            self.state in (State.BLOCKED, State.YIELDED) and not self.responses.has_unsent
-        )
+        is_kept_waiting = self.state in (
+            State.OFFLOADED,
+            State.THROTTLED,
+            State.WAITING_FOR_BUFFER,
+        ) or (self.state in (State.BLOCKED, State.YIELDED) and not self.responses.has_unsent)
         has_stalled = self.receiver.has_stalled(now_s, is_kept_waiting=is_kept_waiting)
         if has_stalled and self._queued_bytes.waiting_count:
             return f"too little of a large request came in {STALL_S:g}s, and others need the room"
         is_waited_for = self.responses.delayed or self.receiver.is_awaiting_buffer
-        if is_waited_for or self.state is State.OFFLOADED:
+        if is_waited_for or self.state in (State.OFFLOADED, State.THROTTLED):
             return ""
         is_idle = self._last_active_s < now_s - max_idle_s
         return "no whole request for connections.max.idle.ms" if is_idle else ""

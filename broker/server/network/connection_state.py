@@ -8,6 +8,7 @@ for before it receives more:
     ==================  ==================  ==================================================
     READING             MUTE                MUTED
     READING             OFFLOAD             OFFLOADED
+    READING             THROTTLE            THROTTLED
     READING             YIELD               YIELDED
     READING             BLOCK               BLOCKED
     READING             AWAIT_BUFFER        WAITING_FOR_BUFFER
@@ -15,6 +16,8 @@ for before it receives more:
     READING             CLOSE               CLOSED
     MUTED               UNMUTE              READING
     MUTED               CLOSE               CLOSED
+    THROTTLED           RESUME              READING
+    THROTTLED           CLOSE               CLOSED
     OFFLOADED           WORK_DONE           READING
     OFFLOADED           CLOSE               CLOSED
     YIELDED             NEXT_TURN           READING
@@ -49,6 +52,11 @@ class State(Enum):
     the socket until the flush is complete, and are then appended with one write and one flush
     instead of one each. Responses are sent all the same.
     """
+    THROTTLED = auto()
+    """The time at which its client may go on, as its principal has used more than its quota.
+
+    Responses are sent all the same, as an answer that comes late is taken for a dead broker.
+    """
     OFFLOADED = auto()  # a worker that handles one of its requests, as that takes long
     YIELDED = auto()  # its next turn: this one is used up, and others are served first
     BLOCKED = auto()  # responses to be completed and taken before more requests are handled
@@ -62,6 +70,8 @@ class Event(Enum):
 
     MUTE = auto()
     UNMUTE = auto()
+    THROTTLE = auto()
+    RESUME = auto()
     OFFLOAD = auto()
     WORK_DONE = auto()
     YIELD = auto()
@@ -77,6 +87,7 @@ class Event(Enum):
 TRANSITIONS: Mapping[State, Mapping[Event, State]] = {
     State.READING: {
         Event.MUTE: State.MUTED,
+        Event.THROTTLE: State.THROTTLED,
         Event.OFFLOAD: State.OFFLOADED,
         Event.YIELD: State.YIELDED,
         Event.BLOCK: State.BLOCKED,
@@ -85,6 +96,7 @@ TRANSITIONS: Mapping[State, Mapping[Event, State]] = {
         Event.CLOSE: State.CLOSED,
     },
     State.MUTED: {Event.UNMUTE: State.READING, Event.CLOSE: State.CLOSED},
+    State.THROTTLED: {Event.RESUME: State.READING, Event.CLOSE: State.CLOSED},
     State.OFFLOADED: {Event.WORK_DONE: State.READING, Event.CLOSE: State.CLOSED},
     State.YIELDED: {Event.NEXT_TURN: State.READING, Event.CLOSE: State.CLOSED},
     State.BLOCKED: {Event.UNBLOCK: State.READING, Event.CLOSE: State.CLOSED},

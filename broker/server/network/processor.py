@@ -11,6 +11,7 @@ served last started, if that is later; so no connection saves up time by being i
 
 from __future__ import annotations
 
+import heapq
 import logging
 import math
 import selectors
@@ -30,6 +31,7 @@ from broker.server.network.connection import LingeringClient, ServerConnection
 from broker.server.network.connections import Connections
 from broker.server.network.end_of_streams import end_streams
 from broker.server.network.mailbox import Mailbox
+from broker.server.network.principal_quotas import PrincipalQuotas, Use
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.requests.handlers import (
     CloseConnection,
@@ -61,6 +63,7 @@ class Processor:
         metrics: ProcessorMetrics,
         peer_log: PeerLog,
         queued_bytes: QueuedBytes,
+        quotas: PrincipalQuotas,
         worker: Executor,
         max_frame_bytes: int,
         max_idle_s: float,
@@ -69,6 +72,7 @@ class Processor:
         self.metrics = metrics
         self.purgatory: Purgatory[ServerConnection] = Purgatory()
         self._clock = clock
+        self._quotas = quotas
         self._worker = worker  # for requests that take too long
         self._handlers: RequestHandlers | None = None
         self._worker_handlers: RequestHandlers | None = None
@@ -90,6 +94,8 @@ class Processor:
         self._selector = self._connections.selector
         self._selector.register(self._mailbox, selectors.EVENT_READ)
         self._yielded: list[ServerConnection] = []
+        self._throttled: list[tuple[float, float, int, ServerConnection]] = []
+        """A heap: until and since when connections are throttled."""
         self._turn_began_s = time.perf_counter()
         self._turn_start_s = 0.0
         """Of the connection served last, by the measure of `ServerConnection.turn_end_s`."""
@@ -166,6 +172,7 @@ class Processor:
             self._mailbox.run()
             waiting = [one for one in self.purgatory.all() if not one.lingers]
             self._attempt_all(waiting, is_last=True, slice_s=math.inf)
+            self._resume_throttled(math.inf)
             self._take_yielded(is_last=True)
             if self._is_stopping:
                 end_streams(self._open, self._last_response, self._clock)
@@ -213,6 +220,8 @@ class Processor:
         deadline_s = self.purgatory.next_deadline_s
         if deadline_s is not None:
             due_s = min(due_s, deadline_s)
+        if self._throttled:
+            due_s = min(due_s, self._throttled[0][0])
         return max(0.0, due_s - self._clock.monotonic_s())
 
     def _serve(
@@ -221,6 +230,8 @@ class Processor:
         """Run an action for a connection, unless it is closed, and measure the time it takes."""
         if connection not in self._open:
             return
+        metrics = self.metrics
+        read_bytes, written_bytes = metrics.bytes_read, metrics.bytes_written
         began_s = time.perf_counter()
         try:
             action(connection)
@@ -228,7 +239,39 @@ class Processor:
             logger.exception("a request of %s failed by a bug", connection.peer)
             self._connections.close(connection)
         self._turn_start_s = max(self._turn_start_s, connection.turn_end_s)
-        connection.turn_end_s = self._turn_start_s + time.perf_counter() - began_s
+        worked_s = time.perf_counter() - began_s
+        connection.turn_end_s = self._turn_start_s + worked_s
+        if self._quotas.is_limiting and connection in self._open:
+            received_bytes = metrics.bytes_read - read_bytes
+            sent_bytes = metrics.bytes_written - written_bytes
+            self._charge(connection, Use(received_bytes, sent_bytes, worked_s))
+
+    def _charge(self, connection: ServerConnection, use: Use) -> None:
+        """Throttle a connection if its principal has used too much; its responses are sent."""
+        client = connection.client
+        use = use._replace(worked_s=use.worked_s + client.worked_s)
+        client.worked_s = 0.0
+        until_s = self._quotas.charge(client.authentication.identity, use)
+        now_s = self._clock.monotonic_s()
+        if until_s <= now_s or self._is_stopping:
+            return
+        if not connection.throttled_until_s:
+            heapq.heappush(self._throttled, (until_s, now_s, id(connection), connection))
+        connection.throttle(until_s)
+        self._connections.update(connection)
+
+    def _resume_throttled(self, now_s: float) -> None:
+        """Have connections go on that have waited long enough."""
+        while self._throttled and self._throttled[0][0] <= now_s:
+            _, since_s, _, connection = heapq.heappop(self._throttled)
+            until_s = connection.throttled_until_s
+            if until_s > now_s and connection in self._open:  # it used more meanwhile
+                heapq.heappush(self._throttled, (until_s, since_s, id(connection), connection))
+                continue
+            self.metrics.throttled_s += self._clock.monotonic_s() - since_s
+            if connection in self._open:
+                connection.throttle(0.0)
+                self._serve(connection, self._advance)
 
     def _read(self, connection: ServerConnection) -> None:
         frames = connection.receive(self._shared)
@@ -394,6 +437,7 @@ class Processor:
 
     def _expire(self) -> None:
         now_s = self._clock.monotonic_s()
+        self._resume_throttled(now_s)
         due = self.purgatory.take_due(now_s)
         if due:
             self._attempt_all(due, is_last=True)

@@ -6,14 +6,16 @@ import ipaddress
 import logging
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.security.quotas import Quotas
 from broker.server.network.acceptor import Acceptor, listen
 from broker.server.network.connection import LingeringClient, ServerConnection
+from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
 from broker.server.requests.handlers import RequestHandlers
@@ -43,6 +45,8 @@ class SocketServer:
             config.max_connections, config.max_connections_per_ip
         )
         self.queued_bytes = QueuedBytes(config.max_queued_bytes)
+        self.quotas = PrincipalQuotas(clock)
+        self.quotas.set(_default_quotas(config), {})
         self.workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
         # one thread: it computes, so more would only take turns, and its metrics take no lock
         self._offload_worker = ThreadPoolExecutor(
@@ -83,6 +87,7 @@ class SocketServer:
                 metrics=self._make_metrics(),
                 peer_log=peer_log,
                 queued_bytes=self.queued_bytes,
+                quotas=self.quotas,
                 worker=self._offload_worker,
                 max_frame_bytes=config.max_request_bytes,
                 max_idle_s=config.max_idle_ms / 1000,
@@ -103,8 +108,9 @@ class SocketServer:
         )
         self._acceptor.start()
 
-    def reconfigure(self, config: BrokerConfig) -> None:
-        """Use other limits from now on."""
+    def reconfigure(self, config: BrokerConfig, users: Mapping[str, Quotas]) -> None:
+        """Use other limits from now on; `users` have quotas of their own."""
+        self.quotas.set(_default_quotas(config), users)
         self.connection_count.set_limits(config.max_connections, config.max_connections_per_ip)
         for processor in self.processors:
             processor.set_max_idle(config.max_idle_ms / 1000)
@@ -148,6 +154,12 @@ class SocketServer:
         self.workers.shutdown()
         self._offload_worker.shutdown()
         return lingering
+
+
+def _default_quotas(config: BrokerConfig) -> Quotas:
+    return Quotas(
+        config.quota_producer_bytes, config.quota_consumer_bytes, config.quota_request_percent
+    )
 
 
 def _do_nothing() -> None:

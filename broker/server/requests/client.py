@@ -22,3 +22,4 @@ class Client:
         self.listener = listener  # its name
         self.authentication = Authentication(mechanisms or {}, channel)
         self.refused: RefusedPartitions = {}
+        self.worked_s = 0.0  # by a worker, for the request that it handled last

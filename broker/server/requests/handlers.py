@@ -140,7 +140,9 @@ class RequestHandlers:
         self._metrics.offloaded_count += 1
         found = [outcome for _, outcome in self.handle(frames, client, arrived_s)]
         self._metrics.forget_topics()  # a worker has no turns to do it in
-        self._metrics.busy_s += time.perf_counter() - began_s
+        worked_s = time.perf_counter() - began_s
+        self._metrics.busy_s += worked_s
+        client.worked_s = worked_s
         return found
 
     def handle(

@@ -132,6 +132,7 @@ class ProcessorMetrics:
         self.bytes_written = 0
         self.bad_frames = 0
         self.busy_s = self.idle_s = 0.0
+        self.throttled_s = 0.0  # that connections waited for quotas
         self.offloaded_count = 0  # requests handed over to the worker, or taken by it
         self.refused_sets: Counter[str] = Counter()  # by reason
         self.replication_sent_bytes = 0

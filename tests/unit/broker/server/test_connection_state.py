@@ -270,6 +270,12 @@ class DrivenConnection(RuleBasedStateMachine):
         self.advance()
 
     @is_open
+    @rule(until_s=st.sampled_from([0.0, 2000.0]))
+    def quota_is_exceeded_or_paid_for(self, until_s: float) -> None:
+        self.connection.throttle(until_s)
+        self.advance()
+
+    @is_open
     @rule()
     def processor_closes(self) -> None:
         self.connection.close()
@@ -290,6 +296,8 @@ class DrivenConnection(RuleBasedStateMachine):
             assert not self.connection.responses.is_full
         if self.state is State.BLOCKED:
             assert self.connection.interest or self.delayed
+        if self.state is State.THROTTLED:
+            assert self.connection.throttled_until_s
         if self.state is State.CLOSING:
             assert self.connection.interest or self.delayed
 
@@ -342,6 +350,21 @@ def test_connection_when_it_has_begun_a_large_frame_then_is_not_muted_behind_a_f
             connection.mute_behind_flush([memoryview(b"publish")])
         assert connection.may_receive
         assert connection.state is State.READING
+
+
+def test_connection_when_throttled_inside_a_large_frame_then_receives_all_of_it_first() -> None:
+    ours, client = connected()
+    connection = new_connection(ours, QueuedBytes(BUDGET))
+    with client, ours:
+        begin_large(connection, client)
+        connection.throttle(2000.0)
+        states = [connection.state]
+        client.sendall(LARGE[-1:])
+        assert receive(connection)
+        for until_s in (2000.0, 0.0):
+            connection.throttle(until_s)
+            states.append(connection.state)
+        assert states == [State.READING, State.THROTTLED, State.READING]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from broker.errors import TopicNotFoundError
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
 from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
+from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import SLICE_S, Processor
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
@@ -77,6 +78,7 @@ class Bench:
         self.metrics = ProcessorMetrics(clock, 60.0)
         self.left: list[str] = []
         self.queued_bytes = QueuedBytes(1 << 20)
+        self.quotas = PrincipalQuotas(clock)
         self._worker = ThreadPoolExecutor(max_workers=1)
         self.processor = Processor(
             "processor-under-test",
@@ -84,6 +86,7 @@ class Bench:
             metrics=self.metrics,
             peer_log=PeerLog(clock),
             queued_bytes=self.queued_bytes,
+            quotas=self.quotas,
             worker=self._worker,
             max_frame_bytes=1 << 20,
             max_idle_s=600,

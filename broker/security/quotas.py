@@ -1,0 +1,72 @@
+"""What a principal may use of a broker, as set in the node of a user or the broker's properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from broker.properties import INT64_MAX, Property, PropertyKind, parse_property
+
+NO_LIMIT = 0
+
+
+class Quotas(NamedTuple):
+    """What one principal may use of one broker; `NO_LIMIT` for all it wants, None if not set."""
+
+    producer_byte_rate: int | None = None  # received a second
+    consumer_byte_rate: int | None = None  # sent a second
+    request_percentage: int | None = None  # of one thread's time
+
+    def or_else(self, other: Quotas) -> Quotas:
+        """Return these quotas, and those of `other` where one is not set."""
+        return Quotas(
+            *(theirs if mine is None else mine for mine, theirs in zip(self, other, strict=True))
+        )
+
+
+_INT = PropertyKind.INTEGER
+QUOTA_PROPERTIES = {
+    one.name: one
+    for one in (
+        Property(
+            "producer_byte_rate",
+            "producer_byte_rate",
+            _INT,
+            "bytes a second that each broker receives of the user",
+            0,
+            maximum=INT64_MAX,
+        ),
+        Property(
+            "consumer_byte_rate",
+            "consumer_byte_rate",
+            _INT,
+            "bytes a second that each broker sends to the user",
+            0,
+            maximum=INT64_MAX,
+        ),
+        Property(
+            "request_percentage",
+            "request_percentage",
+            _INT,
+            "percent of one thread's time that each broker works for the user",
+            0,
+        ),
+    )
+}
+"""By their names in Kafka's `/config/users/NAME`, which are those of the fields of `Quotas`."""
+
+
+def quota_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the quotas among the settings of a user, which have its passwords' keys as well."""
+    return {name: text for name, text in texts.items() if name in QUOTA_PROPERTIES}
+
+
+def parse_quotas(texts: Mapping[str, str]) -> Quotas:
+    """Return the quotas among the settings of a user; `ConfigError` for an invalid one."""
+    numbers = {}
+    for name, text in quota_texts(texts).items():
+        # Kafka writes percentages, and with some tools rates, as floating point numbers
+        number = parse_property(QUOTA_PROPERTIES[name], text.removesuffix(".0"))
+        assert isinstance(number, int)
+        numbers[name] = number
+    return Quotas(**numbers)

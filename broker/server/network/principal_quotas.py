@@ -1,0 +1,126 @@
+"""How much each principal uses of this broker, and how long its connections are throttled for it.
+
+A principal that used more than its rate allows owes the time in which that would have been right,
+as in Kafka (KIP-13, 124, 219): its response is sent at once, and the connection then waits before
+the broker reads its next request. All connections of a principal share what it may use; brokers
+may use all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import NamedTuple
+
+from broker.clock import Clock
+from broker.security.principal import BROKER, Principal
+from broker.security.quotas import NO_LIMIT, Quotas
+from broker.zk.paths import DEFAULT_USER
+
+MAX_THROTTLE_S = 20.0
+"""Longer than this no connection waits: clients give up a request after 30 s."""
+_SAVED_S = 1.0
+"""What was not used is saved up for so long."""
+_MAX_BUCKETS = 10_000
+
+
+class Use(NamedTuple):
+    """What a principal has used."""
+
+    received_bytes: float
+    sent_bytes: float
+    worked_s: float
+
+
+class ThrottledPrincipal(NamedTuple):
+    """A principal whose connections wait."""
+
+    principal: str
+    seconds_left: float
+    kind: str  # the quota that it exceeded most
+
+
+class _Bucket:
+    """What one principal may still use now, in bytes, bytes and seconds; below 0 if it owes."""
+
+    __slots__ = ("balances", "exceeded", "rates", "until_s", "updated_s")
+
+    def __init__(self, quotas: Quotas, now_s: float) -> None:
+        self.rates = (
+            float(quotas.producer_byte_rate or NO_LIMIT),
+            float(quotas.consumer_byte_rate or NO_LIMIT),
+            (quotas.request_percentage or NO_LIMIT) / 100,
+        )
+        self.balances = [rate * _SAVED_S for rate in self.rates]
+        self.updated_s = now_s
+        self.until_s = 0.0  # when nothing is owed any more
+        self.exceeded = 0  # the index of the quota that this is for
+
+    def take(self, use: Use, now_s: float) -> None:
+        passed_s, self.updated_s = now_s - self.updated_s, now_s
+        longest_s = 0.0
+        for index, rate in enumerate(self.rates):
+            if not rate:
+                continue
+            saved = min(self.balances[index] + passed_s * rate, rate * _SAVED_S)
+            balance = max(saved - use[index], -rate * MAX_THROTTLE_S)
+            self.balances[index] = balance
+            if -balance / rate > longest_s:
+                longest_s, self.exceeded = -balance / rate, index
+        self.until_s = now_s + longest_s
+
+
+class PrincipalQuotas:
+    """The quotas of all principals, and what they have used; callable from any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.is_limiting = False  # whether there is any quota
+        self._clock = clock
+        self._lock = Lock()
+        self._default = Quotas()
+        self._of_users: Mapping[str, Quotas] = {}
+        self._buckets: dict[Principal, _Bucket] = {}
+
+    def set(self, default: Quotas, of_users: Mapping[str, Quotas]) -> None:
+        """Use other quotas from now on; `default` is the broker's own, below `DEFAULT_USER`'s."""
+        with self._lock:
+            default = of_users.get(DEFAULT_USER, Quotas()).or_else(default)
+            if (default, of_users) == (self._default, self._of_users):
+                return
+            self._default, self._of_users = default, of_users
+            self._buckets.clear()
+            self.is_limiting = any(map(any, (default, *of_users.values())))
+
+    def charge(self, principal: Principal, use: Use) -> float:
+        """Note what a principal has used; return until when it is throttled, in the past if not."""
+        if principal.kind == BROKER:
+            return 0.0
+        now_s = self._clock.monotonic_s()
+        with self._lock:
+            bucket = self._buckets.get(principal)
+            if bucket is None:
+                if len(self._buckets) >= _MAX_BUCKETS:
+                    self._forget_idle(now_s)
+                own = self._of_users.get(principal.name, Quotas())
+                bucket = self._buckets[principal] = _Bucket(own.or_else(self._default), now_s)
+            bucket.take(use, now_s)
+            return bucket.until_s
+
+    def throttled(self) -> list[ThrottledPrincipal]:
+        """Return the principals that are throttled now, those that wait longest first."""
+        now_s = self._clock.monotonic_s()
+        with self._lock:
+            found = [
+                ThrottledPrincipal(
+                    str(principal), one.until_s - now_s, Quotas._fields[one.exceeded]
+                )
+                for principal, one in self._buckets.items()
+                if one.until_s > now_s
+            ]
+        return sorted(found, key=lambda one: -one.seconds_left)
+
+    def _forget_idle(self, now_s: float) -> None:
+        """Drop the buckets that are full again."""
+        for principal, bucket in list(self._buckets.items()):
+            if max(bucket.updated_s, bucket.until_s) < now_s - _SAVED_S:
+                del self._buckets[principal]
