@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from broker.endpoints import PLAIN_LISTENER, Endpoint, parse_advertised, parse_endpoints
 from broker.errors import ConfigError
 from broker.properties import (
     HOUR_MS,
@@ -57,7 +58,14 @@ class BrokerConfig(BaseConfig):
         _P("brokerid", "broker_id", _INT, "this broker's number in the cluster", 0),
         _P("host", "host", _TEXT, "address to listen on"),
         _P("hostname", "hostname", _TEXT, "address to advertise; empty: the one listened on"),
-        _P("port", "port", _INT, "port to listen on; 0 picks a free one", 0, maximum=65535),
+        _P(
+            "port",
+            "port",
+            _INT,
+            "port to listen on; 0 picks a free one, -1: listen at `listeners` only",
+            -1,
+            maximum=65535,
+        ),
         _P(
             "advertised.port",
             "advertised_port",
@@ -65,6 +73,56 @@ class BrokerConfig(BaseConfig):
             "port to advertise, where a proxy leads to this broker; 0: the one listened on",
             0,
             maximum=65535,
+        ),
+        _P(
+            "listeners",
+            "listeners",
+            _TEXT,
+            "where to listen as well: NAME=tls://HOST:PORT,.. or plain://; that of host and port "
+            "is PLAIN",
+        ),
+        _P(
+            "advertised.listeners",
+            "advertised_listeners",
+            _TEXT,
+            "addresses to advertise, instead of those listened on: NAME=HOST:PORT[,NAME=HOST:PORT]",
+        ),
+        _P(
+            "inter.broker.listener.name",
+            "inter_broker_listener",
+            _TEXT,
+            "listener that brokers reach each other at; empty: that of host and port, or the first",
+        ),
+        _P(
+            "ssl.certificate.location",
+            "ssl_certificate",
+            PropertyKind.OPTIONAL_PATH,
+            "PEM file of the certificate of tls:// listeners, with those of its CAs behind it",
+        ),
+        _P(
+            "ssl.key.location",
+            "ssl_key",
+            PropertyKind.OPTIONAL_PATH,
+            "PEM file of its key; empty: the same file",
+        ),
+        _P(
+            "ssl.ca.location",
+            "ssl_ca",
+            PropertyKind.OPTIONAL_PATH,
+            "PEM file of the CAs of clients' certificates",
+        ),
+        _P(
+            "ssl.client.auth",
+            "ssl_client_auth",
+            _TEXT,
+            "whether clients show a certificate, which names them",
+            choices=("none", "requested", "required"),
+        ),
+        _P(
+            "ssl.principal.mapping.rules",
+            "ssl_principal_rules",
+            _TEXT,
+            "how a certificate's subject becomes a user: RULE:PATTERN/REPLACEMENT/[LU],..,DEFAULT",
         ),
         _P("log.dir", "data_dirs", _PATHS, "data directory, or several with commas in between"),
         _P("num.threads", "num_threads", _INT, "processor threads", 1),
@@ -400,6 +458,14 @@ class BrokerConfig(BaseConfig):
     hostname: str = ""
     advertised_port: int = 0
     port: int = 9092
+    listeners: str = ""
+    advertised_listeners: str = ""
+    inter_broker_listener: str = ""
+    ssl_certificate: Path | None = None
+    ssl_key: Path | None = None
+    ssl_ca: Path | None = None
+    ssl_client_auth: str = "none"
+    ssl_principal_rules: str = "DEFAULT"
     data_dirs: tuple[Path, ...] = (Path("data"),)
     num_threads: int = field(default_factory=_processor_count)
     num_partitions: int = 1
@@ -467,6 +533,7 @@ class BrokerConfig(BaseConfig):
     def __post_init__(self) -> None:
         if self.retention_policy == "archive" and self.archive_dir is None:
             raise ConfigError("log.cleanup.policy=archive needs log.archive.dir")
+        self._check_listeners()
         try:
             parse_times_of_day(self.cleanup_times)
         except ConfigError as error:
@@ -477,6 +544,42 @@ class BrokerConfig(BaseConfig):
                 f"replica.lag.time.max.ms={self.replica_lag_ms}: followers that wait for messages "
                 "would count as lagging"
             )
+
+    def _check_listeners(self) -> None:
+        try:
+            endpoints = self.endpoints
+        except ConfigError as error:
+            raise ConfigError(f"listeners: {error}") from error
+        names = [one.listener for one in endpoints]
+        if self.port != -1 and PLAIN_LISTENER in names[1:]:
+            raise ConfigError(
+                f"listeners: {PLAIN_LISTENER} is the name of the listener of host and port, which "
+                "port=-1 leaves out"
+            )
+        if not endpoints:
+            raise ConfigError("port=-1 leaves no listener: listeners names none")
+        try:
+            advertised = parse_advertised(self.advertised_listeners)
+        except ConfigError as error:
+            raise ConfigError(f"advertised.listeners: {error}") from error
+        for name in advertised:
+            if name not in names:
+                raise ConfigError(f"advertised.listeners: there is no listener '{name}'")
+        if self.inter_broker_listener not in ("", *names):
+            raise ConfigError(
+                f"inter.broker.listener.name={self.inter_broker_listener}: there is no listener of "
+                f"that name, only {', '.join(names)}"
+            )
+        if any(one.is_tls for one in endpoints) and self.ssl_certificate is None:
+            raise ConfigError("listeners with tls:// need ssl.certificate.location")
+        if self.ssl_client_auth != "none" and self.ssl_ca is None:
+            raise ConfigError(f"ssl.client.auth={self.ssl_client_auth} needs ssl.ca.location")
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Return what to listen on, that of host and port first."""
+        own = (Endpoint(PLAIN_LISTENER, False, self.host, self.port),) if self.port != -1 else ()
+        return own + parse_endpoints(self.listeners)
 
     @classmethod
     def dynamic_property(cls, name: str) -> Property:

@@ -13,8 +13,8 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
         commands='' words=''
-        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --metrics-port --metrics-no-partitions --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--config --id --host --port --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X -c --context --log-format --color' ;;
+        options='--config --id --host --port --listen --data --no-zookeeper --zookeeper-port --metrics-port --metrics-no-partitions --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X -c --context --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'
         options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from broker.clock import Clock, SystemClock
 from broker.cluster_state import ReplicatedPartition
 from broker.config import BrokerConfig
+from broker.endpoints import PLAIN_LISTENER, Endpoint, parse_advertised
 from broker.errors import StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
@@ -149,8 +150,15 @@ class Broker:
             self._stop_everything()
             raise
         self._phase = "running"
-        values = {"broker": self.config.broker_id, "host": self.config.host, "port": self.port}
-        logger.info("broker %(broker)d serves %(host)s:%(port)d", values)
+        for one in self._server.endpoints:
+            logger.info(
+                "broker %(broker)d serves %(address)s%(tls)s",
+                {
+                    "broker": self.config.broker_id,
+                    "address": one.address,
+                    "tls": f" by TLS ({one.listener})" if one.is_tls else "",
+                },
+            )
 
     def _apply_settings(self, overrides: Overrides) -> None:
         """Use the settings of the start, overridden by those in ZooKeeper."""
@@ -330,10 +338,26 @@ class Broker:
         """Delete what is too old or too much now, instead of at the next cleanup."""
         self._logs.retention.apply()
 
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Return the addresses that clients connect to, of each listener."""
+        config = self.config
+        advertised = parse_advertised(config.advertised_listeners)
+        found = []
+        for one in self._server.endpoints:
+            host, port = advertised.get(one.listener, (_advertised_host(one.host), one.port))
+            if one.listener == PLAIN_LISTENER and PLAIN_LISTENER not in advertised:
+                host, port = config.hostname or host, config.advertised_port or port
+            found.append(one._replace(host=host, port=port))
+        return tuple(found)
+
     def address(self) -> BrokerAddress:
-        """Return the address that clients connect to."""
-        host = self.config.hostname or _advertised_host(self.config.host)
-        return BrokerAddress(self.config.broker_id, host, self.config.advertised_port or self.port)
+        """Return the address that clients of 0.7 connect to."""
+        first = self.endpoints()[0]
+        return BrokerAddress(self.config.broker_id, first.host, first.port)
+
+    def reload_certificates(self) -> None:
+        """Use the files of certificates if they have changed."""
+        self._server.reload_certificates()
 
     def hello(self) -> HelloResponse:
         """Return who this broker is; its cluster has the name of its registry."""

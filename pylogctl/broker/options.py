@@ -19,9 +19,15 @@ class StartOptions(Choice):
     port: int | None = option(
         "--port PORT",
         "Options",
-        "Port to listen on; 0 picks a free one. Default: 9092.",
-        min=0,
+        "Port to listen on; 0 picks a free one, -1: only --listen. Default: 9092.",
+        min=-1,
         max=65535,
+    )
+    listen: list[str] = option(
+        "--listen NAME=tls://HOST:PORT",
+        "Options",
+        "Listen there as well; or plain://. Repeatable.",
+        default=[],
     )
     data_dir: Path | None = option(
         "--data DIR", "Options", "Data directory, or several: DIR,DIR.. Default: data."

@@ -25,6 +25,7 @@ BASE = {
     "metrics_server",
     "files",
     "cluster_state",
+    "endpoints",
     "leader_epochs",
     "state_changes",
     "replica_records",
@@ -36,6 +37,7 @@ BASE = {
 }
 
 MAY_IMPORT: dict[str, set[str]] = {
+    "endpoints": {"errors"},
     "errors": set(),
     "deadlines": {"errors"},
     "clock": set(),
@@ -47,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "partition_patterns": {"errors", "topic"},
     "properties": {"errors"},
     "times_of_day": {"errors"},
-    "config": {"errors", "properties", "times_of_day"},
+    "config": {"endpoints", "errors", "properties", "times_of_day"},
     "topic_settings": {"errors", "properties", "config"},
     "stats": {"errors", "clock"},
     "metrics": {"stats"},
@@ -71,6 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "config",
         "topic_settings",
         "cluster_state",
+        "endpoints",
         "threads",
         "stats",
     },

@@ -8,18 +8,25 @@ import logging
 import selectors
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from broker.errors import AddressInUseError
+from broker.server.network.connection import Listener
 from broker.server.network.mailbox import Mailbox
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, PeerLog
+
+if TYPE_CHECKING:
+    from broker.security.tls import ServerTls
 
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 512
 _MAX_PORT = 65535
 _PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
+_LOOK_S = 10.0  # between two looks at the files of certificates
 _PAUSE_S = 0.1
 """Wait before the next attempt when the system is short of descriptors or memory."""
 
@@ -54,11 +61,15 @@ def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
 
 
 class Acceptor:
-    """Accepts connections and gives them to the processors in turn; `stop` closes the listener."""
+    """Accepts connections and gives them to the processors in turn; `stop` closes the sockets.
+
+    `listeners` has the listening sockets, and what each is. The certificates of TLS are looked at
+    here from time to time, as that may take a while.
+    """
 
     def __init__(
         self,
-        listener: socket.socket,
+        listeners: Mapping[socket.socket, Listener],
         processors: list[Processor],
         *,
         count: ConnectionCount,
@@ -66,7 +77,9 @@ class Acceptor:
         send_bytes: int,
         make_room: Callable[[], None],
     ) -> None:
-        self._listener = listener
+        self._listeners = listeners
+        self._tls = next(filter(None, (one.tls for one in listeners.values())), None)
+        self._next_look_s = 0.0
         self._processors = itertools.cycle(processors)
         self._count = count
         self._peer_log = peer_log
@@ -89,22 +102,40 @@ class Acceptor:
         self._mailbox.wake()
         if self._thread.ident is not None:
             self._thread.join()
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         self._mailbox.close()
 
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._listener, selectors.EVENT_READ)
+            for listener, kind in self._listeners.items():
+                selector.register(listener, selectors.EVENT_READ, kind)
             selector.register(self._mailbox, selectors.EVENT_READ)
             while not self._stopped.is_set():
-                selector.select()
-                if not self._stopped.is_set():
-                    self._accept_all()
+                for key, _ in selector.select(None if self._tls is None else _LOOK_S):
+                    if key.data is not None and not self._stopped.is_set():
+                        self._accept_all(cast(socket.socket, key.fileobj), key.data)
+                if self._tls is not None:
+                    self._look_at_certificates(self._tls)
 
-    def _accept_all(self) -> None:
+    def reload_certificates(self) -> None:
+        """Have the certificates looked at now; callable from any thread."""
+        self._next_look_s = 0.0
+        self._mailbox.wake()
+
+    def _look_at_certificates(self, tls: ServerTls) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._next_look_s:
+            self._next_look_s = now_s + _LOOK_S
+            try:
+                tls.reload()
+            except Exception:  # a bug must not end the acceptor
+                logger.exception("the certificates could not be looked at")
+
+    def _accept_all(self, listener: socket.socket, kind: Listener) -> None:
         while True:
             try:
-                sock, address = self._listener.accept()
+                sock, address = listener.accept()
             except (BlockingIOError, ConnectionAbortedError, InterruptedError):
                 return
             except OSError as error:
@@ -116,7 +147,7 @@ class Acceptor:
                 self._pause(error)
                 return
             self._is_short = self._is_logged = False
-            self._admit(sock, str(address[0]))
+            self._admit(sock, str(address[0]), kind)
 
     def _pause(self, error: OSError) -> None:
         """Wait while the system is short of descriptors or memory; log it once."""
@@ -126,7 +157,7 @@ class Acceptor:
             logger.error("cannot accept connections: %s%s", error.strerror, hint)
         self._stopped.wait(_PAUSE_S)
 
-    def _admit(self, sock: socket.socket, address: str) -> None:
+    def _admit(self, sock: socket.socket, address: str, kind: Listener) -> None:
         exceeded = self._count.enter(address)
         if exceeded:
             self._peer_log.warn(address, f"{exceeded} is reached")
@@ -142,4 +173,4 @@ class Acceptor:
             self._peer_log.warn(address, error)
             sock.close()
             return
-        next(self._processors).add_connection(sock, address)
+        next(self._processors).add_connection(sock, address, kind)

@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.clock import Clock
+from broker.endpoints import PLAIN_LISTENER
 from broker.errors import BrokerError
 from broker.server.network.connection_state import Event, State, next_state
 from broker.server.network.frame_receiver import STALL_S, FrameReceiver, without_traceback
@@ -25,6 +26,11 @@ from broker.server.network.response_queue import ResponseQueue
 from broker.server.requests.client import Client
 from broker.server.requests.purgatory import DelayedResponse, Response, Watched
 
+if TYPE_CHECKING:
+    from broker.security.tls import ServerTls
+    from broker.server.network.tls_transport import TlsTransport
+
+HANDSHAKE_S = 10.0
 _FEW_BYTES = 16 << 10
 _FEW_FRAMES = 32
 """Connections that send at most this much per read may be muted while a flush is pending."""
@@ -33,18 +39,30 @@ _HALF_CLOSED_S = 1.0
 """How long to wait at least for a client that has closed its half, and may have left."""
 
 
+class Listener(NamedTuple):
+    """What a connection was accepted by; `tls` is None for a plain one."""
+
+    name: str
+    tls: ServerTls | None = None
+
+
+PLAIN = Listener(PLAIN_LISTENER)
+
+
 class LingeringClient(NamedTuple):
     """The socket of a client that asked for the shutdown, after the end of its processor."""
 
     sock: socket.socket
     delayed: DelayedResponse | None  # the response to it, if that is next on the socket
+    tls: TlsTransport | None = None
 
     def end(self) -> None:
         """Send the response, if possible, and close the socket."""
         with self.sock, suppress(OSError):  # the client may be gone
             if self.delayed is not None and self.delayed.attempt(is_last=True):
                 self.sock.settimeout(_LAST_RESPONSE_TIMEOUT_S)
-                self.sock.sendall(self.delayed.in_memory())
+                data = self.delayed.in_memory()
+                self.sock.sendall(data if self.tls is None else self.tls.last_bytes(data))
 
 
 class ServerConnection:
@@ -62,14 +80,20 @@ class ServerConnection:
         max_frame_bytes: int,
         queued_bytes: QueuedBytes,
         on_granted: Callable[[ServerConnection], None],
+        listener: str = PLAIN_LISTENER,
+        tls: TlsTransport | None = None,
     ) -> None:
         self.sock = sock
+        self.tls = tls
+        self._transport = tls or sock
+        self._is_identified = tls is None
+        self._began_s = clock.monotonic_s()
         self.peer = peer
         self._clock = clock
         self.state = State.READING
         self._queued_bytes = queued_bytes
         self.receiver = FrameReceiver(
-            sock,
+            self._transport,
             max_frame_bytes=max_frame_bytes,
             queued_bytes=queued_bytes,
             on_granted=partial(on_granted, self),
@@ -84,7 +108,7 @@ class ServerConnection:
         self.fault: Exception | None = None  # why no more requests are received
         self.half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
-        self.client = Client(peer)
+        self.client = Client(peer, listener=listener)
         self.throttled_until_s = 0.0  # by the clock; 0 if it is not throttled
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
@@ -97,7 +121,12 @@ class ServerConnection:
     def interest(self) -> int:
         """Return the selector events to wait for; 0 for none."""
         events = selectors.EVENT_READ if self.state is State.READING else 0
-        return events | selectors.EVENT_WRITE if self.responses.has_unsent else events
+        return events | selectors.EVENT_WRITE if self.has_unsent else events
+
+    @property
+    def has_unsent(self) -> bool:
+        """Return whether bytes for the client wait for room in the socket."""
+        return self.responses.has_unsent or (self.tls is not None and self.tls.has_unsent)
 
     def _take(self, event: Event) -> None:
         self.state = next_state(self.state, event)
@@ -137,6 +166,8 @@ class ServerConnection:
         of stream, an error or a bad frame size; the frames before it are returned all the same.
         """
         frames = self.receiver.receive(shared)
+        if not self._is_identified:
+            self._identify()
         if frames:
             self._last_active_s = self._clock.monotonic_s()
         if self.receiver.fault is not None:
@@ -144,6 +175,18 @@ class ServerConnection:
             if isinstance(self.fault, EOFError):
                 self.note_half_closed()
         return frames
+
+    def _identify(self) -> None:
+        """Note who the client is, once it has shown its certificate."""
+        if self.tls is None or not self.tls.is_open:
+            return
+        self._is_identified = True
+        self.client = Client(
+            self.peer,
+            listener=self.client.listener,
+            channel=self.tls.channel(),
+            certified=self.tls.principal(),
+        )
 
     def note_half_closed(self) -> None:
         """Note that the client sends nothing after the bytes that the socket holds now."""
@@ -232,9 +275,11 @@ class ServerConnection:
 
     @property
     def may_take_held(self) -> bool:
-        """Return whether there are held frames that can be handled now."""
+        """Return whether held frames, or bytes that the selector cannot know of, can be handled."""
         self._update()
-        return self.state is State.READING and self.receiver.has_held
+        if self.state is not State.READING:
+            return False
+        return self.receiver.has_held or (self.tls is not None and self.tls.has_decrypted)
 
     @property
     def may_receive(self) -> bool:
@@ -246,7 +291,9 @@ class ServerConnection:
         """Send complete responses; return the bytes sent. `fault` is set if the client is gone."""
         before = self.responses.sent_bytes
         try:
-            self.responses.send(self.sock)
+            if self.tls is not None:
+                self.tls.flush()
+            self.responses.send(self._transport)
         except OSError as error:
             self.fault = without_traceback(error)
         sent = self.responses.sent_bytes - before
@@ -261,7 +308,8 @@ class ServerConnection:
             return self.fault is not None
         # after a refusal the responses to earlier requests are sent; after a closed half, all
         has_held = self.receiver.has_held
-        return not (self.responses or has_held or self.state is State.OFFLOADED)
+        is_unsent = self.tls is not None and self.tls.has_unsent
+        return not (self.responses or has_held or is_unsent or self.state is State.OFFLOADED)
 
     def note_unanswered(self) -> None:
         """Note that the requests received last get no response."""
@@ -294,6 +342,8 @@ class ServerConnection:
 
     def reason_to_close(self, now_s: float, *, max_idle_s: float) -> str:
         """Return why the connection should be closed for inactivity; empty if it should not."""
+        if not self._is_identified and self._began_s < now_s - HANDSHAKE_S:
+            return f"its TLS handshake was not complete within {HANDSHAKE_S:g}s"
         is_kept_waiting = self.state in (
             State.OFFLOADED,
             State.THROTTLED,
@@ -323,6 +373,8 @@ class ServerConnection:
         if self._work is not None:
             self._work.cancel()
         self.receiver.close()
+        if self.tls is not None:
+            self.tls.end()
         self.sock.close()
         return delayed
 
@@ -330,4 +382,5 @@ class ServerConnection:
         """Return the client if it waits for the end of the broker; call this before `close`."""
         if not self.responses.has_lingering or self.fault is not None:
             return None
-        return LingeringClient(self.sock.dup(), self.responses.awaited)
+        tls, self.tls = self.tls, None
+        return LingeringClient(self.sock.dup(), self.responses.awaited, tls)

@@ -7,11 +7,14 @@ import socket
 from collections.abc import Callable
 
 from broker.clock import Clock
-from broker.server.network.connection import LingeringClient, ServerConnection
+from broker.server.network.connection import LingeringClient, Listener, ServerConnection
+from broker.server.network.handshakes import Handshakes, Waiting
 from broker.server.network.hang_ups import HangUps
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.requests.freed_memory import give_back_freed_memory
 from broker.server.requests.purgatory import Purgatory
+
+SCRATCH_BYTES = 1 << 16
 
 
 class Connections:
@@ -44,13 +47,23 @@ class Connections:
         self._max_frame_bytes = max_frame_bytes
         self._on_granted = on_granted  # called, from any thread, when one has room for its frame
         self._on_close = on_close  # called with the address of each closed connection
+        self._handshakes = Handshakes()
+        self._scratch = bytearray(SCRATCH_BYTES)  # of the TLS connections
         self._has_closed = False  # since the last sweep
         self._hang_ups = HangUps()
         if self._hang_ups.selectable is not None:
             self.selector.register(self._hang_ups.selectable, selectors.EVENT_READ)
 
-    def add(self, sock: socket.socket, address: str) -> None:
+    def add(self, sock: socket.socket, address: str, listener: Listener) -> None:
         """Begin to serve a client."""
+        tls = None
+        if listener.tls is not None:
+            if not self._handshakes.has_place(address):
+                self._handshakes.wait(Waiting(sock, address, listener))
+                return
+            from broker.server.network.tls_transport import TlsTransport  # late: ssl
+
+            tls = TlsTransport(sock, listener.tls, listener=listener.name, scratch=self._scratch)
         connection = ServerConnection(
             sock,
             address,
@@ -58,7 +71,11 @@ class Connections:
             max_frame_bytes=self._max_frame_bytes,
             queued_bytes=self._queued_bytes,
             on_granted=self._on_granted,
+            listener=listener.name,
+            tls=tls,
         )
+        if tls is not None:
+            self._handshakes.begin(connection)
         self.open.add(connection)
         self.selector.register(sock, connection.interest, connection)
 
@@ -69,6 +86,8 @@ class Connections:
 
     def update(self, connection: ServerConnection) -> None:
         """Wait for the events that a connection needs next; close it if it is finished."""
+        if connection.tls is not None and connection.tls.is_open:
+            self._end_handshake(connection)
         if connection.is_finished:
             # A client that just left is not logged.
             if not isinstance(connection.fault, (EOFError, ConnectionError)):
@@ -120,11 +139,20 @@ class Connections:
             self.selector.unregister(connection.sock)
         if (client := connection.linger()) is not None:
             self.lingering.append(client)
+        is_tls = connection.tls is not None
         for delayed in connection.close():
             self._purgatory.remove(delayed)
         self._on_close(connection.peer)
+        if is_tls:
+            self._end_handshake(connection)
+
+    def _end_handshake(self, connection: ServerConnection) -> None:
+        if (waiting := self._handshakes.end(connection)) is not None:
+            self.add(*waiting)
 
     def end(self) -> None:
-        """Close the selector, after all connections."""
+        """Close the selector, after all connections, and the sockets of clients that wait."""
+        for waiting in self._handshakes.take_waiting():
+            self.refuse(waiting.sock, waiting.address)
         self.selector.close()
         self._hang_ups.close()

@@ -50,7 +50,7 @@ def end_streams(
                 if events & selectors.EVENT_READ:
                     is_open = _discard(connection)
                 elif is_open := _send(connection):
-                    if connection.responses.has_unsent:
+                    if connection.has_unsent:
                         continue
                     selector.modify(connection.sock, selectors.EVENT_READ, connection)
                 quiet_s = clock.monotonic_s() + _QUIET_S
@@ -62,8 +62,10 @@ def _send(connection: ServerConnection) -> bool:
     connection.send()
     if isinstance(connection.fault, OSError):
         return False
-    if connection.responses.has_unsent:
+    if connection.has_unsent:
         return True
+    if connection.tls is not None:
+        connection.tls.end()
     try:
         connection.sock.shutdown(socket.SHUT_WR)
     except OSError:  # the client is gone

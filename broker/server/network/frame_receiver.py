@@ -6,11 +6,10 @@ on one thread; the content of frames is not known here.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, ProtocolError
 from broker.protocol.framing import SIZE_BYTES, FrameSizeError, cut_frames
 from broker.protocol.primitives import Buffer
 from broker.server.network.quotas import FrameRoom, QueuedBytes
@@ -27,6 +26,8 @@ STALL_S = 10.0
 STALL_SHARE = 1 / 20
 """A large frame of which less than this share arrives in `STALL_S` has stalled."""
 _NOTHING = memoryview(b"")
+_TLS_HANDSHAKE = b"\x16\x03"  # how a client's first record begins; a frame of 369 MB would, too
+_IS_TLS = "it speaks TLS, and this listener is plain: give it a tls:// listener's port"
 
 
 def _ignore() -> None:
@@ -40,6 +41,13 @@ def without_traceback(error: _E) -> _E:
     """Return an error that keeps nothing alive: a traceback refers to buffers and connections."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
     return error
+
+
+class Transport(Protocol):
+    """What bytes come from: a non-blocking socket, or what stands before it."""
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """Receive bytes; 0 at the end of the stream."""
 
 
 class _LargeFrame:
@@ -90,18 +98,18 @@ class _LargeFrame:
 
 
 class FrameReceiver:
-    """Cuts the bytes from a non-blocking socket into frames; keeps the start of a partial one."""
+    """Cuts the bytes from a transport into frames; keeps the start of a partial one."""
 
     def __init__(
         self,
-        sock: socket.socket,
+        transport: Transport,
         *,
         max_frame_bytes: int,
         queued_bytes: QueuedBytes,
         on_granted: Callable[[], None],
     ) -> None:
         self.fault: Exception | None = None
-        self._sock = sock
+        self._transport = transport
         self._max_frame_bytes = max_frame_bytes
         self._queued_bytes = queued_bytes
         self._on_granted = on_granted  # called, from any thread, when `resume` can continue
@@ -142,7 +150,8 @@ class FrameReceiver:
                 view, max_frame_bytes=self._max_frame_bytes, max_count=MAX_FRAMES
             )
         except FrameSizeError as error:
-            self.fault = without_traceback(error)
+            is_tls = bytes(view[error.position :][:2]) == _TLS_HANDSHAKE
+            self.fault = without_traceback(ProtocolError(_IS_TLS) if is_tls else error)
             self._last_cut = view[: error.position]
             return cut_frames(self._last_cut, max_frame_bytes=self._max_frame_bytes)[0]
         if len(frames) == MAX_FRAMES:
@@ -181,7 +190,7 @@ class FrameReceiver:
     def _receive_into(self, buffer: memoryview) -> int:
         self.received_bytes = 0
         try:
-            received = self._sock.recv_into(buffer)
+            received = self._transport.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:

@@ -27,7 +27,7 @@ from typing import Any
 from broker.clock import Clock
 from broker.errors import ProtocolError
 from broker.protocol.append_request import PUBLISH_TYPE
-from broker.server.network.connection import LingeringClient, ServerConnection
+from broker.server.network.connection import PLAIN, LingeringClient, Listener, ServerConnection
 from broker.server.network.connections import Connections
 from broker.server.network.end_of_streams import end_streams
 from broker.server.network.mailbox import Mailbox
@@ -143,17 +143,17 @@ class Processor:
         self._mailbox.close()
         return self._connections.lingering
 
-    def add_connection(self, sock: socket.socket, address: str) -> None:
+    def add_connection(self, sock: socket.socket, address: str, listener: Listener = PLAIN) -> None:
         """Serve a new connection; callable from any thread."""
-        self._mailbox.post(partial(self._accept, sock, address))
+        self._mailbox.post(partial(self._accept, sock, address, listener))
         if not self._thread.is_alive():  # it ended by a bug, which was logged
             self._mailbox.run()
 
-    def _accept(self, sock: socket.socket, address: str) -> None:
+    def _accept(self, sock: socket.socket, address: str, listener: Listener) -> None:
         if self._has_ended:
             self._connections.refuse(sock, address)
         else:
-            self._connections.add(sock, address)
+            self._connections.add(sock, address, listener)
 
     def wake(self, delayed: DelayedResponse) -> None:
         """Attempt a delayed response again soon; callable from any thread."""
@@ -385,6 +385,9 @@ class Processor:
         self.metrics.bad_frames += bool(frames) and isinstance(connection.fault, ProtocolError)
         if frames:
             self._handle(connection, frames)
+        elif connection.tls is not None and connection.may_take_held:
+            self._read(connection)
+            return
         self._advance(connection)
 
     def _grant_buffer(self, connection: ServerConnection) -> None:

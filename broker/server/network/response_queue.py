@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections import deque
+from typing import TYPE_CHECKING
 
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import Buffer
@@ -16,6 +17,11 @@ from broker.server.requests.purgatory import (
     RequestGroup,
     Response,
 )
+
+if TYPE_CHECKING:
+    from broker.server.network.tls_transport import TlsTransport
+
+    Transport = socket.socket | TlsTransport
 
 MAX_WAITING_READS = 16
 """Delayed reads of one connection: each is attempted whenever messages arrive."""
@@ -98,7 +104,7 @@ class ResponseQueue:
             return True
         return count > 1 and self.bytes_in_memory > MAX_RESPONSES_IN_MEMORY_BYTES
 
-    def send(self, sock: socket.socket) -> None:
+    def send(self, transport: Transport) -> None:
         """Send complete responses in order, until the socket is full or the turn is used up."""
         end_bytes = self.sent_bytes + _SEND_TURN_BYTES
         try:
@@ -108,7 +114,7 @@ class ResponseQueue:
                 parts = self._responses[0].parts
                 if parts is None:
                     return
-                self._send_next(sock, parts)
+                self._send_next(transport, parts)
         except BlockingIOError:
             self._full_since_s = self._full_since_s or time.perf_counter()
         except InterruptedError:
@@ -134,7 +140,7 @@ class ResponseQueue:
             together.group = group
             self._responses.appendleft(together)
 
-    def _send_next(self, sock: socket.socket, parts: list[Part]) -> None:
+    def _send_next(self, transport: Transport, parts: list[Part]) -> None:
         """Send as much of the next part as the socket takes."""
         part = parts[self._part]
         is_last = self._part == len(parts) - 1
@@ -142,11 +148,11 @@ class ResponseQueue:
             size = part.length
             left = size - self._part_sent
             start = part.position + self._part_sent
-            sent = _send_from_file(sock, part, start, min(left, _SEND_TURN_BYTES))
+            sent = _send_from_file(transport, part, start, min(left, _SEND_TURN_BYTES))
         else:
             size = len(part)
             unsent = memoryview(part)[self._part_sent :]
-            sent = sock.send(unsent, 0 if is_last else _MSG_MORE) if unsent else 0
+            sent = transport.send(unsent, 0 if is_last else _MSG_MORE) if unsent else 0
         self.sent_bytes += sent
         self._part_sent += sent
         if self._part_sent < size:
@@ -162,10 +168,13 @@ class ResponseQueue:
                 self._full_since_s = 0.0
 
 
-def _send_from_file(sock: socket.socket, part: FileSlice, start: int, size: int) -> int:
+def _send_from_file(transport: Transport, part: FileSlice, start: int, size: int) -> int:
     """Send bytes of a segment file; return how many the socket took."""
     try:
-        sent = os.sendfile(sock.fileno(), part.file.fd, start, size)
+        if isinstance(transport, socket.socket):
+            sent = os.sendfile(transport.fileno(), part.file.fd, start, size)
+        else:
+            sent = transport.send_file(part.file.fd, start, size)
     except (BlockingIOError, InterruptedError, ConnectionError):
         raise
     except OSError as error:

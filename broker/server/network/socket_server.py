@@ -9,12 +9,13 @@ import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.security.quotas import Quotas
 from broker.server.network.acceptor import Acceptor, listen
-from broker.server.network.connection import LingeringClient, ServerConnection
+from broker.server.network.connection import LingeringClient, Listener, ServerConnection
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
@@ -22,6 +23,9 @@ from broker.server.requests.handlers import RequestHandlers
 from broker.server.requests.metrics import ProcessorMetrics, RequestErrors
 from broker.server.requests.purgatory import DelayedResponse
 from broker.server.requests.validation import TURN_BYTES
+
+if TYPE_CHECKING:
+    from broker.security.tls import ServerTls
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +43,8 @@ class SocketServer:
         self._is_topic = is_topic
         self._clock = clock
         self._metrics_period_s = config.monitoring_period_ms / 1000
-        self.port = config.port  # once it listens, the real one
+        self.endpoints = config.endpoints
+        """What it listens on; once it does, with the real ports."""
         self.processors: list[Processor] = []
         self.connection_count = ConnectionCount(
             config.max_connections, config.max_connections_per_ip
@@ -55,7 +60,9 @@ class SocketServer:
         self.errors = RequestErrors()
         self._offload_metrics = self._make_metrics()
         self._handlers: list[RequestHandlers] = []
-        self._listener: socket.socket | None = None
+        self.tls: ServerTls | None = None
+        """The certificate of the TLS listeners, if there are any."""
+        self._listeners: dict[socket.socket, Listener] = {}
         self._acceptor: Acceptor | None = None
 
     def _make_metrics(self) -> ProcessorMetrics:
@@ -69,16 +76,28 @@ class SocketServer:
         return [*(one.metrics for one in self.processors), self._offload_metrics]
 
     def listen(self, config: BrokerConfig) -> None:
-        """Take the port; connections wait until `start`."""
-        self._listener = listen(config.host, config.port, receive_bytes=config.socket_receive_bytes)
-        self.port = self._listener.getsockname()[1]
-        _warn_if_exposed(self._listener)
+        """Take the ports; connections wait until `start`."""
+        if any(one.is_tls for one in config.endpoints):
+            from broker.security.tls import ServerTls  # late: ssl, which a plain broker needs not
+
+            self.tls = ServerTls(config)
+        found = []
+        for one in config.endpoints:
+            sock = listen(one.host, one.port, receive_bytes=config.socket_receive_bytes)
+            self._listeners[sock] = Listener(one.listener, self.tls if one.is_tls else None)
+            found.append(one._replace(port=sock.getsockname()[1]))
+            _warn_if_exposed(sock)
+        self.endpoints = tuple(found)
+
+    @property
+    def port(self) -> int:
+        """Return the port of the first listener."""
+        return self.endpoints[0].port
 
     def start(
         self, config: BrokerConfig, make_handlers: MakeHandlers, make_room: Callable[[], None]
     ) -> None:
         """Accept connections and serve them; `make_room` frees descriptors when they run out."""
-        assert self._listener is not None
         peer_log = PeerLog(self._clock)
         for number in range(config.num_threads):
             processor = Processor(
@@ -99,7 +118,7 @@ class SocketServer:
             self._handlers += (own, offloaded)
             processor.start(own, offloaded)
         self._acceptor = Acceptor(
-            self._listener,
+            self._listeners,
             self.processors,
             count=self.connection_count,
             peer_log=peer_log,
@@ -124,6 +143,11 @@ class SocketServer:
         if self.processors:
             self._offload_worker.submit(_do_nothing).result()
 
+    def reload_certificates(self) -> None:
+        """Use the files of certificates if they have changed, soon."""
+        if self._acceptor is not None:
+            self._acceptor.reload_certificates()
+
     def unanswered_since(self, since_s: float) -> int:
         """Return how many clients sent requests without a response since then."""
         return sum(one.last_unanswered_s >= since_s for one in self.connections)
@@ -146,8 +170,8 @@ class SocketServer:
         """Close the listener and all connections; the caller ends the returned clients."""
         if self._acceptor is not None:
             self._acceptor.stop()
-        elif self._listener is not None:
-            self._listener.close()
+        for sock in self._listeners:
+            sock.close()
         for processor in self.processors:
             processor.begin_stop(last_response)
         lingering = [client for processor in self.processors for client in processor.stop()]

@@ -37,11 +37,20 @@ class AuthState(Enum):
 
 
 class Authentication:
-    """Who the client of one connection is; knows no socket."""
+    """Who the client of one connection is; knows no socket.
 
-    def __init__(self, mechanisms: ServerMechanisms, channel: Channel) -> None:
-        self.identity: Principal = ANONYMOUS
-        self.state = AuthState.ANONYMOUS
+    `certified` is whom a verified certificate names; an exchange may prove another identity.
+    """
+
+    def __init__(
+        self,
+        mechanisms: ServerMechanisms,
+        channel: Channel,
+        certified: Principal | None = None,
+    ) -> None:
+        self._first = certified or ANONYMOUS
+        self.identity: Principal = self._first
+        self.state = AuthState.ANONYMOUS if certified is None else AuthState.KNOWN
         self._mechanisms = mechanisms
         self._channel = channel
         self._name = ""
@@ -86,7 +95,7 @@ class Authentication:
             data = exchange.send(request.data)
         except StopIteration as end:
             proved = end.value
-            if self.identity not in (ANONYMOUS, proved.principal):
+            if self.identity not in (self._first, proved.principal):
                 raise errors.AuthenticationStateError(
                     f"this connection is {self.identity}'s already: open another one"
                 ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
+from broker.security.principal import Principal
 from broker.server.requests.authentication import Authentication
 from broker.server.requests.produce import RefusedPartitions
 
@@ -17,9 +18,10 @@ class Client:
         listener: str = "",
         channel: Channel = PLAIN,
         mechanisms: ServerMechanisms | None = None,
+        certified: Principal | None = None,
     ) -> None:
         self.address = address
         self.listener = listener  # its name
-        self.authentication = Authentication(mechanisms or {}, channel)
+        self.authentication = Authentication(mechanisms or {}, channel, certified)
         self.refused: RefusedPartitions = {}
         self.worked_s = 0.0  # by a worker, for the request that it handled last

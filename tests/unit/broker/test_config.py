@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -33,6 +34,13 @@ EVERY_PROPERTY = [
 TOPICS = st.from_regex(r"[a-zA-Z0-9._:-]{1,12}", fullmatch=True)
 
 
+LISTENER_TEXTS = {
+    "listeners": ("", "A=plain://[::1]:0", "A=plain://:9093, B=plain://h.example:65535"),
+    "advertised_listeners": ("", "PLAIN=h.example:9092"),
+    "inter_broker_listener": ("", "PLAIN"),
+}
+
+
 def texts(prop: Property) -> st.SearchStrategy[str]:
     """Texts that a property takes."""
     least = -(2**63) if prop.minimum is None else prop.minimum
@@ -53,6 +61,8 @@ def texts(prop: Property) -> st.SearchStrategy[str]:
             return st.lists(path, min_size=1, max_size=count).map(",".join)
         case PropertyKind.TEXT if prop.field == "cleanup_times":
             return st.from_regex(r"([01][0-9]:[0-5][0-9](,2[0-3]:00)?)?", fullmatch=True)
+        case PropertyKind.TEXT if prop.field in LISTENER_TEXTS:
+            return st.sampled_from(LISTENER_TEXTS[prop.field])
         case PropertyKind.TEXT:
             return st.from_regex(r"([a-z0-9.]{1,9}(:[0-9]{1,5})?(,[a-z0-9:]+)?)?", fullmatch=True)
 
@@ -137,6 +147,8 @@ def test_value_when_written_as_text_and_read_then_is_the_same(
     value = parse_property(prop, data.draw(texts(prop)))
     fitting: dict[str, dict[str, Any]] = {
         "retention_policy": {"archive_dir": Path("/archive")},
+        "port": {"listeners": "A=plain://:0"},
+        "ssl_client_auth": {"ssl_ca": Path("ca.pem")},
         "replica_lag_ms": {"replica_fetch_wait_ms": 0},
         "replica_fetch_wait_ms": {"replica_lag_ms": 1 << 40},
     }
@@ -193,6 +205,41 @@ def test_value_when_written_as_text_then_is_exact_in_the_unit_of_the_property(
     assert config.value_text(prop) == text
 
 
+TLS = {"ssl.certificate.location": "broker.pem"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({"listeners": "A=ssl://h:1"}, "'A=ssl://h:1' is not NAME=tls://HOST:PORT"),
+        ({"listeners": "A=plain://h:65536"}, "'A=plain://h:65536' is not"),
+        ({"listeners": "A B=plain://h:1"}, "is not NAME="),
+        ({"listeners": "A=plain://h:1,A=plain://h:2"}, "'A' is there twice"),
+        ({"listeners": "PLAIN=plain://h:1"}, "which port=-1 leaves out"),
+        ({"listeners": "A=tls://h:1"}, "need ssl.certificate.location"),
+        ({"port": "-1"}, "port=-1 leaves no listener"),
+        ({"advertised.listeners": "A=h:1"}, "there is no listener 'A'"),
+        ({"advertised.listeners": "PLAIN=h"}, "'PLAIN=h' is not NAME=HOST:PORT"),
+        ({"inter.broker.listener.name": "B"}, "there is no listener of that name, only PLAIN"),
+        ({"ssl.client.auth": "required"}, "ssl.client.auth=required needs ssl.ca.location"),
+        ({"ssl.client.auth": "maybe"}, "must be one of none, requested, required"),
+    ],
+)
+def test_listeners_when_they_cannot_be_meant_so_then_the_error_says_why(
+    texts: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        BrokerConfig.from_properties(texts)
+
+
+def test_listeners_when_the_plain_one_is_left_out_then_others_may_have_its_name() -> None:
+    config = BrokerConfig.from_properties(
+        {"port": "-1", "listeners": "A=tls://[::1]:9093, PLAIN=plain://:9092", **TLS}
+    )
+
+    assert list(map(str, config.endpoints)) == ["A=tls://[::1]:9093", "PLAIN=plain://:9092"]
+
+
 def test_config_when_followers_may_wait_as_long_as_the_lag_allowed_then_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"replica\.fetch\.wait\.max\.ms=10000 must be below"):
         BrokerConfig(replica_fetch_wait_ms=10_000)
@@ -223,7 +270,7 @@ def test_topic_map_when_it_has_blanks_then_they_mean_nothing(
         ("port", "many", "port is 'many'; it must be a whole number"),
         ("port", "", "port is ''; it must be a whole number"),
         ("port", "1.5", "port is '1.5'; it must be a whole number"),
-        ("port", "-1", "port is -1; it must be at least 0"),
+        ("port", "-2", "port is -2; it must be at least -1"),
         ("port", "65536", "port is 65536; it must be at most 65535"),
         ("max.message.size", "2147483648", "it must be at most 2147483647"),
         ("log.cleanup.interval.mins", "525601", "it must be at most 525600"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import ssl
 from types import TracebackType
 from typing import Any
 
@@ -106,9 +107,17 @@ class Peer:
         port: where the broker listens.
         receive_bytes: SO_RCVBUF, for a client that is slow to take answers; 0 leaves it be.
         address: the address to come from.
+        tls: the context to speak TLS with, to `localhost`.
     """
 
-    def __init__(self, port: int, *, receive_bytes: int = 0, address: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        port: int,
+        *,
+        receive_bytes: int = 0,
+        address: str = "127.0.0.1",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.socket = socket.socket()
         if receive_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -116,6 +125,8 @@ class Peer:
         self.socket.bind((address, 0))
         self.socket.connect(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
 
     def __enter__(self) -> Peer:
         return self
