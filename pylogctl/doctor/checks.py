@@ -8,16 +8,18 @@ import resource
 import shutil
 import sys
 from collections.abc import Iterator
-from enum import Enum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, ClusterAuthorizationError
 from broker.units import format_size
 from pylogctl.cli.connections import connector, validate_chroot, zookeeper_session
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError
+from pylogctl.doctor import security
+from pylogctl.doctor.finding import Finding, Verdict
+from pylogctl.doctor.security import ClockReading
 
 if TYPE_CHECKING:
     from broker.protocol.compression import Codec
@@ -29,23 +31,6 @@ _LOW_DISK_BYTES = 1 << 30
 _LOW_FILE_LIMIT = 4096
 _TIMEOUT_S = 5.0
 _SAMPLE = b"pylogctl" * 100
-
-
-class Verdict(Enum):
-    """FAIL if something required is missing, WARN if something optional is."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-class Finding(NamedTuple):
-    """The result of a check, with details and a hint how to repair it."""
-
-    verdict: Verdict
-    check: str
-    detail: str
-    hint: str = ""
 
 
 def run_checks(env: Environment) -> Iterator[Finding]:
@@ -184,8 +169,10 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
             yield Finding(Verdict.FAIL, "registry", str(error), "; ".join(error.hints))
             return
         yield Finding(Verdict.OK, "registry", f"{env.zookeeper}, brokers: {len(addresses)}")
+    clocks: list[ClockReading] = []
     for address in addresses:
-        yield _check_broker(env, address)
+        yield from _check_broker(env, address, clocks)
+    yield from security.check_clocks(clocks)
 
 
 def _registry_hint() -> str:
@@ -213,16 +200,30 @@ def _registered_brokers(env: Environment) -> list[BrokerAddress]:
     return [BrokerAddress(info.id, info.host, info.port) for info in infos]
 
 
-def _check_broker(env: Environment, address: BrokerAddress) -> Finding:
-    connection = connector(env, timeout_s=_TIMEOUT_S)(address)
+def _check_broker(
+    env: Environment, address: BrokerAddress, clocks: list[ClockReading]
+) -> Iterator[Finding]:
+    from broker.admin.brokers import request_status
+    from broker.protocol.extension_requests import StatusParts
+
     where = f"{address.host}:{address.port}"
-    try:
-        hello = connection.hello()
-    except BrokerError as error:
-        return Finding(Verdict.FAIL, "broker", str(error))
-    finally:
-        connection.close()
-    if hello is None:
-        return Finding(Verdict.WARN, "broker", f"{where} speaks Kafka 0.7 only",
+    asked_ms = env.clock.time_ms()
+    connect = connector(env, timeout_s=_TIMEOUT_S)
+    _, document, error = request_status(connect, address, StatusParts.SETTINGS)
+    answered_ms = env.clock.time_ms()
+    if isinstance(error, ClusterAuthorizationError):
+        yield Finding(Verdict.OK, "broker", f"{where} answers, but does not show you its status")
+    elif error is not None:
+        yield Finding(Verdict.FAIL, "broker", str(error))
+    elif document is None:
+        yield Finding(Verdict.WARN, "broker", f"{where} speaks Kafka 0.7 only",
                        "no acknowledgements; produce polls at its end")  # fmt: skip
-    return Finding(Verdict.OK, "broker", f"{where} answers as broker {hello.broker_id}")
+    else:
+        broker = f"broker {document['broker']}"
+        yield Finding(Verdict.OK, "broker", f"{where} answers as {broker}")
+        settings = {name: one["value"] for name, one in document["settings"].items()}
+        yield security.check_exposure(broker, settings)
+        yield from security.check_key_files(broker, security.key_files(document, settings))
+        its_ms = document["started_ms"] + document["uptime_ms"]
+        middle_ms = (asked_ms + answered_ms) / 2
+        clocks.append(ClockReading(broker, its_ms - middle_ms, answered_ms - middle_ms))

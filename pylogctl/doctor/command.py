@@ -39,10 +39,12 @@ DOCTOR = Document("doctor/1", FindingRow, empty="no checks")
 def doctor(env: Environment) -> None:
     """Check that everything needed is in place.
 
-    Checks interpreter, libraries, codecs, Java, disk, limits, ZooKeeper and brokers; exit status 1
-    means that something needed is missing.
+    Checks interpreter, libraries, codecs, Java, disk, limits, ZooKeeper and brokers: their clocks,
+    whether strangers may use them, and the rights of key files on this machine. Exit status 1 means
+    that something needed is missing.
     """
-    from pylogctl.doctor.checks import Verdict, run_checks
+    from pylogctl.doctor.checks import run_checks
+    from pylogctl.doctor.finding import Verdict
 
     findings = list(run_checks(env))
     rows = [FindingRow(f.verdict.value, f.check, f.detail, f.hint or None) for f in findings]

@@ -1,0 +1,112 @@
+"""What `pylogctl doctor` checks of a broker's security, by its status.
+
+Files are checked if they can be seen: the broker runs on this machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from broker.units import format_duration
+from pylogctl.doctor.finding import Finding, Verdict
+
+_MAX_CLOCK_ERROR_MS = 1000
+_KEY_SETTINGS = ("ssl.key.location", "ssl.certificate.location")
+"""Files of a broker that have its key; the second one if there is no first one."""
+CLUSTER_KEY = "cluster.key"
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class ClockReading(NamedTuple):
+    """How far a broker's clock is ahead of this machine's, and how exactly that is known."""
+
+    broker: str
+    ahead_ms: float
+    error_ms: float
+
+
+def check_exposure(broker: str, settings: Mapping[str, str]) -> Finding:
+    """Check that a broker whose clients may do everything listens on loopback only."""
+    hosts = list(_hosts(settings))
+    open_hosts = [host for host in hosts if not _is_loopback(host)]
+    if settings.get("acl.enable") == "true":
+        return Finding(Verdict.OK, "exposure", f"{broker} enforces rules")
+    if not open_hosts:
+        return Finding(Verdict.OK, "exposure", f"{broker} listens on loopback only")
+    where = ", ".join(one or "all addresses" for one in open_hosts)
+    return Finding(
+        Verdict.WARN,
+        "exposure",
+        f"{broker} listens on {where}, and whoever reaches it may do everything",
+        "set acl.enable and super.users, or host=127.0.0.1",
+    )
+
+
+def _hosts(settings: Mapping[str, str]) -> Iterator[str]:
+    if settings.get("port") != "-1":
+        yield settings.get("host", "")
+    for listener in filter(None, settings.get("listeners", "").split(",")):
+        address = listener.partition("://")[2]
+        yield address.rpartition(":")[0].strip("[]")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_clocks(readings: Iterable[ClockReading]) -> Iterator[Finding]:
+    """Check that the clocks of brokers and of this machine agree."""
+    found = list(readings)
+    if not found:
+        return
+    # the time that the response took is the uncertainty
+    worst = max(found, key=lambda one: abs(one.ahead_ms) - one.error_ms)
+    off_ms = abs(worst.ahead_ms) - worst.error_ms
+    if off_ms > _MAX_CLOCK_ERROR_MS:
+        way = "ahead of" if worst.ahead_ms > 0 else "behind"
+        yield Finding(
+            Verdict.WARN,
+            "clocks",
+            f"that of {worst.broker} is {format_duration(off_ms / 1000)} {way} this machine's",
+            "synchronize them (NTP): certificates, retention and --since go by the clock",
+        )
+    else:
+        yield Finding(Verdict.OK, "clocks", "those of all brokers agree with this machine's")
+
+
+def check_key_files(broker: str, paths: Iterable[Path]) -> Iterator[Finding]:
+    """Check that nobody but their owner can read the files with keys; absent ones are skipped."""
+    private = []
+    for path in paths:
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # of another machine, or of another user
+            continue
+        if mode & _OTHERS:
+            yield Finding(
+                Verdict.FAIL,
+                "key file",
+                f"{path} of {broker} can be read or changed by others: "
+                f"mode {stat.S_IMODE(mode):04o}",
+                f"chmod 600 {path}; if others had access, make a new key",
+            )
+        else:
+            private.append(path.name)
+    if private:
+        yield Finding(Verdict.OK, "key file", f"{', '.join(private)} of {broker}: for its user")
+
+
+def key_files(document: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the files with keys that a broker's status names."""
+    named = next((path for name in _KEY_SETTINGS if (path := settings.get(name))), None)
+    if named is not None:
+        yield Path(named)
+    for directory in document.get("directories", []):
+        yield Path(directory["path"]) / CLUSTER_KEY
